@@ -37,9 +37,10 @@ ALIKE = 0.8
 STEP, REFINED = 1e-4, 4
 #: A position too large by a factor g is known by 1 - 1 / g, which is at most this.
 LARGEST = 0.95
-#: Directions of unit-norm columns below this share of the largest are none; a column of which less is left shows
-#: nothing.
-RANK, LEFT = 1e-8, 0.02
+#: Directions of unit-norm columns below this share of the largest are none; a column of which less than the second
+#: share is left next to them shows nothing (a zero's column has noise of accelerations that they have not).
+RANK = 1e-8
+LEFT = {"zero": 0.02, "ratio": 5e-3, "gear": 5e-3, "force": 5e-3}
 #: A cubic through four neighbours misses white noise by this many of its standard deviations.
 OFF_CUBIC = float(np.sqrt(1.0 + 34.0 / 36.0))
 #: The median of absolute values of a normal distribution, in standard deviations.
@@ -119,7 +120,7 @@ def zeros_and_scales(
         columns = list(comparison.columns())
     except (PoseError, AssemblyError):
         return ScaleSearch()
-    judged = [(column, *comparison.judged(column.values)) for column in columns]
+    judged = [(column, *comparison.judged(column.values, column.kind)) for column in columns]
     certain = [
         (column, size, deviation, explained)
         for column, size, deviation, explained in judged
@@ -265,12 +266,12 @@ class _Comparison:
         names = [self._outputs[k] for k in self._kept]
         return names.index(channel) if self._output == "actuators" and channel in names else None
 
-    def judged(self, values: np.ndarray) -> tuple[float, float, float]:
+    def judged(self, values: np.ndarray, kind: str) -> tuple[float, float, float]:
         """Size of a column, its deviation over blocks of the log, and the share of the residual that it explains."""
         column = (values * self._present / self._weights).ravel()
         own = column - self._basis @ (self._basis.T @ column)
         power = float(own @ own)
-        if power <= LEFT**2 * float(column @ column) or power == 0.0:
+        if power <= LEFT[kind] ** 2 * float(column @ column) or power == 0.0:
             return 0.0, np.inf, 0.0
         residual = self._residual.ravel()
         size = float(own @ residual) / power
@@ -303,7 +304,7 @@ class _Comparison:
                 values = (moved - rows) @ self._values / step
                 if column.kind == "gear":
                     values -= (columns @ self._values) * (np.arange(len(scale)) == place) * scale[place]
-                change, deviation, _ = self.judged(values)
+                change, deviation, _ = self.judged(values, column.kind)
         except (PoseError, AssemblyError):
             total = size
         self._weights = weights
@@ -323,7 +324,7 @@ class _Comparison:
             self._fit(self._measured, self._forces / scale)
             values = np.zeros(self._forces.shape)
             values[:, k] = self._measured[:, k] @ self._values
-            size, deviation, _ = self.judged(values)
+            size, deviation, _ = self.judged(values, column.kind)
         self._weights = weights
         self._fit(self._measured, self._forces)
         return _as_cause(column, factor * (1.0 + size), factor * deviation, explained)
