@@ -33,6 +33,7 @@ class MeasuredLog(Shown):
         average: of its periods, where these are averaged.
         highest: highest frequency, Hz, of the averaged motion.
         runs: what was subtracted, with the two-run method.
+        is_prepared: whether the recording states how it is prepared.
     """
 
     name: str
@@ -42,6 +43,7 @@ class MeasuredLog(Shown):
     average: PeriodAverage | None = None
     highest: float = np.inf
     runs: TwoRuns | None = None
+    is_prepared: bool = True
 
     @property
     def how(self) -> Preparation:

@@ -21,6 +21,7 @@ from tauloop.identification.preparation.channels import (
     mended_samples,
     without_saturation,
 )
+from tauloop.identification.preparation.automatic import PreparationChoice, choose_preparation
 from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
 from tauloop.identification.preparation.motion_limits import motion_limits
@@ -91,6 +92,19 @@ def prepare_logs(
         require_within_limits(beyond)
     if not how.scan_cutoffs and not periodic:
         logs = _with_cutoffs(logs)
+    choices: tuple[PreparationChoice, ...] = ()
+    free = () if periodic or how.scan_cutoffs or logs[0].is_prepared else _unstated(options)
+    if free:
+        logs, choices = choose_preparation(
+            model,
+            logs,
+            free=free,
+            fitted=fitted,
+            estimator=chosen_estimator(options),
+            output=options.output,
+            ties=ties,
+            share=options.share,
+        )
     errors = chosen_errors(options, logs if not periodic else ())
     scan = None
     if how.scan_cutoffs:
@@ -116,6 +130,7 @@ def prepare_logs(
     else:
         logs, channels = chosen_channels(model, logs, fitted, options, ties)
         beyond += tuple(item for log in logs for item in _amplitude_losses(log, len(logs)))
+        channels = replace(channels, notes=(*(str(choice) for choice in choices), *channels.notes))
     return PreparedLogs(
         logs=tuple(logs),
         names=tuple(entry.name for entry in logs),
@@ -160,6 +175,12 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Evidence]:
             upper=LARGEST_LOSS,
             advice="inertias come out too large: raise the cut-off, or state none so that the noise decides",
         )
+
+
+def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
+    """Return the options of the preparation that validation may choose: those that the user does not state."""
+    stated = options.preparation.stated
+    return tuple(name for name in ("cutoff", "order", "standstill", "decimation") if name not in stated)
 
 
 def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:

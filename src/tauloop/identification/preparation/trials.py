@@ -16,7 +16,7 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.identification.regression.streaming import merge
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import Preparation, common_cutoff, with_cutoffs
+from tauloop.logs import Preparation, common_cutoff, prepared_signals, with_cutoffs
 from tauloop.logs.channels import Log
 from tauloop.model import Model
 
@@ -24,8 +24,21 @@ from tauloop.model import Model
 class Trials:
     """Fits of logs under several preparations, all by the base parameters of the first."""
 
-    def __init__(self, model: Model, logs: Sequence[Log], estimator: Estimator, output: str, ties: Ties | None) -> None:
-        """Nothing is fitted yet; the arguments are those of `regression_data` and `fit`."""
+    def __init__(
+        self,
+        model: Model,
+        logs: Sequence[Log],
+        estimator: Estimator,
+        output: str,
+        ties: Ties | None,
+        *,
+        stride: int = 1,
+    ) -> None:
+        """Nothing is fitted yet; the arguments are those of `regression_data` and `fit`.
+
+        With a stride only every so many samples are fitted and judged, without any common filter.
+        """
+        self._stride = stride
         self._model, self._logs, self._estimator, self._output, self._ties = model, logs, estimator, output, ties
         self._cutoffs: list[float | None] = []
         self.base: BaseParameters | None = None
@@ -36,6 +49,9 @@ class Trials:
         Errors of several cut-offs then compare: the forces are the same.
         """
         prepared = [with_cutoffs(log, how) for log, how in zip(self._logs, preparations, strict=True)]
+        if self._stride > 1:
+            self._cutoffs = [None] * len(prepared)
+            return [self._thinned(log, how) for log, how in zip(self._logs, prepared, strict=True)]
         self._cutoffs = [
             None if (cutoff := common_cutoff(log, how)) is None else cutoff * how.decimation
             for log, how in zip(self._logs, prepared, strict=True)
@@ -44,6 +60,13 @@ class Trials:
             regression_data(self._model, log, how, output=self._output, ties=self._ties, common_filter=False)
             for log, how in zip(self._logs, prepared, strict=True)
         ]
+
+    def _thinned(self, log: Log, how: Preparation) -> RegressionData:
+        """Return regression data of every so many samples of a log, which is filtered as a whole."""
+        signals = prepared_signals(log, how).part(slice(None, None, self._stride))
+        return regression_data(
+            self._model, log, how, output=self._output, ties=self._ties, prepared=signals, common_filter=False
+        )
 
     def judged(
         self,
