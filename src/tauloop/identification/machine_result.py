@@ -11,6 +11,7 @@ from tauloop.datasets import Variable, columns
 from tauloop.errors import InputError, Problem
 from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
+from tauloop.identification.faults.missing_laws import MissingLaw
 from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.parameters.essential import EssentialParameters
@@ -52,6 +53,7 @@ class MachineIdentification(Result):
         consistent: all standard parameters, inside physical limits.
         training, held_out: the data that were fitted, and those that judge.
         not_shown: zeros of encoders and factors of forces that these logs do not show, in words: check them otherwise.
+        friction_laws: that the findings ask for and the options may name.
         motion: times (N,), s, and actuator positions (N, n) of the beginning of the first log, SI.
     """
 
@@ -78,6 +80,7 @@ class MachineIdentification(Result):
     held_out: RegressionData
     not_shown: tuple[str, ...] = ()
     motion: tuple[np.ndarray, np.ndarray] | None = None
+    friction_laws: tuple[MissingLaw, ...] = ()
 
     def variables(self) -> Iterator[Variable]:
         """Those of the fit, values of the machine file, and measured and predicted forces, by `sample`."""

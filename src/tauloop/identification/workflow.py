@@ -16,6 +16,7 @@ from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
 from tauloop.identification.estimation.result import Identification
+from tauloop.identification.faults.missing_laws import MissingLaw
 from tauloop.identification.faults.search import (
     FitFaults,
     FoundMotion,
@@ -31,7 +32,7 @@ from tauloop.identification.friction.element_motion import ElementMotion, elemen
 from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.friction.stated import StatedFriction, presliding_notes, stated_friction
 from tauloop.identification.machine_result import MachineIdentification
-from tauloop.identification.options import IdentificationOptions, LogSource
+from tauloop.identification.options import IdentificationOptions, LogSource, TermOptions
 from tauloop.identification.parameters.cones import cones
 from tauloop.identification.parameters.consistency import ConsistentIdentification, fit_consistent
 from tauloop.identification.parameters.essential import essential_parameters
@@ -47,7 +48,7 @@ from tauloop.identification.preparation.measured import (
     require_all_outputs,
     require_same_outputs,
 )
-from tauloop.identification.preparation.measured_log import naming_log
+from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
 from tauloop.identification.preparation.periodic import force_noise
 from tauloop.identification.preparation.prepare import PreparedLogs, prepare_logs
 from tauloop.identification.preparation.repairs import Repairs, repairs
@@ -74,6 +75,10 @@ from tauloop.records import dataclass
 WORTH_COMPILING = 5_000
 #: Samples of the motion that a result keeps, at most, to be shown.
 SHOWN = 4_000
+#: Rounds of naming laws of friction; a round is kept where the validation error is smaller by this share.
+FRICTION_ROUNDS, FRICTION_BETTER = 3, 0.01
+#: Samples of each log by which laws of friction are chosen, at most: its first ones.
+SEARCHED = 20_000
 #: Stages of fits and of judging them (`_fitted`).
 FITS = 4
 
@@ -170,6 +175,10 @@ def identify(
     prepared = prepare_logs(model, measured, options, ties, len(sources))
     del measured
     stages.done()
+    if prepared.is_chosen and _may_choose_friction(model, options):
+        terms, notes = _chosen_friction(model, prepared, options, ties, repaired)
+        options, friction = replace(options, terms=terms), stated_friction(model, terms)
+        prepared = replace(prepared, channels=replace(prepared.channels, notes=(*prepared.channels.notes, *notes)))
     data = _logged(model, prepared, options, ties, friction, repaired, stages)
     prepared = replace(prepared, logs=())  # their samples leave the memory
     return _fitted(model, prepared, data, options, regrouping, stages)
@@ -200,6 +209,92 @@ def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
     if options.parameters != "file":
         return None
     return leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
+
+
+def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:
+    """Whether laws of friction may be chosen: the options name none, and forces tell them."""
+    terms = options.terms
+    names_none = not (terms.asymmetric or terms.stribeck or terms.presliding)
+    return names_none and not (terms.gains or terms.payload or options.commanded or model.assembly.is_redundant)
+
+
+def _chosen_friction(
+    model: Model, prepared: PreparedLogs, options: IdentificationOptions, ties: Ties | None, repaired: Repairs
+) -> tuple[TermOptions, tuple[str, ...]]:
+    """Return the terms with the laws of friction that validation chose, and the choices in words.
+
+    Each round fits the part of the fitted logs before their held-out part, and judges by the end of that part. A round
+    names the laws that the findings of the fit before ask for; it is kept where its error is smaller by a share.
+    """
+    logs = [_training_part(entry, options.share) for entry in prepared.logs[: prepared.fitted]]
+    part = replace(
+        prepared,
+        logs=tuple(logs),
+        names=tuple(entry.name for entry in logs),
+        fitted=len(logs),
+        beyond=(),
+        is_chosen=False,
+    )
+    tried = replace(
+        options,
+        validation=None,
+        hold_out=0.3,
+        compare_logs=False,
+        essential=None,
+        regroup=False,
+        consistent=False,
+        disconnected=(),
+    )
+    notes: list[str] = []
+    terms, result = options.terms, _tried(model, part, tried, ties, repaired)
+    error = None if result is None else _validation_error(result)
+    for _ in range(FRICTION_ROUNDS):
+        laws = () if result is None else result.friction_laws
+        if not laws or error is None:
+            break
+        named = _with_laws(terms, laws)
+        after = _tried(model, part, replace(tried, terms=named), ties, repaired)
+        less = None if after is None else _validation_error(after)
+        if after is None or less is None or less * (1.0 + FRICTION_BETTER) > error:
+            break
+        listed = ", ".join(f"{law.kind} {law.element}" for law in laws)
+        notes.append(f"friction chosen by validation: {listed}; error {less:.3g} % with, {error:.3g} % without")
+        terms, result, error = named, after, less
+    return terms, tuple(notes)
+
+
+def _training_part(entry: MeasuredLog, share: float) -> MeasuredLog:
+    """Return the beginning of a log, before its held-out part and not longer than a search needs."""
+    count = min(round(share * len(entry.log.time)), SEARCHED)
+    return replace(entry, log=entry.log.part(slice(None, count)))
+
+
+def _tried(
+    model: Model, prepared: PreparedLogs, options: IdentificationOptions, ties: Ties | None, repaired: Repairs
+) -> MachineIdentification | None:
+    """Return the identification of some logs; None where the data do not support it."""
+    try:
+        friction = stated_friction(model, options.terms)
+        data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
+        return _fitted(model, replace(prepared, logs=()), data, options, None, Stages(None, FITS))
+    except (IdentificationError, InputError):
+        return None
+
+
+def _validation_error(result: MachineIdentification) -> float:
+    """Return the root mean square of the outputs' errors on the part that judges, % of the largest force."""
+    return float(np.sqrt(np.mean([fit.rmse_percent**2 for fit in result.identification.held_out])))
+
+
+def _with_laws(terms: TermOptions, laws: Sequence[MissingLaw]) -> TermOptions:
+    """Return the terms with laws of friction; a length of presliding is searched again."""
+    asymmetric = [law.element for law in laws if law.kind == "asymmetric"]
+    return replace(
+        terms,
+        asymmetric=(*terms.asymmetric, *(name for name in asymmetric if name not in terms.asymmetric)),
+        stribeck={**terms.stribeck, **{law.element: law.size for law in laws if law.kind == "stribeck"}},
+        presliding={**terms.presliding, **{law.element: "" for law in laws if law.kind == "presliding"}},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -408,6 +503,7 @@ def _fitted(
         training=training,
         held_out=held_out,
         motion=data.motion,
+        friction_laws=of_fit.laws,
     )
 
 

@@ -106,11 +106,13 @@ class MissingLaw:
         element: whose friction or force it is.
         kind: "friction", "stribeck", "asymmetric", "presliding", "position" or "load".
         problem: the finding.
+        size: Stribeck's speed (rad/s or m/s) or the way (rad or m); NaN for the others.
     """
 
     element: str
     kind: str
     problem: Problem
+    size: float = np.nan
 
 
 @solving(IdentificationError)
@@ -150,7 +152,7 @@ def missing_laws(
         columns = law.columns if fitted is None else tuple(map(_beside, fitted, law.columns))
         after = fits.both(columns)
         if judgement := _told(law, before, after, fits, result):
-            laws.append(MissingLaw(element=law.element, kind=law.kind, problem=judgement[1]))
+            laws.append(MissingLaw(element=law.element, kind=law.kind, problem=judgement[1], size=law.size))
             fitted, before = columns, after
     return tuple(laws)
 

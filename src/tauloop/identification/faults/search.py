@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -49,6 +50,8 @@ NEGATIVE = 4.0
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 #: Kinds of trends that `late_forces` explains.
 LATE_TRENDS = ("delay", "compliance")
+#: Laws of friction that options name, as their finding's remedy does.
+FITTED_LAWS = ("stribeck", "asymmetric", PRESLIDING)
 #: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what is left.
 NYQUIST = 0.45
 
@@ -165,10 +168,12 @@ class FitFaults:
     Attributes:
         problems: the findings.
         not_shown: zeros and factors that the forces do not show, in words.
+        laws: of friction that the fit may have as well.
     """
 
     problems: tuple[Problem, ...] = ()
     not_shown: tuple[str, ...] = ()
+    laws: tuple[MissingLaw, ...] = ()
 
 
 def faults_of_fit(
@@ -228,8 +233,8 @@ def faults_of_fit(
             late += [(moved, force) for force in explained]
     if scales and all(force.kind in FRICTION_KINDS for _, force in late):
         return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
-    problems = _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
-    return FitFaults(problems=problems, not_shown=tuple(not_shown))
+    judged = _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
+    return replace(judged, not_shown=tuple(not_shown))
 
 
 def _judged(
@@ -241,7 +246,7 @@ def _judged(
     result: Identification,
     motions: Sequence[FoundMotion],
     lengths: Mapping[str, float],
-) -> tuple[Problem, ...]:
+) -> FitFaults:
     """The findings: late forces first, then trends, then laws, and signs of drives that no law explains.
 
     Presliding friction is named where `missing_laws` names no other law of its element: Stribeck's curve, or friction
@@ -252,8 +257,12 @@ def _judged(
     problems += presliding_problems(result, lengths, sliding, motions, model)
     soft = {rubbing_element(model, force.output) for _, force in late if force.kind == EARLY_FRICTION}
     other_laws = {law.element for law in laws if law.kind != "presliding"}
+    offered: list[MissingLaw] = []
     for moved, force in late:
         element = rubbing_element(model, force.output)
+        if force.kind == "presliding" and element not in lengths and element not in other_laws:
+            problem = force.problem(element)
+            offered.append(MissingLaw(element=element, kind=PRESLIDING, problem=problem, size=force.ranked[0].size))
         if not (force.kind == "presliding" and (element in lengths or element in other_laws)):
             problems.append(of_log(moved.name, count, force.problem(element)))
     explained = {(moved.name, force.output) for moved, force in late}
@@ -266,7 +275,7 @@ def _judged(
         problems += (of_log(moved.name, count, problem) for problem in trend_problems(left))
     is_late = any(force.kind not in FRICTION_KINDS for _, force in late)
     if is_late or (any(trends) and not turned):
-        return tuple(problems)
+        return FitFaults(problems=tuple(problems))
     acting = _acting(model)
     named: set[str] = set()
     for law in laws:
@@ -275,8 +284,10 @@ def _judged(
         is_explained = law.kind == "presliding" or (law.kind == "stribeck" and law.element in soft)
         if not (is_explained and drives):
             problems.append(law.problem)
+            offered += [law] if law.kind in FITTED_LAWS else []
     named.update(f"force.{force.output}" for _, force in late)
-    return (*(problem for problem in turned if problem.where not in named), *problems)
+    kept = tuple(problem for problem in turned if problem.where not in named)
+    return FitFaults(problems=(*kept, *problems), laws=tuple(offered))
 
 
 def presliding_problems(

@@ -13,6 +13,7 @@ from tauloop.errors import Problem
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.options import IdentificationOptions
+from tauloop.identification.preparation.automatic import PreparationChoice, choose_preparation
 from tauloop.identification.preparation.channels import (
     Channels,
     chosen_channels,
@@ -21,7 +22,6 @@ from tauloop.identification.preparation.channels import (
     mended_samples,
     without_saturation,
 )
-from tauloop.identification.preparation.automatic import PreparationChoice, choose_preparation
 from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
 from tauloop.identification.preparation.motion_limits import motion_limits
@@ -54,6 +54,7 @@ class PreparedLogs:
             the encoders of redundant drives disagree.
         bad_samples: spikes and frozen stretches, which are left out.
         periods: how many periods every log has and the noise of its channels.
+        is_chosen: whether validation chose a cut-off, so that it may choose friction as well.
     """
 
     logs: tuple[MeasuredLog, ...]
@@ -66,6 +67,7 @@ class PreparedLogs:
     beyond: tuple[Evidence, ...]
     bad_samples: tuple[Problem, ...]
     periods: tuple[dict[str, Any], ...]
+    is_chosen: bool = False
 
 
 def prepare_logs(
@@ -134,6 +136,7 @@ def prepare_logs(
     return PreparedLogs(
         logs=tuple(logs),
         names=tuple(entry.name for entry in logs),
+        is_chosen="cutoff" in free,
         fitted=fitted,
         errors=errors,
         scan=scan,
