@@ -1,0 +1,106 @@
+"""`identify` without options: cut-off, order, standstill, decimation and friction, chosen by validation.
+
+The truth is the planar arm by hand, with coarse encoders, friction that turns round over some way (Dahl's law by small
+steps of its exact solution), and short rests. Fits are judged by the forces without friction on another motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_motion, arm_regressor
+
+import tauloop as tl
+from tauloop.identification import PreparationOptions, TermOptions
+from tauloop.logs import Signals
+
+RATE, COUNT = 1000.0, 24_000
+NOISE, STEP = 0.05, 2e-4
+SLIDING, WAY = 1.2, 0.02
+
+
+def dahl(velocity: np.ndarray, way: float) -> np.ndarray:
+    """Return z of z' = v / way (1 - z sign v): exact over each sample, in which the speed is constant."""
+    state = np.empty(len(velocity))
+    z = 0.0
+    for k, v in enumerate(velocity):
+        towards = np.sign(v)
+        z = towards + (z - towards) * np.exp(-abs(v) / RATE / way)
+        state[k] = z
+    return state
+
+
+def moved(phase: float) -> tuple[np.ndarray, ...]:
+    """Return the arm's motion at 1 kHz."""
+    return arm_motion(COUNT, phase, RATE)
+
+
+def recorded(*, sliding: float = 0.0, seed: int = 0) -> Signals:
+    """Return a log with encoders of 2e-4 rad and friction of the shoulder that turns round over some way."""
+    motion = moved(0.0)
+    time, q, v, a = motion
+    forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
+    forces[:, 0] += sliding * dahl(v[:, 0], WAY)
+    log = arm_log(motion, forces, noise=NOISE, encoder=0.0, rng=np.random.default_rng(seed))
+    channels = tuple(
+        replace(channel, values=STEP * np.round(channel.values / STEP)) if channel.quantity == "position" else channel
+        for channel in log.channels
+    )
+    return replace(log, channels=channels)
+
+
+@pytest.fixture(scope="module")
+def model() -> tl.Model:
+    return tl.Model(tl.loads(MACHINE))
+
+
+def error(model: tl.Model, result: tl.identification.MachineIdentification) -> float:
+    """Return the RMS error, N m, of the forces without friction on another motion."""
+    time, q, v, a = (part[::50] for part in moved(2.0))
+    fit = result.identification
+    regressor = model.actuators.regressor(q, v, a)
+    is_friction = [p.group == "friction" for p in model.parameters]
+    columns = regressor[:, :, np.flatnonzero(~np.array(is_friction))]
+    values = fit.parameters[: len(is_friction)][~np.array(is_friction)]
+    return float(np.sqrt(np.mean((columns @ values - arm_regressor(q, v, a) @ TRUE) ** 2)))
+
+
+def tuned(model: tl.Model, log: Signals, terms: TermOptions) -> float:
+    """Return the least error of the options that a user might try by hand."""
+    errors = []
+    for cutoff, standstill in product((3.0, 6.0, 12.0, 25.0), (1e-6, 1e-2)):
+        preparation = PreparationOptions(cutoff=cutoff, order=4, standstill=standstill, trim=50, decimation=10)
+        options = tl.IdentificationOptions(preparation=preparation, terms=terms)
+        errors.append(error(model, tl.identify(model, log, options)))
+    return min(errors)
+
+
+def test_a_plain_command_is_as_good_as_options_by_hand(model):
+    log = recorded()
+    result = tl.identify(model, log)
+    assert error(model, result) < 1.1 * tuned(model, log, TermOptions())
+    notes = " ".join(result.channels.notes)
+    assert "cutoff" in notes
+    assert "chosen by validation" in notes
+
+
+def test_friction_that_turns_round_is_chosen_by_itself(model):
+    log = recorded(sliding=SLIDING)
+    result = tl.identify(model, log)
+    notes = " ".join(result.channels.notes)
+    assert "friction chosen by validation: presliding" in notes
+    assert result.presliding.lengths == {"shoulder": pytest.approx(WAY, rel=0.2)}
+    assert error(model, result) < 1.1 * tuned(model, log, TermOptions(presliding={"shoulder": ""}))
+
+
+def test_what_is_stated_stays(model):
+    preparation = PreparationOptions(cutoff=9.0, order=2, standstill=1e-3, decimation=4)
+    result = tl.identify(model, recorded(), tl.IdentificationOptions(preparation=preparation))
+    assert not any("chosen by validation" in note for note in result.channels.notes)
+    one = PreparationOptions(cutoff=9.0)
+    result = tl.identify(model, recorded(), tl.IdentificationOptions(preparation=one))
+    assert not any(note.startswith("cutoff") for note in result.channels.notes)
+    assert any(note.startswith("order") for note in result.channels.notes)
