@@ -41,7 +41,7 @@ def moved(phase: float) -> tuple[np.ndarray, ...]:
 def recorded(*, sliding: float = 0.0, seed: int = 0) -> Signals:
     """Return a log with encoders of 2e-4 rad and friction of the shoulder that turns round over some way."""
     motion = moved(0.0)
-    time, q, v, a = motion
+    _, q, v, a = motion
     forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
     forces[:, 0] += sliding * dahl(v[:, 0], WAY)
     log = arm_log(motion, forces, noise=NOISE, encoder=0.0, rng=np.random.default_rng(seed))
@@ -59,7 +59,7 @@ def model() -> tl.Model:
 
 def error(model: tl.Model, result: tl.identification.MachineIdentification) -> float:
     """Return the RMS error, N m, of the forces without friction on another motion."""
-    time, q, v, a = (part[::50] for part in moved(2.0))
+    _, q, v, a = (part[::50] for part in moved(2.0))
     fit = result.identification
     regressor = model.actuators.regressor(q, v, a)
     is_friction = [p.group == "friction" for p in model.parameters]
@@ -100,7 +100,7 @@ def test_what_is_stated_stays(model):
     preparation = PreparationOptions(cutoff=9.0, order=2, standstill=1e-3, decimation=4)
     result = tl.identify(model, recorded(), tl.IdentificationOptions(preparation=preparation))
     assert not any("chosen by validation" in note for note in result.channels.notes)
-    one = PreparationOptions(cutoff=9.0)
-    result = tl.identify(model, recorded(), tl.IdentificationOptions(preparation=one))
+    stated = PreparationOptions(cutoff=9.0)
+    result = tl.identify(model, recorded(), tl.IdentificationOptions(preparation=stated))
     assert not any(note.startswith("cutoff") for note in result.channels.notes)
     assert any(note.startswith("order") for note in result.channels.notes)

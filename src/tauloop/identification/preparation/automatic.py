@@ -92,11 +92,15 @@ class _Search:
         return overall(percent)
 
     def choose(
-        self, option: str, values: Sequence[float], change: Callable[[Preparation, float], Preparation], given: float
+        self,
+        option: str,
+        values: Sequence[float],
+        change: Callable[[Preparation, float], Preparation],
+        unchanged: float,
     ) -> PreparationChoice:
         """Try values of one option, and keep the best where it is better by a share."""
-        before, tried = self.error, [(given, self.error)]
-        best, chosen = self.preparations, given
+        before, tried = self.error, [(unchanged, self.error)]
+        best, chosen = self.preparations, unchanged
         for value in values:
             preparations = [change(how, value) for how in self.preparations]
             error = self.error_of(preparations)
@@ -134,20 +138,24 @@ def choose_preparation(
         return list(logs), ()
     choices: list[PreparationChoice] = []
     first = search.preparations[0]
+    highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs[:fitted])
+
+    def scaled(how: Preparation, cutoff: float) -> Preparation:
+        """The preparation with one cut-off of all channels."""
+        return replace(how, cutoff=cutoff, cutoffs={})
+
+    def resting(how: Preparation, standstill: float) -> Preparation:
+        """The preparation with another speed of rest."""
+        return replace(how, standstill=standstill)
+
     if "cutoff" in free:
-        highest = HIGHEST_CUTOFF / max(sample_period(entry.log) for entry in logs[:fitted])
         lowest = min(first.cutoffs.values(), default=highest)
-
-        def scaled(how: Preparation, cutoff: float) -> Preparation:
-            return replace(how, cutoff=cutoff, cutoffs={})
-
         values = [factor * lowest for factor in COARSE if factor * lowest < highest]
         choices.append(search.choose("cutoff", values, scaled, lowest))
     if "order" in free:
         choices.append(search.choose("order", ORDERS, lambda how, order: replace(how, order=round(order)), first.order))
     if "standstill" in free:
-        change = lambda how, value: replace(how, standstill=value)  # noqa: E731
-        choices.append(search.choose("standstill", STANDSTILLS, change, first.standstill))
+        choices.append(search.choose("standstill", STANDSTILLS, resting, first.standstill))
     if "cutoff" in free and search.preparations[0].cutoff is not None:
         middle = search.preparations[0].cutoff
         values = [factor * middle for factor in FINE if factor * middle < highest]

@@ -38,8 +38,8 @@ def measured_logs(sources: Sequence[LogSource], options: IdentificationOptions, 
             runs = subtract(log.log.dataset(), own.log.dataset(), SubtractionOptions(period=options.preparation.period))
             log = replace(log, log=as_signals(runs.log_with_noise()), runs=runs)
         if log.preparation is None:
-            given = logs[0] if logs else replace(log, preparation=log.how, is_prepared=False)
-            log = replace(log, preparation=given.preparation, is_prepared=given.is_prepared)
+            as_first = logs[0] if logs else replace(log, preparation=log.how, is_prepared=False)
+            log = replace(log, preparation=as_first.preparation, is_prepared=as_first.is_prepared)
         logs.append(replace(log, preparation=replace(log.how, **options.preparation.stated)))
     _require_different(logs)
     return logs
