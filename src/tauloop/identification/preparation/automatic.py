@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,6 +40,9 @@ KEPT = 2.0
 TRAINING = 0.7
 #: Rows from which on a decimation is worth its while.
 MANY = 5_000
+
+#: Makes a preparation with another value of one option.
+Changed: TypeAlias = Callable[[Preparation, float], Preparation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
