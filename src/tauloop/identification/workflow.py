@@ -76,9 +76,9 @@ WORTH_COMPILING = 5_000
 #: Samples of the motion that a result keeps, at most, to be shown.
 SHOWN = 4_000
 #: Rounds of naming laws of friction; a round is kept where the validation error is smaller by this share.
-FRICTION_ROUNDS, FRICTION_BETTER = 3, 0.01
+FRICTION_ROUNDS, FRICTION_BETTER = 2, 0.01
 #: Samples of each log by which laws of friction are chosen, at most: its first ones.
-SEARCHED = 20_000
+SEARCHED = 32_000
 #: Stages of fits and of judging them (`_fitted`).
 FITS = 4
 

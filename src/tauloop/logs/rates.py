@@ -36,6 +36,8 @@ BANDS, ABOVE_NOISE = 80, 3.0
 RESTING = 1e-12
 #: A signal's own frequencies hold this share of its power; it is differentiated behind a cut-off of this multiple.
 BAND_POWER, BAND = 0.999, 2.0
+#: Largest share of accelerations that the low-pass may take at the top of a motion.
+LARGEST_LOSS = 0.01
 #: Power of the cosine that a record is tapered by; median over mean of the power of noise at one frequency.
 TAPER, MEDIAN_POWER = 8, float(np.log(2.0))
 

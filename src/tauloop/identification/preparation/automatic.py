@@ -21,6 +21,7 @@ from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, common_cutoff, sample_period
+from tauloop.logs.rates import FEWEST, LARGEST_LOSS, amplitude_loss, top_of_motion
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.model import Model
 from tauloop.records import dataclass
@@ -151,9 +152,10 @@ def choose_preparation(
         """The preparation with another speed of rest."""
         return replace(how, standstill=standstill)
 
+    least = max(_least_cutoff(entry) for entry in logs[:fitted])
     if "cutoff" in free:
         lowest = min(first.cutoffs.values(), default=highest)
-        values = [factor * lowest for factor in COARSE if factor * lowest < highest]
+        values = [factor * lowest for factor in COARSE if least <= factor * lowest < highest]
         choices.append(search.choose("cutoff", values, scaled, lowest))
     if "order" in free:
         choices.append(search.choose("order", ORDERS, lambda how, order: replace(how, order=round(order)), first.order))
@@ -161,13 +163,31 @@ def choose_preparation(
         choices.append(search.choose("standstill", STANDSTILLS, resting, first.standstill))
     if "cutoff" in free and search.preparations[0].cutoff is not None:
         middle = search.preparations[0].cutoff
-        values = [factor * middle for factor in FINE if factor * middle < highest]
+        values = [factor * middle for factor in FINE if least <= factor * middle < highest]
         choices[0] = _joined(choices[0], search.choose("cutoff", values, scaled, middle))
     chosen = {name: getattr(search.preparations[0], name) for name in ("cutoff", "cutoffs", "order", "standstill")}
     prepared = [replace(entry, preparation=replace(entry.how, **chosen)) for entry in logs]
     if "decimation" in free:
         prepared = [replace(entry, preparation=_decimated(entry)) for entry in prepared]
     return prepared, tuple(choices)
+
+
+def _least_cutoff(entry: MeasuredLog) -> float:
+    """Return the lowest cut-off, Hz, that takes no more of the accelerations of a log than is allowed."""
+    rate = 1.0 / sample_period(entry.log)
+    tops = [
+        top_of_motion(channel.values, rate=rate, order=entry.how.order)
+        for channel in entry.log.channels
+        if channel.quantity == "position" and len(channel.values) >= FEWEST and np.ptp(channel.values) > 0.0
+    ]
+    tried = max(tops, default=0.0) * np.geomspace(0.25, 8.0, 41)
+    losing = [
+        cutoff
+        for cutoff in tried
+        if cutoff < HIGHEST_CUTOFF * rate
+        and amplitude_loss(max(tops), rate=rate, cutoff=cutoff, order=min(ORDERS)) > LARGEST_LOSS
+    ]
+    return max(losing, default=0.0)
 
 
 def _joined(first: PreparationChoice, second: PreparationChoice) -> PreparationChoice:

@@ -29,13 +29,10 @@ from tauloop.identification.preparation.redundant_encoders import with_all_encod
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import sample_period, with_cutoffs
 from tauloop.logs.channels import as_signals, units_of
-from tauloop.logs.rates import FEWEST, amplitude_loss, top_of_motion
+from tauloop.logs.rates import FEWEST, LARGEST_LOSS, amplitude_loss, top_of_motion
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence
-
-#: Largest share of accelerations that the low-pass may take at the top of a motion.
-LARGEST_LOSS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
