@@ -26,10 +26,11 @@ WORST_CONDITION, REACH = 1e3, 0.15
 #: Forward kinematics start this far from the pose that they reach: beyond a fold there is another one.
 NEARBY = 0.01
 #: Steps and weights of the central difference of eighth order, and its steps: that which is changed least by the next
-#: smaller one counts.
+#: smaller one counts, where this is less than a share of the agreement that is asked for.
 STEPS = np.array([1, 2, 3, 4, -1, -2, -3, -4])
 WEIGHTS = np.array([672, -168, 32, -3, -672, 168, -32, 3]) / 840
 SIZES = (1e-2, 2e-3, 4e-4, 8e-5)
+ACCURATE = 0.2
 #: Number of states of a machine that are differenced; of this number of machines one has its Jacobians compared.
 DIFFERENCES, JACOBIANS = 2, 5
 
@@ -477,11 +478,19 @@ def _derivatives(comparison: Comparison, motions: Sequence[Motion], record: Diff
 
 
 def _difference(comparison: Comparison, motion: Motion, state: State) -> np.ndarray | None:
-    """Return the derivative of the motors' forces along a direction; None across a jump of dry friction."""
+    """Return the derivative of the motors' forces along a direction.
+
+    None across a jump of dry friction, and where rounding leaves the difference less accurate than is asked for.
+    """
     unit = comparison.size.forces(comparison.motors_turn)
     slopes = [slope for h in SIZES if (slope := _slope(comparison, state, h)) is not None]
     changes = [np.abs((first - second) / unit).max() for first, second in pairwise(slopes)]
-    return slopes[1 + int(np.argmin(changes))] if changes else None
+    if not changes:
+        return None
+    best = int(np.argmin(changes))
+    size = max(1.0, float(np.abs(slopes[1 + best] / unit).max()))
+    is_accurate = changes[best] < ACCURATE * AGREEMENT * motion.condition(comparison.independent) * size
+    return slopes[1 + best] if is_accurate else None
 
 
 def _slope(comparison: Comparison, state: State, h: float) -> np.ndarray | None:
