@@ -115,19 +115,21 @@ def test_a_urdf_carries_all_of_it_in_its_side_file(machine, motion, tmp_path):
     np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())
 
 
-def test_an_mjcf_keeps_what_mujoco_does_not_apply_and_leaves_out_the_belt(machine, motion, tmp_path):
+def test_an_mjcf_keeps_what_mujoco_does_not_apply(machine, motion, tmp_path):
     (tmp_path / "belt.xml").write_text(to_mjcf(machine).text)
-    left_out = [note for note in to_mjcf(machine).notes if "friction" in note]
-    assert left_out == [
-        "loss belt: friction of a combination has no place in MJCF",
+    notes = [note for note in to_mjcf(machine).notes if "friction" in note]
+    assert notes == [
         "x: MuJoCo does not apply the constant part of its friction",
         "x: MuJoCo does not apply the viscous asymmetry of its friction",
         "x: MuJoCo does not apply the Coulomb asymmetry of its friction",
         "y: MuJoCo does not apply the static part of its friction",
+        "loss belt: the static part of its friction has no place in MJCF",
     ]
-    without_belt = Model(replace(machine, losses=())).platform.inverse_dynamics(*motion).force
+    (belt,) = machine.losses
+    without_static = replace(belt, friction=replace(belt.friction, static=None, stribeck=None))
+    expected = Model(replace(machine, losses=(without_static,))).platform.inverse_dynamics(*motion).force
     force = Model(load_mjcf(tmp_path / "belt.xml")).platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(force, without_belt, rtol=SAME, atol=SAME * np.abs(force).max())
+    np.testing.assert_allclose(force, expected, rtol=SAME, atol=SAME * np.abs(force).max())
 
 
 #: A motor that turns backwards, and one on two joints; LAW is their friction.

@@ -25,6 +25,7 @@ from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
     Actuator,
+    CombinedFriction,
     Coupling,
     Freedom,
     Friction,
@@ -124,7 +125,6 @@ class _MjcfWriter:
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
         self.notes += [f"actuator {name}: its drive line has no place in MJCF" for name in driven]
-        self.notes += [f"loss {loss.name}: friction of a combination has no place in MJCF" for loss in m.losses]
         self._move_motors_to_joints()
         root = ElementTree.Element("mujoco", model=m.name)
         compiler = ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
@@ -151,6 +151,8 @@ class _MjcfWriter:
         tendons, actuators = ElementTree.Element("tendon"), ElementTree.Element("actuator")
         for coupling in m.couplings:
             self._coupling(equality, tendons, coupling)
+        for loss in m.losses:
+            self._loss(tendons, loss)
         for actuator in m.actuators:
             self._actuator(tendons, actuators, actuator)
         root.extend(section for section in (assets, equality, tendons, actuators, self._custom()) if len(section))
@@ -361,6 +363,23 @@ class _MjcfWriter:
             self._tendon(tendons, {"name": coupling.name}, ratios)
         polynomial = {"polycoef": _numbers([left, slope, 0.0, 0.0, 0.0])}
         ElementTree.SubElement(equality, tag, attributes | polynomial)
+
+    def _loss(self, tendons: ElementTree.Element, loss: CombinedFriction) -> None:
+        """Write friction of a combination of hinges, or of slides, as that of a tendon."""
+        value = self.mechanism.value
+        ratios = [(name, value(ratio)) for name, ratio in loss.terms]
+        primitives = {primitive.name: primitive.kind for link in self.tree.links for primitive in link.chain}
+        if len({primitives[name] for name, _ in ratios}) > 1:
+            self.notes.append(f"loss {loss.name}: friction of hinges and slides together has no place in MJCF")
+            return
+        self.notes += [
+            f"loss {loss.name}: the {KEPT_FRICTION[key]} of its friction has no place in MJCF"
+            for key in self._terms(loss.friction)
+            if KEPT_FRICTION[key]
+        ]
+        terms = {"damping": loss.friction.viscous, "frictionloss": loss.friction.coulomb}
+        numbers = {key: 0.0 if term is None else value(term) for key, term in terms.items()}
+        self._tendon(tendons, {"name": loss.name} | _nonzero(numbers), ratios)
 
     def _tendon(
         self, tendons: ElementTree.Element, attributes: dict[str, str], ratios: Sequence[tuple[str, float]]
