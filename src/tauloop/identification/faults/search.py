@@ -253,18 +253,27 @@ def _judged(
     that the machine file has not at all, looks like it as well.
     """
     count, problems = len(motions), Problems()
-    sliding = {rubbing_element(model, force.output) for _, force in late if force.kind == "presliding"}
+    acting = _acting(model)
+    sliding = {
+        name
+        for _, force in late
+        if force.kind == "presliding"
+        for name, drives in acting.items()
+        if force.output in (name, *drives)
+    }
     problems += presliding_problems(result, lengths, sliding, motions, model)
     soft = {rubbing_element(model, force.output) for _, force in late if force.kind == EARLY_FRICTION}
     other_laws = {law.element for law in laws if law.kind != "presliding"}
     offered: list[MissingLaw] = []
     for moved, force in late:
         element = rubbing_element(model, force.output)
-        if force.kind == "presliding" and element not in lengths and element not in other_laws:
-            problem = force.problem(element)
+        is_fitted = any(force.output in (name, *acting.get(name, ())) for name in lengths)
+        if force.kind == "presliding" and (is_fitted or element in other_laws):
+            continue
+        problem = force.problem(element)
+        problems.append(of_log(moved.name, count, problem))
+        if force.kind == "presliding":
             offered.append(MissingLaw(element=element, kind=PRESLIDING, problem=problem, size=force.ranked[0].size))
-        if not (force.kind == "presliding" and (element in lengths or element in other_laws)):
-            problems.append(of_log(moved.name, count, force.problem(element)))
     explained = {(moved.name, force.output) for moved, force in late}
     for moved, followed in zip(motions, trends, strict=True):
         left = [
@@ -276,7 +285,6 @@ def _judged(
     is_late = any(force.kind not in FRICTION_KINDS for _, force in late)
     if is_late or (any(trends) and not turned):
         return FitFaults(problems=tuple(problems))
-    acting = _acting(model)
     named: set[str] = set()
     for law in laws:
         drives = [f"force.{drive}" for drive in acting[law.element]]

@@ -67,7 +67,7 @@ class PreparationChoice(Shown):
         return f"{self.option} {self.value:.3g} chosen by validation, error {self.error:.3g} % ({others})"
 
 
-class _Search:
+class _PreparationSearch:
     """Trials of preparations on thinned logs."""
 
     def __init__(
@@ -137,7 +137,7 @@ def choose_preparation(
         estimator, output, ties: of the identification.
         share: of each log before its held-out part.
     """
-    search = _Search(model, logs[:fitted], estimator, output, ties, share)
+    search = _PreparationSearch(model, logs[:fitted], estimator, output, ties, share)
     if not np.isfinite(search.error):
         return list(logs), ()
     choices: list[PreparationChoice] = []
