@@ -25,8 +25,9 @@ AT_ONCE, FORGOTTEN = 16_384, 1e-10
 INSPECTED = 65_536
 #: Fewest samples that a spectrum is judged by.
 FEWEST = 64
-#: Noise does not matter up to this share of the power of a derivative.
-NOISE_SHARE = 1e-6
+#: Noise does not matter up to this share of the power of a derivative, by its order: the sign of a velocity switches
+#: dry friction on, so that slow reversals need it better than accelerations.
+NOISE_SHARES = {1: 1e-9, 2: 1e-6}
 #: Cut-offs that are tried, as shares of the sampling rate: each is 1.19 times the one before.
 TRIED = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
 #: Bands of frequencies, evenly spread on a scale of logarithms; one holds motion where its power is this many times
@@ -125,8 +126,8 @@ def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 
     """Return the cut-off, Hz, at which a position may be differentiated.
 
     The noise is white, as large as the upper half of the spectrum; of the derivative's power a cut-off lets a share of
-    noise pass and takes a share of the motion away. It is the highest one whose noise is below `NOISE_SHARE`, or below
-    the least sum of both shares where the sum is never so small.
+    noise pass and takes a share of the motion away. It is the highest one whose noise is below that of `NOISE_SHARES`,
+    or below the least sum of both shares where the sum is never so small.
 
     Args:
         x: (N,) evenly spaced positions.
@@ -153,7 +154,7 @@ def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 
         gains = 1.0 / (1.0 + ratios ** (2 * order))
     noises = gains**2 @ (noise * weights) / motion.sum()
     losses = (1.0 - gains) @ motion / motion.sum()
-    allowed = max(NOISE_SHARE, float((noises + losses).min()))
+    allowed = max(NOISE_SHARES[derivative], float((noises + losses).min()))
     return float(TRIED[noises <= allowed].max() * rate)
 
 
