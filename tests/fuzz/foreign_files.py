@@ -221,7 +221,7 @@ def _urdf_loop(machine: PlainMachine) -> list[Element]:
     if machine.loop is None:
         return []
     (first, at), (second, there) = machine.loop
-    kind = machine.choice % 3
+    kind = machine.choice % 4
     if kind == 0:
         ends = ((("predecessor", first, at)), ("successor", second, there))
         inner = "".join(f'<{tag} link="{link}"><origin xyz="{words(p)}"/></{tag}>' for tag, link, p in ends)
@@ -234,6 +234,12 @@ def _urdf_loop(machine: PlainMachine) -> list[Element]:
                 '<parent_axis xyz="0 0 1"/><child_axis xyz="0 0 1"/></constraint>'
             )
         ]
+    if kind == 2:
+        ends = "".join(
+            f'<link{k} link="{link}" xyz="{words(p)}" rpy="0 0 0"/>'
+            for k, link, p in ((1, first, at), (2, second, there))
+        )
+        return [parsed(f'<loop_joint name="closing" type="spherical">{ends}</loop_joint>')]
     return [_drake_ball(machine, '<{tag} {key}="{value}"/>')]
 
 
@@ -305,6 +311,8 @@ def sdf(machine: PlainMachine) -> Element:
         model.append(_sdf_joint(machine, joint))
     if machine.loop is not None:
         model.append(_sdf_loop(machine))
+    if machine.choice % 3:
+        model.append(_urdf_motors(machine))
     model.append(parsed(_SDF_WRIST))
     gear = '<mimic joint="wrist_joint" axis="axis"><multiplier>2</multiplier></mimic>' * machine.has_wrist_gear
     model.append(parsed(_SDF_WRIST_JOINT.format(parent=machine.joints[-1].child, gear=gear)))
@@ -482,6 +490,7 @@ SNIPPETS: dict[Place, str] = {
     **_snippets(
         "urdf",
         "robot",
+        fixed_frame="<fixed_frame/>",
         gazebo='<gazebo reference="link0"><mu1>0.2</mu1><material>Gazebo/Red</material></gazebo>',
         mujoco="<mujoco><compiler/></mujoco>",
         compiler="",
@@ -516,6 +525,7 @@ SNIPPETS: dict[Place, str] = {
         "link",
         sensor='<sensor name="s"/>',
         light="",
+        origin='<origin xyz="0 0 0" rpy="0 0 0"/>',
         audio_source="",
         collision='<collision><geometry><box size="1 1 1"/></geometry></collision>',
         contact='<contact><lateral_friction value="1"/></contact>',
@@ -565,6 +575,8 @@ SNIPPETS: dict[Place, str] = {
         "sdf",
         "model",
         plugin='<plugin name="states" filename="gz-sim-joint-state-publisher-system"/>',
+        gazebo="<gazebo/>",
+        model_state='<model_state name="plain"/>',
         self_collide="<self_collide>false</self_collide>",
         allow_auto_disable="<allow_auto_disable>true</allow_auto_disable>",
         enable_wind="<enable_wind>true</enable_wind>",
@@ -578,6 +590,7 @@ SNIPPETS: dict[Place, str] = {
         "link",
         sensor='<sensor name="s" type="imu"/>',
         camera="",
+        frame='<frame name="on_link"/>',
         light='<light name="lamp"/>',
         projector="",
         audio_sink="",
@@ -591,12 +604,17 @@ SNIPPETS: dict[Place, str] = {
         kinematic="<kinematic>false</kinematic>",
     ),
     **_snippets(
-        "sdf", "inertial", auto_inertia_params="", fluid_added_mass="<fluid_added_mass><xx>0</xx></fluid_added_mass>"
+        "sdf",
+        "inertial",
+        auto_inertia_params="",
+        frame='<frame name="on_inertial"/>',
+        fluid_added_mass="<fluid_added_mass><xx>0</xx></fluid_added_mass>",
     ),
     **_snippets(
         "sdf",
         "joint",
         physics="<physics><ode/></physics>",
+        frame='<frame name="on_joint"/>',
         sensor='<sensor name="s" type="force_torque"/>',
         drake__controller_gains='<drake:controller_gains p="1" d="1"/>',
         drake__acceleration="<drake:acceleration>1</drake:acceleration>",

@@ -49,7 +49,7 @@ CONVENTIONAL = ("floating base", "spin of")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equilibrium:
+class RestingFreedoms:
     """Passive freedoms at rest.
 
     Attributes:
@@ -110,7 +110,7 @@ def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
     return tuple(columns.index(name) for name in names if name in columns and name not in stated)
 
 
-def static_equilibrium(model: Model, position: np.ndarray, free: tuple[int, ...]) -> Equilibrium:
+def static_equilibrium(model: Model, position: np.ndarray, free: tuple[int, ...]) -> RestingFreedoms:
     """Return where passive freedoms come to rest as the motors move slowly from the reference pose to their positions.
 
     Args:
@@ -138,7 +138,7 @@ def static_equilibrium(model: Model, position: np.ndarray, free: tuple[int, ...]
     return _settled(_Search(model, held, free), q)
 
 
-def _settled(search: _Search, near: np.ndarray) -> Equilibrium:
+def _settled(search: _Search, near: np.ndarray) -> RestingFreedoms:
     """Return where the freedoms of a search come to rest, from a pose (n_q,) nearby."""
     place = search.at(search.start, near)
     damping, next_step = search.first_damping(place), np.inf
@@ -262,12 +262,12 @@ class _Search:
         except PoseError:
             return None
 
-    def outcome(self, place: _Place, next_step: float) -> Equilibrium:
+    def outcome(self, place: _Place, next_step: float) -> RestingFreedoms:
         """Return the result at the last place."""
         _, forces = self.step(place, 0.0)
         pressed = forces > 0.0
         touched = dict.fromkeys(name for name, force in zip(self._stopped(), forces, strict=True) if force > 0.0)
-        return Equilibrium(
+        return RestingFreedoms(
             names=self._names,
             position=self._whole(place.x),
             q=place.q,
