@@ -24,6 +24,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot  # noqa: F401 (imported once for all children)
 import numpy as np
@@ -162,6 +163,15 @@ COMMANDS = {
         *("identify", "five_bar", "{given}/log.csv"),
         *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--consistent", "--write", "{out}/fit.yaml"),
     ),
+    "forces": (
+        *("forces", "five_bar", "{given}/log.csv", "--out", "{out}/forces.csv"),
+        *("--figure", "{out}/forces.png", "--json-file", "{out}/forces.json"),
+    ),
+    "track": (
+        *("track", "five_bar", "{given}/log.csv", "--fit", "{given}/five_bar.json", "--out", "{out}/track.csv"),
+        *("--figure", "{out}/track.png", "--json-file", "{out}/track.json"),
+    ),
+    "track-c": ("track", "five_bar", "{given}/log.csv", "--fit", "{given}/five_bar.json", "--tracker-c", "{out}"),
     "calibrate": (
         *("calibrate", "five_bar", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
         *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--out", "{out}/fit.yaml"),
@@ -265,8 +275,22 @@ def prepare(folder: Path) -> None:
     (folder / "steps.yaml").write_text(STEPS, encoding="utf-8")
     (folder / "pendulum.yaml").write_text(PENDULUM, encoding="utf-8")
     write_json(folder / "identified.json", IDENTIFIED)
+    write_json(folder / "five_bar.json", _saved_fit(model))
     counts = page_record(count_operations(model))
     write_json(folder / "counts.json", {KEY: counts.as_dict()})
+
+
+def _saved_fit(model: Model) -> dict[str, Any]:
+    """Return what `identify` would have written had it estimated dry friction alone, with all else as in the file."""
+    names = ("shoulder_1.coulomb", "shoulder_2.coulomb")
+    values = {p.name: model.mechanism.value(p.expression) for p in model.parameters}
+    rows = [{"representative": name, "value": values[name], "terms": []} for name in names]
+    return {
+        "base_parameters": rows,
+        "covariance": [[1e-4, 0.0], [0.0, 1e-4]],
+        "regressor_parameters": values,
+        "outputs": [{"name": actuator.name, "noise": 0.1} for actuator in model.mechanism.actuators],
+    }
 
 
 def _write(path: Path, header: list[str], rows: np.ndarray) -> None:

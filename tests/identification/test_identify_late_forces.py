@@ -20,7 +20,7 @@ from tauloop.formats import loads
 
 RATE, DURATION = 500.0, 14.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
-OPTIONS: dict[str, Any] = {"trim": 100, "decimation": 5}
+OPTIONS: dict[str, Any] = {"cutoff": 40.0, "trim": 100, "decimation": 5}
 #: Coulomb friction, N m, viscous friction, N m s/rad, and noise, N m, of torques of some 10 N m.
 COULOMB, VISCOUS, NOISE = 0.6, 0.1, 0.1
 #: Dahl's friction and the spring are integrated at so many steps a sample.

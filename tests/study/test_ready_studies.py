@@ -29,6 +29,7 @@ NO_STUDY = {
     ),
     **dict.fromkeys(("new", "equations", "export", "convert"), "write files of their own"),
     "subtract": "writes a log of two",
+    "track": "follows a log over time, from a saved fit",
     "run": "counts and times of a clock",
     "study": "is one",
 }

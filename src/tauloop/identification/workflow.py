@@ -59,7 +59,6 @@ from tauloop.identification.regression.from_log import (
     held_lengths,
     leaf_ties,
     regression_data,
-    require_channels,
 )
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.ties import Ties
@@ -199,7 +198,9 @@ def log_data(
     """
     ties, friction = _ties(model, options), stated_friction(model, options.terms)
     repaired = repairs(model, options.preparation)
-    prepared = prepare_logs(model, measured_logs([log], options, repaired), options, ties, 1)
+    prepared = prepare_logs(
+        model, measured_logs([log], options, repaired), options, ties, 1, may_choose=False
+    )
     data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
     return data.parts[0], prepared, (*prepared.bad_samples, *data.faults)
 
@@ -350,9 +351,6 @@ def _logged(
 ) -> _Logged:
     """Regression data of all logs; each log is prepared once, and only one at a time is in memory so."""
     logs, output = prepared.logs, options.output
-    for log in logs:
-        with naming_log(log, len(logs)):
-            require_channels(model, log.log, output)
     faults: list[Problem] = []
     parts: list[RegressionData] = []
     motions: list[FoundMotion] = []

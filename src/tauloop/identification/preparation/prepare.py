@@ -26,6 +26,7 @@ from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, 
 from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.preparation.redundant_encoders import with_all_encoders
+from tauloop.identification.regression.from_log import require_channels
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import sample_period, with_cutoffs
 from tauloop.logs.channels import as_signals, units_of
@@ -68,14 +69,25 @@ class PreparedLogs:
 
 
 def prepare_logs(
-    model: Model, logs: Sequence[MeasuredLog], options: IdentificationOptions, ties: Ties | None, fitted: int
+    model: Model,
+    logs: Sequence[MeasuredLog],
+    options: IdentificationOptions,
+    ties: Ties | None,
+    fitted: int,
+    *,
+    may_choose: bool = True,
 ) -> PreparedLogs:
     """Decide how logs are prepared, of which the first `fitted` are fitted.
+
+    Without `may_choose` nothing is chosen by validation: logs that come one by one are all to be prepared alike.
 
     Raises:
         PoseError: a motion goes beyond stops, where that is to be refused.
         InputError, IdentificationError: filters cannot be scanned, or periods not averaged.
     """
+    for entry in logs:
+        with naming_log(entry, len(logs)):
+            require_channels(model, entry.log, options.output)
     how = options.preparation
     periodic = how.period is not None and how.highest is not None
     logs, bad_samples = mended_samples(logs, fitted, marks=not periodic)
@@ -92,7 +104,9 @@ def prepare_logs(
     if not how.scan_cutoffs and not periodic:
         logs = _with_cutoffs(logs)
     choices: tuple[PreparationChoice, ...] = ()
-    free = () if periodic or how.scan_cutoffs or logs[0].is_prepared else _unstated(options)
+    free: tuple[str, ...] = ()
+    if may_choose and not (periodic or how.scan_cutoffs or logs[0].is_prepared):
+        free = _unstated(options)
     if free:
         logs, choices = choose_preparation(
             model,
@@ -178,8 +192,13 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Evidence]:
 
 
 def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
-    """Return the options of the preparation that validation may choose: those that the user does not state."""
+    """Return the options of the preparation that validation may choose: those that the user does not state.
+
+    A stated cut-off is a filter by hand, which nothing is chosen beside.
+    """
     stated = options.preparation.stated
+    if "cutoff" in stated:
+        return ()
     return tuple(name for name in ("cutoff", "order", "standstill", "decimation") if name not in stated)
 
 
