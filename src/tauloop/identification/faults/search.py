@@ -264,6 +264,9 @@ def _judged(
     problems += presliding_problems(result, lengths, sliding, motions, model)
     soft = {rubbing_element(model, force.output) for _, force in late if force.kind == EARLY_FRICTION}
     other_laws = {law.element for law in laws if law.kind != "presliding"}
+    # a shape of friction that is fitted already explains what a late force is compared without
+    lacking = {law.element for law in laws if law.kind == "presliding"}
+    other_laws |= _shaped(result) - lacking
     offered: list[MissingLaw] = []
     for moved, force in late:
         element = rubbing_element(model, force.output)
@@ -296,6 +299,12 @@ def _judged(
     named.update(f"force.{force.output}" for _, force in late)
     kept = tuple(problem for problem in turned if problem.where not in named)
     return FitFaults(problems=(*kept, *problems), laws=tuple(offered))
+
+
+def _shaped(result: Identification) -> set[str]:
+    """Return the elements whose friction has columns of Stribeck's curve or of an asymmetry."""
+    endings = (".stribeck", ".coulomb_asymmetry", ".viscous_asymmetry")
+    return {name.rpartition(".")[0] for name in result.regressor_parameters if name.endswith(endings)}
 
 
 def presliding_problems(

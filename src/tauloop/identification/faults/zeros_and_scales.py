@@ -204,6 +204,9 @@ class _Comparison:
             self._fit(self._measured, self._forces)
             sizes = np.sqrt(np.mean(self._residual**2, axis=0)) * self._weights
             self._weights = np.maximum(sizes, np.finfo(float).tiny)
+        # derivatives by sizes are of the motion without the filter that data have passed, as these columns are
+        self._fit(self._rigid, self._forces)
+        self._unfiltered_basis = self._basis
         self._fit(self._measured, self._forces)
         noise = _white_noise(data.forces[:, data.kept])
         self.excess = max(1.0 - float(np.mean((noise / self._weights) ** 2)), 0.0)
@@ -271,7 +274,8 @@ class _Comparison:
         column = (values * self._present / self._weights).ravel()
         own = column - self._basis @ (self._basis.T @ column)
         power = float(own @ own)
-        if power <= LEFT[kind] ** 2 * float(column @ column) or power == 0.0:
+        alone = column - self._unfiltered_basis @ (self._unfiltered_basis.T @ column)
+        if float(alone @ alone) <= LEFT[kind] ** 2 * float(column @ column) or power == 0.0:
             return 0.0, np.inf, 0.0
         residual = self._residual.ravel()
         size = float(own @ residual) / power
