@@ -198,9 +198,7 @@ def log_data(
     """
     ties, friction = _ties(model, options), stated_friction(model, options.terms)
     repaired = repairs(model, options.preparation)
-    prepared = prepare_logs(
-        model, measured_logs([log], options, repaired), options, ties, 1, may_choose=False
-    )
+    prepared = prepare_logs(model, measured_logs([log], options, repaired), options, ties, 1, may_choose=False)
     data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
     return data.parts[0], prepared, (*prepared.bad_samples, *data.faults)
 

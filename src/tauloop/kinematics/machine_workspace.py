@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tauloop.assembly.named_values import full_name, numbers_of, ranges_of, wrench_of
+from tauloop.errors import PoseError, solving
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.workspace_map import Workspace, WorkspaceLimits, section_axes, workspace_grid
 from tauloop.mechanism.model import Mechanism
@@ -47,6 +48,7 @@ class WorkspaceOptions(Options):
     wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=each(wrench_of), repeated=True)
 
 
+@solving(PoseError)
 def workspace(
     machine: Mechanism | Model,
     options: WorkspaceOptions | None = None,
