@@ -60,7 +60,8 @@ class PreparationOptions(Options):
     Attributes:
         velocity: velocities from positions, measured, or fused of both; chosen by validation unless said here or in
             the recording.
-        cutoff: zero-phase low-pass of positions and measured velocities, Hz.
+        cutoff: zero-phase low-pass of positions and measured velocities, Hz. Without it, and without a recording that
+            states one, validation chooses cut-off, order, standstill, decimation and laws of friction.
         order: order of that Butterworth filter.
         standstill: share of an actuator's largest speed below which it counts as at rest.
         trim: samples cut off at each end.
