@@ -25,11 +25,12 @@ from tauloop.records import dataclass
 
 #: Last parts of the names of terms whose forces jump; no transmission is taken to bend by these.
 JUMPING = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")
-#: A term is shown by residuals from this many of its deviations on, ...
-SHOWN = 3.5
+#: A term is shown by residuals from this many of its deviations on: of one output, and of all outputs alike, ...
+SHOWN, SHOWN_BY_ALL = 3.5, 3.0
 #: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of its output.
 SHIFTED, SIZE = 1.0, 3e-4
-#: From this many of its deviations on a term counts in those of the parameters; below it is noise, and small.
+#: From this many of its deviations on a term of one output counts in those of the parameters; below it is noise, and
+#: small. Drives are alike, so that a term of all outputs counts in whatever size it is found.
 COUNTED = 1.5
 #: A column of which a smaller share is left next to the regressor cannot be told from it.
 LEFT = 1e-3
@@ -46,6 +47,7 @@ class TimingTerm:
             at which the load would swing with the motor held; negative where accelerations are too small.
         deviation: of the value.
         shift: (r,) what the fit with the term adds to the parameters, SI.
+        is_of_all: whether it is one term of several outputs.
         is_shown: whether residuals show it.
     """
 
@@ -54,11 +56,17 @@ class TimingTerm:
     value: float
     deviation: float
     shift: np.ndarray
+    is_of_all: bool = False
     is_shown: bool = False
 
     @property
     def expected_square(self) -> np.ndarray:
-        """Expected square (r, r) of the shift: that of the estimate less what its own deviation adds."""
+        """Expected square (r, r) of the shift: that of the estimate less what its own deviation adds.
+
+        Of a term of all outputs nothing is taken off: the parameters that it shifts are the masses that all share.
+        """
+        if self.is_of_all:
+            return np.outer(self.shift, self.shift)
         if abs(self.value) <= COUNTED * self.deviation:
             return np.zeros((len(self.shift), len(self.shift)))
         excess = 1.0 - (self.deviation / self.value) ** 2
@@ -184,8 +192,9 @@ def _term(
     scores = np.sum(left * (residual - value * left), axis=1, keepdims=True) / power
     deviation = float(np.sqrt(score_variances(scores, logs)[0]))
     shift = -candidate.carried * value
+    is_of_all = int(np.sum(candidate.outputs)) > 1
     is_shown = (
-        abs(value) > SHOWN * deviation
+        abs(value) > (SHOWN_BY_ALL if is_of_all else SHOWN) * deviation
         and bool(np.any(np.abs(shift) > SHIFTED * estimate.standard_deviations))
         and abs(value) * np.sqrt(power / len(left)) > SIZE * candidate.force
     )
@@ -196,6 +205,7 @@ def _term(
         value=value,
         deviation=deviation,
         shift=shift,
+        is_of_all=is_of_all,
         is_shown=is_shown,
     )
 
