@@ -25,8 +25,8 @@ from tauloop.records import dataclass
 
 #: Last parts of the names of terms whose forces jump; no transmission is taken to bend by these.
 JUMPING = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")
-#: A term is shown by residuals from this many of its deviations on: of one output, and of all outputs alike, ...
-SHOWN, SHOWN_BY_ALL = 3.5, 3.0
+#: A term is shown by residuals from this many of its deviations on, ...
+SHOWN = 3.5
 #: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of its output.
 SHIFTED, SIZE = 1.0, 3e-4
 #: From this many of its deviations on a term of one output counts in those of the parameters; below it is noise, and
@@ -194,7 +194,7 @@ def _term(
     shift = -candidate.carried * value
     is_of_all = int(np.sum(candidate.outputs)) > 1
     is_shown = (
-        abs(value) > (SHOWN_BY_ALL if is_of_all else SHOWN) * deviation
+        abs(value) > SHOWN * deviation
         and bool(np.any(np.abs(shift) > SHIFTED * estimate.standard_deviations))
         and abs(value) * np.sqrt(power / len(left)) > SIZE * candidate.force
     )
