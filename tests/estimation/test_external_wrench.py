@@ -184,7 +184,7 @@ def test_the_components_are_those_that_the_machine_tells_apart(name, components)
 
 def test_components_that_cannot_be_told_are_refused(model, pushed):
     options = tl.ExternalWrenchOptions(components=("fx", "fy", "mz"))
-    with pytest.raises(InputError, match="mz cannot be told at the reference pose apart from fx, fy"):
+    with pytest.raises(InputError, match="mz cannot be determined at the reference pose next to fx, fy"):
         tl.estimate_external_wrench(model, pushed, options)
 
 

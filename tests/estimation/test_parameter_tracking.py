@@ -137,7 +137,7 @@ def test_a_fit_from_its_file_tracks_alike(model, saved, tmp_path):
 
 
 def test_a_fit_of_another_machine_is_refused(saved):
-    with pytest.raises(InputError, match="no parameter of this machine"):
+    with pytest.raises(InputError, match="not a parameter of this machine"):
         tl.track_parameters(tl.load("five_bar"), recorded(0, duration=1.0), saved, OPTIONS)
 
 

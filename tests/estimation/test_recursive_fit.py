@@ -95,7 +95,7 @@ def test_forces_that_do_not_count_are_left_out():
 
 
 def test_wrong_arguments_are_refused_by_name():
-    with pytest.raises(InputError, match="'d' is no parameter"):
+    with pytest.raises(InputError, match="'d' is not a parameter"):
         RecursiveFit(["a"], noise=[1.0], wander={"d": Wander(rate=1.0, range=1.0)})
     with pytest.raises(InputError, match="positive definite"):
         RecursiveFit(["a", "b"], noise=[1.0], values=[1.0, 1.0], covariance=[[1.0, 2.0], [2.0, 1.0]])

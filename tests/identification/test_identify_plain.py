@@ -6,6 +6,7 @@ steps of its exact solution), and short rests. Fits are judged by the forces wit
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -88,6 +89,10 @@ def test_a_plain_command_is_as_good_as_options_by_hand(model):
     notes = " ".join(result.channels.notes)
     assert "cutoff" in notes
     assert "chosen by validation" in notes
+    chosen = json.loads(json.dumps(result.as_dict()))["channels"]["chosen"]
+    assert [choice["option"] for choice in chosen] == ["cutoff", "order", "standstill"]
+    for choice in chosen:
+        assert choice["validation_percent"] <= 1.01 * min(other["validation_percent"] for other in choice["tried"])
 
 
 def test_friction_that_turns_round_is_chosen_by_itself(model):

@@ -17,7 +17,7 @@ from tauloop.shown import Shown
 HOUR = 3600.0
 #: Shortest block, s; residuals of neighbouring blocks are then hardly correlated.
 SHORTEST_BLOCK = 0.2
-#: Blocks are so many time constants of the observer long, at least.
+#: Shortest block, in time constants of the observer.
 TIME_CONSTANTS = 5.0
 #: Share of the blocks that make up the tail, and how many these are at least.
 TAIL_SHARE = 0.05
@@ -75,7 +75,7 @@ class FalseAlarms(Shown):
 
     @property
     def probability(self) -> float:
-        """Probability of at least so many alarms at the expected rate."""
+        """Probability of at least as many alarms at the expected rate."""
         return float(poisson.sf(self.alarms - 1, self.expected))
 
 

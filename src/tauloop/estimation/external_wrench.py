@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 
 #: Components of a wrench, in the order of the rows of a tool's Jacobian.
 COMPONENTS, COMPONENT_UNITS = TOOL.columns, TOOL.units
-#: Share of the largest direction below which a component is not told apart from the others.
+#: Share of the largest direction below which a component is not distinguished from the others.
 LEAST_DIRECTION = 1e-3
 #: Samples at both ends of a log whose velocities lack a neighbour.
 ENDS = 5
-#: Alarms less than so many time constants of the observer apart belong to one contact.
+#: Time constants of the observer; alarms that follow each other sooner belong to one contact.
 PAUSE = 3.0
 #: Blocks without contact that a threshold needs.
 FEWEST_BLOCKS = 20
@@ -95,14 +95,14 @@ class ExternalWrenchOptions(Options):
         free: stretches of the log without contact, such as '0:5 s'; without it they are found from the log.
         free_log: another log without contact, whose false alarms are counted.
         components: components of the wrench at the tool that may act, such as fx,fy,mz; those that the machine can
-            tell apart without it, forces first.
+            distinguish without it, forces first.
         observer: from momenta, or by inverse dynamics with differences of velocities.
         bandwidth: of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a force with the delay 1/K.
         alarms: false alarms in an hour that the threshold allows.
         cutoff: zero-phase low-pass of positions and forces, Hz.
         order: order of that Butterworth filter.
         trim: samples cut off at each end.
-        fill_gaps: interpolate up to so many missing samples in a row; they are counted.
+        fill_gaps: largest number of missing samples in a row that are interpolated; they are counted.
         resample: samples were taken at uneven times, as stamped: take them at even ones.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
 
@@ -136,7 +136,8 @@ class ExternalWrenchOptions(Options):
     @property
     def stated(self) -> dict[str, Any]:
         """Parts of a `Preparation` that win over each log's own."""
-        return {name: value for name in _STATED if (value := getattr(self, name)) is not None}
+        values = {name: getattr(self, name) for name in _STATED}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,11 +393,11 @@ def _between(force: np.ndarray) -> np.ndarray:
 def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
     """Return the components of the tool's wrench that may act, as rows of its Jacobian.
 
-    Without a choice, components are taken in their order, forces first, as long as the machine tells each apart from
+    Without a choice, components are taken in their order, forces first, as long as the machine distinguishes each from
     those before it at the reference pose.
 
     Raises:
-        InputError: the machine cannot tell the chosen components apart.
+        InputError: the machine cannot distinguish the chosen components.
     """
     reference = model.assembly.q[None]
     still = np.zeros((1, model.platform.ports.velocity.size))
@@ -414,8 +415,8 @@ def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
             chosen.append(k)
             basis.append(rest / size)
         elif asked:
-            what = f"{COMPONENTS[k]} cannot be told at the reference pose"
-            what += f" apart from {', '.join(COMPONENTS[i] for i in chosen)}" if chosen else ""
+            what = f"{COMPONENTS[k]} cannot be determined at the reference pose"
+            what += f" next to {', '.join(COMPONENTS[i] for i in chosen)}" if chosen else ""
             freedoms = rows.shape[1]
             raise InputError.of("components", what, f"name up to {freedoms} that move this platform, or none")
     return tuple(chosen)
@@ -557,7 +558,7 @@ def _of_blocks(is_free: np.ndarray, blocks: Blocks, *, is_searched: bool) -> Ite
             name="share of the log that is taken as contact",
             value=float(1.0 - is_free.mean()),
             upper=MOST_CONTACT,
-            advice="stretches without contact cannot be told from the log itself: name them (free)",
+            advice="stretches without contact cannot be found from the log itself: name them (free)",
         )
 
 
@@ -578,7 +579,7 @@ def _unexplained(model: Model, estimate: _Estimate, quiet: np.ndarray) -> Eviden
 
 
 def _of_false_alarms(alarms: FalseAlarms) -> Evidence:
-    """Return how probable so many false alarms are at the rate that the threshold allows."""
+    """Return the probability of at least as many false alarms at the rate that the threshold allows."""
     return Evidence(
         name=f"probability of {alarms.alarms} false alarms in {alarms.duration:.4g} s of the free log",
         value=alarms.probability,

@@ -69,7 +69,7 @@ class TrackOptions(Options):
         standstill: speed below which the row of a motor does not count, as a share of its largest in the log.
         noise: standard deviation of what the model leaves of each motor's force, by its name; that of the saved fit
             without it.
-        fill_gaps: interpolate up to so many missing samples in a row.
+        fill_gaps: largest number of missing samples in a row that are interpolated.
         resample: samples were taken at uneven times, as stamped: take them at even ones.
 
     Examples:
@@ -104,7 +104,7 @@ class TrackerStart:
         names: of the parameters x (n,): base parameters by their representatives, and the payload.
         parameter_units: of them.
         columns: C (n_pi, n): the regressor's columns for x are Y C.
-        offset: values (n_pi,) of what is known beside them.
+        offset: values (n_pi,) of what is known next to them.
         values, covariance: of x before the first sample.
         wander: of those that may change.
         noise: of each actuator's force (n_u,).
@@ -133,7 +133,7 @@ class ParameterTrack(Result):
     Attributes:
         model: the machine.
         names, parameter_units: of the tracked parameters (n,).
-        time: of the updates (K,), s; what they tell is `filters.delay` old.
+        time: of the updates (K,), s; they describe the machine `filters.delay` earlier.
         estimates, deviations: of the parameters (K, n), SI.
         frozen: whether nothing more is forgotten of a parameter, as it is not excited (K, n).
         filters: through which samples became rows.
@@ -222,10 +222,10 @@ def tracker_start(
     saved = _estimates(fit)
     names = [parameter.name for parameter in model.parameters]
     actuators = [actuator.name for actuator in model.mechanism.actuators]
-    problems = Problems(unknown_names(saved.representatives, names, "{!r} is no parameter of this machine", "fit"))
-    problems += unknown_names(saved.known, names, "{!r} is no parameter of this machine", "fit")
+    problems = Problems(unknown_names(saved.representatives, names, "{!r} is not a parameter of this machine", "fit"))
+    problems += unknown_names(saved.known, names, "{!r} is not a parameter of this machine", "fit")
     noise = {**saved.noise, **options.noise}
-    problems += unknown_names(options.noise, actuators, "{!r} is no actuator", "noise")
+    problems += unknown_names(options.noise, actuators, "{!r} is not an actuator", "noise")
     for name in actuators:
         if not noise.get(name, 0.0) > 0.0:
             problems.add("noise", f"of the force of {name} is not known", "fit a log with the forces of all actuators")

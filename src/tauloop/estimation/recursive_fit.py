@@ -75,7 +75,7 @@ class RecursiveFit:
         self.names = tuple(names)
         self.wander = dict(wander or {})
         size = len(self.names)
-        problems = Problems(unknown_names(self.wander, self.names, "{!r} is no parameter of the fit", "wander"))
+        problems = Problems(unknown_names(self.wander, self.names, "{!r} is not a parameter of the fit", "wander"))
         if len(set(self.names)) < size:
             problems.add("names", "one is given twice", "name each parameter once")
         if not all(value > 0.0 for value in noise):
@@ -184,7 +184,7 @@ class RecursiveFit:
         return float(np.sqrt(self.covariance[self._place(name), self._place(name)]))
 
     def _place(self, name: str) -> int:
-        InputError.raise_if_any(unknown_names([name], self.names, "{!r} is no parameter of the fit", "name"))
+        InputError.raise_if_any(unknown_names([name], self.names, "{!r} is not a parameter of the fit", "name"))
         return self.names.index(name)
 
     def _require_determined(self) -> None:

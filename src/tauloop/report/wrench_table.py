@@ -17,24 +17,25 @@ def wrench_tables(result: ExternalWrench) -> Iterator[RenderableType]:
     """Yield the contacts with their wrenches, the thresholds, and what they rest on."""
     places = [COMPONENTS.index(name) for name in result.components]
     headings = (f"{COMPONENTS[k]}\n[{COMPONENT_UNITS[k]}]" for k in places)
+    contacts = []
+    for contact in result.contacts[:MOST_CONTACTS]:
+        wrench = (f"{contact.wrench[k]:.3g}" for k in places)
+        contacts.append((f"{contact.start:.3f}", f"{contact.end:.3f}", *wrench))
     yield table(
         f"{result.model.mechanism.name}: contacts, with the wrench at the tool where it is largest",
         *("start [s]", "end [s]", *headings),
-        rows=[
-            (f"{contact.start:.3f}", f"{contact.end:.3f}", *(f"{contact.wrench[k]:.3g}" for k in places))
-            for contact in result.contacts[:MOST_CONTACTS]
-        ],
+        rows=contacts,
     )
     if len(result.contacts) > MOST_CONTACTS:
         yield f"{len(result.contacts) - MOST_CONTACTS} more contacts: see --json"
-    names, units = result.freedoms
+    limits = []
+    for k, (name, unit) in enumerate(zip(*result.freedoms, strict=True)):
+        values = (result.threshold[k], result.noise[k], result.offset[k])
+        limits.append((name, unit, *(f"{value:.3g}" for value in values)))
     yield table(
         "Least force on the platform's velocities that counts as a contact",
         *("freedom", "unit", "threshold", "noise,\nRMS", "mean"),
-        rows=[
-            (name, unit, *(f"{values[k]:.3g}" for values in (result.threshold, result.noise, result.offset)))
-            for k, (name, unit) in enumerate(zip(names, units, strict=True))
-        ],
+        rows=limits,
     )
     source = "found from the log" if result.free_is_searched else "as named"
     yield f"without contact ({source}): {result.free_duration:.4g} s of {result.time[-1] - result.time[0]:.4g} s"

@@ -62,6 +62,11 @@ class PreparationChoice(Shown):
     error: float
     tried: tuple[tuple[float, float], ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        tried = [{"value": value, "validation_percent": error} for value, error in self.tried]
+        return {"option": self.option, "value": self.value, "validation_percent": self.error, "tried": tried}
+
     def __str__(self) -> str:
         others = ", ".join(f"{value:.3g}: {error:.3g} %" for value, error in self.tried)
         return f"{self.option} {self.value:.3g} chosen by validation, error {self.error:.3g} % ({others})"
@@ -204,16 +209,3 @@ def _decimated(entry: MeasuredLog) -> Preparation:
         return entry.how
     factor = min(int(0.5 / (KEPT * cutoff)), len(entry.log.time) // MANY * 2)
     return replace(entry.how, decimation=max(1, factor))
-
-
-def as_dict(choices: Sequence[PreparationChoice]) -> list[dict[str, Any]]:
-    """Return the choices for JSON."""
-    return [
-        {
-            "option": choice.option,
-            "value": choice.value,
-            "validation_percent": choice.error,
-            "tried": [{"value": value, "validation_percent": error} for value, error in choice.tried],
-        }
-        for choice in choices
-    ]

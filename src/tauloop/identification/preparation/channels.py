@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
+from tauloop.identification.preparation.automatic import PreparationChoice
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts, of_log
 from tauloop.identification.regression.ties import Ties
@@ -34,16 +35,20 @@ class Channels:
         choice: what validation chose; None where there was nothing to choose.
         notes: in words.
         problems: channels of velocity that do not belong to their positions.
+        chosen: options of the preparation that validation chose.
     """
 
     prepared: tuple[dict[str, Any], ...]
     choice: ChannelChoice | None = None
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    chosen: tuple[PreparationChoice, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         content: dict[str, Any] = {"notes": self.notes, "prepared": self.prepared}
+        if self.chosen:
+            content["chosen"] = [choice.as_dict() for choice in self.chosen]
         if self.choice is not None:
             outputs = zip(self.choice.outputs, self.choice.before, self.choice.after, strict=True)
             moved = ("channel", "to", "error_before", "error_after")

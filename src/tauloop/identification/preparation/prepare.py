@@ -143,7 +143,8 @@ def prepare_logs(
     else:
         logs, channels = chosen_channels(model, logs, fitted, options, ties)
         beyond += tuple(item for log in logs for item in _amplitude_losses(log, len(logs)))
-        channels = replace(channels, notes=(*(str(choice) for choice in choices), *channels.notes))
+        notes = (*map(str, choices), *channels.notes)
+        channels = replace(channels, notes=notes, chosen=choices)
     return PreparedLogs(
         logs=tuple(logs),
         names=tuple(entry.name for entry in logs),
