@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tauloop.estimation.parameter_tracking import NORMAL_95, ParameterTrack
 from tauloop.report.figures import MEASURED, SMALL, TEXT, blank, clean
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEAD, ROW = 9.5, 0.9, 1.4
+#: Share of the time in which an interval is within its panel.
+USUAL = 0.9
 
 
 def track_figure(result: ParameterTrack) -> Figure:
@@ -25,6 +29,9 @@ def track_figure(result: ParameterTrack) -> Figure:
         values, half = result.estimates[:, k], NORMAL_95 * result.deviations[:, k]
         axes.fill_between(result.time, values - half, values + half, color=MEASURED, alpha=0.25, linewidth=0)
         axes.plot(result.time, values, color=MEASURED, linewidth=1.0)
+        # the interval before the first samples is as wide as all that is thought possible
+        usual = 1.2 * np.quantile(half, USUAL)
+        axes.set_ylim(values.min() - usual, values.max() + usual)
         axes.set_ylabel(f"{name.replace('.', chr(10))}\n[{unit}]", fontsize=SMALL)
         axes.sharex(panels[0])
         clean(axes)
