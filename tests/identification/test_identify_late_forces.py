@@ -97,6 +97,14 @@ def number(pattern: str, text: str) -> float:
     return float(matched.group(1))
 
 
+def test_nothing_is_named_where_only_rounding_is_left(model: Model) -> None:
+    """Without noise or dry friction what is left is an error of the filter, which looks late."""
+    log = arm_log((TIME, motion_at(TIME)[0]), smooth_at(TIME), noise=0.0, encoder=0.0)
+    document = identified(model, log, **OPTIONS)
+    assert [row["training"]["rmse_percent"] < 1e-3 for row in document["outputs"]] == [True, True]
+    assert document["findings"] == []
+
+
 @pytest.mark.parametrize("milliseconds", [2.0, 5.0, -3.0])
 @pytest.mark.parametrize("every", [False, True], ids=["one", "all"])
 def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every: bool) -> None:

@@ -38,6 +38,7 @@ from tauloop.identification.preparation.repairs import repairs
 from tauloop.logs import Preparation, butterworth, sample_period, samples
 from tauloop.logs.channels import log_of
 from tauloop.logs.matching import channel_problems
+from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_evidence
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 COMPONENTS, COMPONENT_UNITS = TOOL.columns, TOOL.units
 #: Share of the largest direction below which a component is not distinguished from the others.
 LEAST_DIRECTION = 1e-3
+#: Without a stated cut-off positions and forces are filtered at this multiple of the observer's bandwidth.
+ABOVE = 5.0
 #: Samples at both ends of a log whose velocities lack a neighbour.
 ENDS = 5
 #: Time constants of the observer; alarms that follow each other sooner belong to one contact.
@@ -99,7 +102,7 @@ class ExternalWrenchOptions(Options):
         observer: from momenta, or by inverse dynamics with differences of velocities.
         bandwidth: of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a force with the delay 1/K.
         alarms: false alarms in an hour that the threshold allows.
-        cutoff: zero-phase low-pass of positions and forces, Hz.
+        cutoff: zero-phase low-pass of positions and forces, Hz; five times the observer's bandwidth without it.
         order: order of that Butterworth filter.
         trim: samples cut off at each end.
         fill_gaps: largest number of missing samples in a row that are interpolated; they are counted.
@@ -314,6 +317,9 @@ def _read(
         entry = recorded(source, name, None, repaired)
         _require_channels(model, entry)
         how = replace(entry.preparation or (logs[0].how if logs else entry.how), decimation=1, **options.stated)
+        if how.cutoff is None:
+            above = ABOVE * options.bandwidth / (2.0 * np.pi)
+            how = replace(how, cutoff=min(above, HIGHEST_CUTOFF / sample_period(entry.log)))
         logs.append(replace(entry, preparation=replace(how, trim=max(how.trim, ENDS))))
     logs, _ = less_known_forces(without_saturation(model, logs))
     return with_all_encoders(model, logs)

@@ -59,6 +59,10 @@ SHORTEST = 0.1
 #: Frequencies of a bending transmission: how many are tried between twice that of the motion and this share of the
 #: sampling rate, and multiples of the best; and its damping ratios.
 FREQUENCIES, FASTEST = 14, 0.3
+#: A delay by a smaller share of the sampling period is what samples next to reversals look like.
+NEGLIGIBLE = 0.05
+#: An error below this share of the force is rounding, and has no cause.
+ROUNDING = 1e-6
 #: Frequencies near the best of them are tried where that lessens the squared error by this share.
 PROMISING = 0.03
 NEARER = ((0.85, 0.92, 1.08, 1.16), (0.96, 1.04), (0.98, 1.02))
@@ -402,6 +406,8 @@ def _delayed(columns: np.ndarray, at: np.ndarray, delay: float) -> np.ndarray:
 def _explained(single: _Output, speed: np.ndarray, step: float) -> LateForce | None:
     """The explanations of one output, if any is certain."""
     plain_errors, plain = single.judged(single.rigid)
+    if plain <= ROUNDING * float(np.sqrt(np.mean(single.forces**2))):
+        return None
     every = [_as_delay(single, step)]
     every += _as_hold(single, every[0].size / step)
     every += _as_bending(single, step)
@@ -411,7 +417,8 @@ def _explained(single: _Output, speed: np.ndarray, step: float) -> LateForce | N
     certain = [
         explanation
         for explanation in every
-        if explanation.error <= (1.0 - BETTER) * plain
+        if not (explanation.kind == "delay" and abs(explanation.size) < NEGLIGIBLE * step)
+        and explanation.error <= (1.0 - BETTER) * plain
         and _deviations(plain_errors, explanation.errors) >= CERTAIN
         and np.sum(explanation.errors < plain_errors) >= ALIKE
     ]
