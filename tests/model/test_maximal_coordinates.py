@@ -142,6 +142,14 @@ class Comparison:
         S = (self.system.actuator_weights @ motion.rates.J @ G).T * scale[:, None]
         return np.linalg.pinv(S, rcond=1e-11) @ (scale * (G.T @ forces))
 
+    def actuation(self, state: State) -> float:
+        """Return the condition number of the actuators' motion by the independent rates, in natural units."""
+        motion = self.motion(state)
+        scale = self.size.displacements(self.turns)
+        S = (self.system.actuator_weights @ motion.rates.J @ motion.embedding(self.independent)).T * scale[:, None]
+        sizes = np.linalg.svd(S, compute_uv=False)
+        return float(sizes[0] / max(sizes[min(S.shape) - 1], np.finfo(float).tiny))
+
 
 def displaced(system: Maximal, independent: Sequence[int], pose: Pose, step: np.ndarray) -> Pose | None:
     """Return the pose after a displacement of independent rates; None where it is out of reach."""
@@ -173,8 +181,11 @@ def random_comparison(number: int, count: int) -> Comparison:
         assert model.assembly.mobility == len(independent)
         if model.assembly.substitute is not None:
             continue
-        states = tuple(random_states(rng, size, model, system, reference, count))
-        return Comparison(size, model, system, states)
+        comparison = Comparison(size, model, system, tuple(random_states(rng, size, model, system, reference, count)))
+        # forces have no digits left where the actuators hardly move the machine
+        kept = tuple(state for state in comparison.states if comparison.actuation(state) < WORST_CONDITION)
+        if 2 * len(kept) >= count:
+            return replace(comparison, states=kept)
 
 
 def random_states(
