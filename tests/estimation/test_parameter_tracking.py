@@ -218,3 +218,19 @@ def test_filters_of_another_machine_are_refused(model, saved):
         export_tracker(model, saved, OPTIONS, filters=replace(FILTERS, standstill=(0.01, 0.01)))
     with pytest.raises(InputError, match="period"):
         replace(FILTERS, period=0.0)
+
+
+def test_drop_outs_of_an_encoder_make_the_track_doubtful(model, saved):
+    log = recorded(5, duration=4.0)
+    values = log["position.leg1.motor"].to_numpy().copy()
+    values[[700, 1300]] = 0.0
+    log["position.leg1.motor"] = log["position.leg1.motor"].copy(data=values)
+    track = tl.track_parameters(model, log, saved, OPTIONS)
+    assert track.status.value == "doubtful"
+    assert any("position.leg1.motor" in line for line in track.advice)
+
+
+def test_a_fit_that_found_gains_is_refused(model, saved):
+    estimates = replace(tl.identification.BaseEstimates.of(saved), has_gains=True)
+    with pytest.raises(InputError, match="gains of the drives"):
+        tl.track_parameters(model, recorded(0, duration=1.0), estimates, OPTIONS)

@@ -7,7 +7,7 @@ follows from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from tauloop.assembly.limits import require_within_limits
 from tauloop.assembly.named_values import TOOL
 from tauloop.datasets import Variable, columns, time_axis
-from tauloop.errors import IdentificationError, InputError, Problems, solving
+from tauloop.errors import IdentificationError, InputError, Problem, Problems, solving
 from tauloop.estimation.alarm_threshold import (
     HOUR,
     Blocks,
@@ -36,6 +36,7 @@ from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.preparation.redundant_encoders import with_all_encoders
 from tauloop.identification.preparation.repairs import repairs
 from tauloop.logs import Preparation, butterworth, sample_period, samples
+from tauloop.logs.bad_samples import without_bad_samples
 from tauloop.logs.channels import log_of
 from tauloop.logs.matching import channel_problems
 from tauloop.logs.signals import HIGHEST_CUTOFF
@@ -310,7 +311,10 @@ def estimate_external_wrench(
 def _read(
     model: Model, sources: list[LogSource], names: list[str], options: ExternalWrenchOptions
 ) -> tuple[list[MeasuredLog], tuple[Evidence, ...]]:
-    """Return the logs with their preparations, and how far the encoders of redundant drives disagree."""
+    """Return the logs with their preparations, and what makes their positions doubtful.
+
+    A spike of a force may be a contact, and is left to the observer.
+    """
     repaired = repairs(model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample))
     logs: list[MeasuredLog] = []
     for source, name in zip(sources, names, strict=True):
@@ -322,7 +326,9 @@ def _read(
             how = replace(how, cutoff=min(above, HIGHEST_CUTOFF / sample_period(entry.log)))
         logs.append(replace(entry, preparation=replace(how, trim=max(how.trim, ENDS))))
     logs, _ = less_known_forces(without_saturation(model, logs))
-    return with_all_encoders(model, logs)
+    bad = [problem for entry in logs for problem in without_bad_samples(entry.log)[1] if problem.where[:5] != "force"]
+    logs, misfits = with_all_encoders(model, logs)
+    return logs, (*misfits, *of_bad_samples(bad))
 
 
 def _require_channels(model: Model, log: MeasuredLog) -> None:
@@ -473,7 +479,7 @@ def _judged(
             *_of_blocks(is_free, blocks, is_searched=not options.free),
             _unexplained(model, estimate, quiet),
             *([] if false_alarms is None else [_of_false_alarms(false_alarms)]),
-            *_at_limits(logs),
+            *forces_at_limits(logs),
             *of_motion,
             *omission_evidence(model.mechanism),
         ),
@@ -594,7 +600,15 @@ def _of_false_alarms(alarms: FalseAlarms) -> Evidence:
     )
 
 
-def _at_limits(logs: list[MeasuredLog]) -> Iterator[Evidence]:
+def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Evidence]:
+    """Yield each channel with spikes, drop-outs or stretches that stand still: it makes the result doubtful."""
+    for problem in problems:
+        yield Evidence(
+            name=f"bad samples of {problem.where}", value=1.0, upper=0.0, advice=f"{problem.what}: {problem.remedy}"
+        )
+
+
+def forces_at_limits(logs: list[MeasuredLog]) -> Iterator[Evidence]:
     """Yield forces that a limit holds."""
     for entry in logs:
         for name, count in left_out_counts(entry.log).items():

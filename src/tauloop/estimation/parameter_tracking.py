@@ -17,12 +17,15 @@ from tauloop.datasets import Variable, columns, time_axis
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.errors import IdentificationError, InputError, Problems, solving
 from tauloop.estimation.causal_rows import CausalFilters, CausalRows
+from tauloop.estimation.external_wrench import forces_at_limits, of_bad_samples
 from tauloop.estimation.recursive_fit import RecursiveFit, Wander
 from tauloop.identification import BaseEstimates, MachineIdentification, PreparationOptions
 from tauloop.identification.options import LogSource
+from tauloop.identification.preparation.channels import less_known_forces, without_saturation
 from tauloop.identification.preparation.measured import recorded
 from tauloop.identification.preparation.repairs import repairs
 from tauloop.logs import sample_period, samples
+from tauloop.logs.bad_samples import without_bad_samples
 from tauloop.logs.channels import log_of
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism import units
@@ -278,6 +281,9 @@ def _estimates(fit: BaseEstimates | MachineIdentification | str | Path) -> BaseE
     if not saved.representatives or not saved.noise:
         what = "holds no columns of the regressor and no noise"
         raise InputError.of("fit", what, "give what tl.identify returns, or its JSON file")
+    if saved.has_gains:
+        what = "found gains of the drives, which the forces of another log have not been scaled by"
+        raise InputError.of("fit", what, "give forces in N or N m, and fit them without --gains")
     return saved
 
 
@@ -331,6 +337,8 @@ def track_parameters(
     start = tracker_start(model, fit, options)
     repaired = repairs(model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample))
     entry = recorded(log, "log", None, repaired)
+    (entry,), _ = less_known_forces(without_saturation(model, [entry]))
+    _, bad = without_bad_samples(entry.log)
     port = model.actuators.ports.position
     force_units = dict(zip(*model.output_ports("actuators"), strict=True))
     InputError.raise_if_any(
@@ -368,6 +376,8 @@ def track_parameters(
                 upper=LARGEST_MISFIT,
                 advice="the saved fit does not suit this log: identify the machine again, or state the noise",
             ),
+            *of_bad_samples(bad),
+            *forces_at_limits([entry]),
             *omission_evidence(model.mechanism),
         ),
         provenance=provenance(

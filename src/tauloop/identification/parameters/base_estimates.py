@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class BaseEstimates(Shown):
         representatives: (r,) the parameter of each base parameter whose column of the regressor stands for it.
         known: values, SI, of the other columns that the forces of the fit hold.
         noise: standard deviation, SI, of what the fit leaves of each output, by its name.
+        has_gains: whether the forces were scaled by gains that were found with the parameters.
     """
 
     parameters: tuple[str, ...]
@@ -39,6 +40,7 @@ class BaseEstimates(Shown):
     representatives: tuple[str, ...] = ()
     known: Mapping[str, float] = field(default_factory=dict)
     noise: Mapping[str, float] = field(default_factory=dict)
+    has_gains: bool = False
 
     @staticmethod
     def of(identification: Identification | MachineIdentification) -> BaseEstimates:
@@ -48,7 +50,8 @@ class BaseEstimates(Shown):
             if isinstance(identification, Identification)
             else identification.whole_log or identification.identification
         )
-        return _from_plain(fit.as_dict())
+        gains = None if isinstance(identification, Identification) else identification.gains
+        return replace(_from_plain(fit.as_dict()), has_gains=gains is not None)
 
     @staticmethod
     def read(path: Path) -> BaseEstimates:
@@ -59,7 +62,7 @@ class BaseEstimates(Shown):
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            return _from_plain(content.get("whole_log") or content)
+            return replace(_from_plain(content.get("whole_log") or content), has_gains=bool(content.get("gains")))
         except OSError as error:
             raise InputError.of(str(path), f"cannot be read: {error.strerror}", "name a file that is there") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
