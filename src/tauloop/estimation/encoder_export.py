@@ -17,8 +17,9 @@ from tauloop.estimation.encoders import encoder_units, sensing
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
+from tauloop.model.c_ports import c_ports
 from tauloop.model.encoder_fit import WATCHED
-from tauloop.model.export import Export, c_ports, finished_export
+from tauloop.model.export import Export, finished_export
 from tauloop.model.export_texts import Case, HeaderNotes
 from tauloop.model.model import modelled
 from tauloop.programs.catalogue import EMBEDDING

@@ -20,7 +20,8 @@ from tauloop.estimation.parameter_tracking import TrackerStart, TrackOptions, tr
 from tauloop.identification import BaseEstimates, MachineIdentification
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.model.export import Export, c_ports, finished_export
+from tauloop.model.c_ports import c_ports
+from tauloop.model.export import Export, finished_export
 from tauloop.model.export_texts import Case, HeaderNotes
 from tauloop.model.exported_files import as_c_and_cpp, written_files
 from tauloop.model.model import modelled

@@ -29,15 +29,13 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 from tauloop.simulation.controllers.laws import Compensation, Controller, Correction, Loop
-from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, control
+from tauloop.simulation.controllers.workflow import COUPLING_CHANGE, ControlComparison, ControlOptions, control
 from tauloop.simulation.forces import ForceLaw
 from tauloop.simulation.simulation import Simulation
 from tauloop.simulation.workflow import AnyOptions, SimulationOptions, force_law, simulate
 
 #: Time between exchanges of a simulation without a step, s.
 STEP = 1e-3
-#: What the coupling does to a motion, at most.
-COUPLED = "platform's positions apart from those of twice the coupling step"
 #: Steps of coupling are parts of a controller's samples to this share.
 WHOLE = 1e-6
 #: Times at which two simulations are compared.
@@ -241,7 +239,7 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
 def _noted(result: Simulation | ControlComparison, model: Model, apart: float, fmu: ForeignFmu) -> dict[str, Any]:
     """Evidence of the coupling, and the FMU in the provenance."""
     units = [unit for unit in dict.fromkeys(model.platform.ports.position.units) if unit != "1"]
-    noted = Evidence(name=COUPLED, value=apart, unit=" or ".join(units), advice="shorten the coupling step")
+    noted = Evidence(name=COUPLING_CHANGE, value=apart, unit=" or ".join(units), advice="shorten the coupling step")
     made = result.provenance
     inputs = dict(made.inputs) | {"fmu": fmu.path.name, "fmu_sha256": fmu.sha256}
     return {"evidence": (*result.evidence, noted), "provenance": replace(made, inputs=inputs)}

@@ -15,12 +15,7 @@ from tauloop.assembly.closing import random_walk
 from tauloop.assembly.ports import (
     PLATFORM,
     Entry,
-    Port,
-    coordinate_units,
-    factor_of,
     force_port,
-    step_of,
-    velocity_units,
 )
 from tauloop.codegen import single
 from tauloop.codegen.evaluator import reads_start
@@ -33,6 +28,7 @@ from tauloop.errors import EngineError, PoseError, Problems
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.c_ports import c_ports
 from tauloop.model.export_library import library_files
 from tauloop.model.export_texts import Case, HeaderNotes, check_text, deviation, header_text
 from tauloop.model.exported_files import ExportedCode, as_c_and_cpp, refuse_another_project, written_files
@@ -43,7 +39,6 @@ from tauloop.options import Options, listed, option
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
 from tauloop.programs.derivatives import by
 from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.products import along
 from tauloop.programs.program import Newton
 from tauloop.programs.state import health
 from tauloop.progress import Progress, Stages
@@ -308,98 +303,6 @@ def _most_operations(function: CFunction) -> int:
     """Operations of a call whose Newton loops all take the most steps."""
     counts = operations(function)
     return sum(counts["once"].values()) + function.most_steps * sum(counts["each_iteration"].values())
-
-
-def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
-    """Every port that an exported function may have."""
-    topology, assembly = model.topology, model.assembly
-    coordinates, velocities = coordinate_units(topology), velocity_units(topology)
-    closures = tuple(assembly.loops.names[i] for i in assembly.rows)
-    actuators, force_units = model.output_ports("actuators")
-    table, free = model.mechanism.parameters, model.free
-    cabled = tuple(cables(model.mechanism))
-    newtons = ("N",) * len(cabled)
-    closing = ["N" if assembly.loops.is_length[i] else "N m" for i in assembly.rows]
-    thrusts = ["N m" if turns else "N" for turns in topology.angular]
-    pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
-    entries = (f"{row} / {p.name}" for row, _, p in pairs)
-    weights = (
-        "w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from preloads; 1 for all alike"
-    )
-    holding = "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
-    start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
-    freedoms = tuple(topology.velocity_names[i] for i in assembly.independent)
-    pushes = tuple(thrusts[i] for i in assembly.independent)
-    multipliers = "multipliers of the loop equations: N for lengths, N m for directions"
-    rows = f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters"
-    listed = [
-        ("start", topology.coordinate_names, coordinates, start),
-        ("theta", free, (f"SI unit for {table[leaf].unit or '1'}" for leaf in free), "parameters that were left free"),
-        ("weight", actuators, ("1",) * len(actuators), weights),
-        ("preload", cabled, newtons, holding),
-        ("tension", cabled, newtons, "tensions of cables"),
-        ("force", actuators, force_units, "actuator forces u"),
-        ("closure_force", closures, closing, multipliers),
-        ("regressor", entries, (f"({unit})/({p.unit})" for _, unit, p in pairs), rows),
-        ("q", topology.coordinate_names, coordinates, "all coordinates"),
-        ("v", topology.velocity_names, velocities, "all velocities"),
-        ("a", topology.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
-        ("momentum", topology.velocity_names, (f"{unit} s" for unit in thrusts), "momenta of all velocities, dT/dv"),
-        ("momentum_rate", topology.velocity_names, thrusts, "their rates, such as differences from sample to sample"),
-        ("last_momentum", topology.velocity_names, (f"{unit} s" for unit in thrusts), "momenta of the last sample"),
-        ("last_external_force", freedoms, pushes, "estimate of the last sample; 0 to begin with"),
-        ("external_force", freedoms, pushes, "force from outside on the platform's velocities, a lag of `bandwidth`"),
-        ("period", ("period",), ("s",), "time since the last sample; 0 at the first, where there are no momenta yet"),
-        ("bandwidth", ("bandwidth",), ("rad/s",), "K of the lag; its delay is 1/K"),
-    ]
-    moved = motion.ports.motion.items()
-    listed += [(name, port.columns, port.units, f"{name} of the {motion.ports.name}") for name, port in moved]
-    ports = {}
-    for name, columns, units, meaning in listed:
-        named = tuple(columns)
-        ports[name] = CPort(name=name, size=len(named), columns=named, units=tuple(units), meaning=meaning)
-    return ports | _jacobian_ports(motion, ports) | _product_ports(motion, ports)
-
-
-def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
-    """Ports of directions and factors, and of the products with them."""
-    known = motion.runner.known_ports
-    steps = {name: known[step_of(name)] for name in (*motion.ports.motion, "force")}
-    described = [(port, f"direction of {name}") for name, port in steps.items()]
-    for output in ("force", "acceleration"):
-        described.append((known[factor_of(output)], f"factors w of {output}"))
-        moved = Port(name=along(output), columns=ports[output].columns, units=ports[output].units)
-        described.append((moved, f"change of {output} along the direction d, J d"))
-    for name, port in steps.items():
-        units = tuple(f"1/({unit})" for unit in port.units)
-        for word, meaning in (("slope", "w^T J"), ("bend", "gradient of w^T J d")):
-            made = Port(name=by(word, name), columns=port.columns, units=units)
-            described.append((made, f"{meaning} by {name}, times the unit of what w weighs"))
-    return {
-        port.name: CPort(name=port.name, size=port.size, columns=port.columns, units=port.units, meaning=meaning)
-        for port, meaning in described
-    }
-
-
-def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
-    """Ports of Jacobians, by columns; displacements of positions have the components of velocities."""
-    turned = {
-        "position": replace(ports["velocity"], units=tuple(u.removesuffix("/s") for u in motion.ports.velocity.units))
-    }
-    turned |= {"q": replace(ports["v"], units=tuple(unit.removesuffix("/s") for unit in ports["v"].units))}
-    made = {}
-    for output in ("q", "v", "a", "force", "closure_force", "acceleration"):
-        for name in (*motion.ports.motion, "force", "theta"):
-            rows, columns = turned.get(output, ports[output]), turned.get(name, ports[name])
-            pairs = [(i, j) for j in range(columns.size) for i in range(rows.size)]
-            made[by(output, name)] = CPort(
-                name=by(output, name),
-                size=len(pairs),
-                columns=tuple(f"{rows.columns[i]} / {columns.columns[j]}" for i, j in pairs),
-                units=tuple(f"({rows.units[i]})/({columns.units[j]})" for i, j in pairs),
-                meaning=f"Jacobian of {output} by {name}, by columns",
-            )
-    return made
 
 
 def _wide_samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:

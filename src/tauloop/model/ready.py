@@ -139,7 +139,7 @@ def _make(
     from tauloop.equations.formulations import FORMULATIONS
     from tauloop.formats.library import FORMATS, format_of, load
     from tauloop.mechanism.model import JOINT_KINDS
-    from tauloop.model.export import c_ports
+    from tauloop.model.c_ports import c_ports
     from tauloop.model.model import Model
 
     spec = _exportable(function)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from rich.console import RenderableType
 
-from tauloop.fmu.master import COUPLED
 from tauloop.report.simulation_table import sensitivity_table
 from tauloop.report.tables import doubts, table
 from tauloop.simulation import ControlComparison
+from tauloop.simulation.controllers.workflow import COUPLING_CHANGE
 
 
 def _peaks(values: np.ndarray, units: Sequence[str]) -> list[float]:
@@ -63,5 +63,5 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
         if run.sensitivities is not None and len(run.time):
             yield sensitivity_table(f"{name}: derivatives", run.sensitivities)
-    yield from (str(item) for item in comparison.evidence if item.name == COUPLED)
+    yield from (str(item) for item in comparison.evidence if item.name == COUPLING_CHANGE)
     yield from doubts(comparison)

@@ -45,6 +45,8 @@ METHODS: dict[str, Tableau | Integrator] = {
 }
 #: Share of the machine's limits that a stroke takes where nothing sets its duration: control needs the rest.
 SHARE = 0.8
+#: Diagnostic of a co-simulation with an FMU: the change of the motion when the coupling step is doubled.
+COUPLING_CHANGE = "platform's positions apart from those of twice the coupling step"
 
 
 @dataclass(frozen=True, kw_only=True)
