@@ -76,12 +76,22 @@ PROGRAMS = (
 
 def absent() -> list[str]:
     """What is missing here, each with what is therefore not run or not seen."""
-    missing = [f"{name}: {what}" for name, module, what in MODULES if importlib.util.find_spec(module) is None]
-    missing += [f"Debian's {package}: {what}" for package, program, what in PROGRAMS if shutil.which(program) is None]
+    missing = [
+        f"{name}: {what}"
+        for name, module, what in MODULES
+        if importlib.util.find_spec(module) is None
+    ]
+    missing += [
+        f"Debian's {package}: {what}"
+        for package, program, what in PROGRAMS
+        if shutil.which(program) is None
+    ]
     if not list(Path("/usr").glob("lib/*/pkgconfig/sdformat*.pc")):
         missing.append("Debian's libsdformat-dev: Gazebo's reader reads no SDF")
     if not shared_folder().is_dir():
-        missing.append(f"{_as_named(shared_folder())}: no measured data, so nothing is identified from a real log")
+        missing.append(
+            f"{_as_named(shared_folder())}: no measured data, so nothing is identified from a real log"
+        )
     if not any(shutil.which(compiler) for compiler in ("cc", "gcc", "clang")):
         missing.append("C compiler: no generated code is compiled")
     return missing
@@ -89,10 +99,22 @@ def absent() -> list[str]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the suite; `--update-golden` is the only way to change the golden files."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden files again; review them like code")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden files again; review them like code",
+    )
     parser.addoption("--nightly", action="store_true", help="run the tests of `make nightly` too")
-    parser.addoption("--processor", choices=sorted(PROCESSORS), help="run as on an older processor, on any x86-64 one")
-    parser.addoption("--strict-skips", action="store_true", help="fail where a test is skipped that needs no GPU, ...")
+    parser.addoption(
+        "--processor",
+        choices=sorted(PROCESSORS),
+        help="run as on an older processor, on any x86-64 one",
+    )
+    parser.addoption(
+        "--strict-skips",
+        action="store_true",
+        help="fail where a test is skipped that needs no GPU, ...",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -141,12 +163,16 @@ def unexpected_skips(terminal: pytest.TerminalReporter) -> list[str]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail with ``--strict-skips`` where a test was skipped that could have run; the summary names it."""
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
-    is_strict = session.config.getoption("--strict-skips") and not hasattr(session.config, "workerinput")
+    is_strict = session.config.getoption("--strict-skips") and not hasattr(
+        session.config, "workerinput"
+    )
     if is_strict and session.exitstatus == pytest.ExitCode.OK and unexpected_skips(terminal):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Name what ``--strict-skips`` refuses."""
     lines = unexpected_skips(terminalreporter) if config.getoption("--strict-skips") else []
     if lines:
@@ -193,7 +219,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A folder for temporary files that goes with the tests: workers, browsers and FMPy clear none away."""
-    folder, before, setting = tmp_path_factory.mktemp("temporary"), tempfile.tempdir, os.environ.get("TMPDIR")
+    folder, before, setting = (
+        tmp_path_factory.mktemp("temporary"),
+        tempfile.tempdir,
+        os.environ.get("TMPDIR"),
+    )
     tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
     yield
     tempfile.tempdir = before

@@ -1,14 +1,16 @@
 """Calibration: fits beside SciPy's with finite differences on the same residuals, bootstrap, and pose selection.
 
-    python benchmarks/bench_calibration.py [--seconds 1.0] [--data FOLDER] [--candidates 2000] [--replicates 1000]
+    python benchmarks/bench_calibration.py [--seconds 1.0] [--data FOLDER] [--candidates 2000]
+    [--replicates 1000]
                                           [--cpu] [--json]
 
-The data are those of `tauloop reproduce gantry-tau-calibration`, and the Delta printer's where FOLDER (by default
-../shared/data/delta_printer) holds them. Both fits start from the nominal geometry and must end at the same cost.
-Times are those of a fit that is set up: reading files and making functions come before. Rows "core" are the search
-alone, beside SciPy; rows "whole" are `fit_geometry`: data, ranks, null directions, search, error bars, outliers;
-"compiled" with machine code for the equations instead of CasADi's interpreter. They are times on the wall, or with
---cpu those of the processor, for computers that are busy otherwise.
+The data are those of `tauloop reproduce gantry-tau-calibration`, and the Delta printer's where
+FOLDER (by default ../shared/data/delta_printer) holds them. Both fits start from the nominal
+geometry and must end at the same cost. Times are those of a fit that is set up: reading files and
+making functions come before. Rows "core" are the search alone, beside SciPy; rows "whole" are
+`fit_geometry`: data, ranks, null directions, search, error bars, outliers; "compiled" with machine
+code for the equations instead of CasADi's interpreter. They are times on the wall, or with --cpu
+those of the processor, for computers that are busy otherwise.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class Row:
         work: what was done.
         seconds: best time of Tauloop.
         asked: limit of the project, s; None without.
-        peer: best time of SciPy with finite differences on the same residuals, s; None where there is no such thing.
+        peer: best time of SciPy with finite differences on the same residuals, s; None where there
+            is no such thing.
         note: what else was found.
     """
 
@@ -90,11 +93,15 @@ def by_differences(problem: CalibrationProblem) -> tuple[np.ndarray, float, int]
         return np.concatenate([last[0].residual, (prior * scale * s)[held]])
 
     # coordinates close to rounding, so steps of the square root of it serve
-    found = least_squares(residual, np.zeros(len(scale)), method="lm", ftol=1e-10, xtol=1e-9, gtol=1e-14)
+    found = least_squares(
+        residual, np.zeros(len(scale)), method="lm", ftol=1e-10, xtol=1e-9, gtol=1e-14
+    )
     return found.x * scale, float((found.fun**2).sum()), int(found.nfev)
 
 
-def fit_row(name: str, problem: CalibrationProblem, asked: float, options: argparse.Namespace) -> Row:
+def fit_row(
+    name: str, problem: CalibrationProblem, asked: float, options: argparse.Namespace
+) -> Row:
     """Time both fits of one problem."""
     solution = solve(problem)
     prior = prior_weights(problem)
@@ -114,7 +121,9 @@ def fit_row(name: str, problem: CalibrationProblem, asked: float, options: argpa
     )
 
 
-def whole_rows(name: str, problem: CalibrationProblem, asked: float, options: argparse.Namespace) -> list[Row]:
+def whole_rows(
+    name: str, problem: CalibrationProblem, asked: float, options: argparse.Namespace
+) -> list[Row]:
     """Time the whole fit, interpreted and compiled."""
     rng = np.random.default_rng(0)
     rows = []
@@ -137,10 +146,14 @@ def compiled(problem: CalibrationProblem) -> CalibrationProblem:
     evaluator = Compiled(at_least=0)
     made = {id(station.functions): station for station in problem.stations}
     functions = {
-        key: station_functions(replace(problem.reach, evaluator=evaluator), station.series.instrument, problem.n_poses)
+        key: station_functions(
+            replace(problem.reach, evaluator=evaluator), station.series.instrument, problem.n_poses
+        )
         for key, station in made.items()
     }
-    stations = tuple(replace(station, functions=functions[id(station.functions)]) for station in problem.stations)
+    stations = tuple(
+        replace(station, functions=functions[id(station.functions)]) for station in problem.stations
+    )
     return replace(problem, stations=stations, evaluator=evaluator)
 
 
@@ -182,14 +195,19 @@ def tracker_rows(options: argparse.Namespace) -> list[Row]:
         rows.append(
             Row(
                 work=f"bootstrap of that, {options.replicates} times",
-                seconds=one_time(partial(bootstrap, problem, solution, rng, replicates=options.replicates), options),
+                seconds=one_time(
+                    partial(bootstrap, problem, solution, rng, replicates=options.replicates),
+                    options,
+                ),
                 asked=ASKED["bootstrap"],
                 peer=None,
                 note="one core",
             )
         )
     tolerances = Tolerances(named=settings.part_errors, priors=("*",))
-    full = calibration_problem(session.nominal, [session.series], settings.machine_parameters, tolerances=tolerances)
+    full = calibration_problem(
+        session.nominal, [session.series], settings.machine_parameters, tolerances=tolerances
+    )
     name = f"{len(full.free)} parameters with priors, {full.n_poses} poses"
     rows.append(fit_row(name, full, ASKED["full"], options))
     rows += whole_rows(name, full, ASKED["full"], options)
@@ -200,7 +218,9 @@ def selection_rows(options: argparse.Namespace) -> list[Row]:
     """Selection of poses for the full model, with tolerance priors."""
     settings = SETTINGS
     model = Model(load(settings.machine))
-    candidates = candidate_poses(model, options.candidates, np.random.default_rng(0), limits=settings.limits)
+    candidates = candidate_poses(
+        model, options.candidates, np.random.default_rng(0), limits=settings.limits
+    )
     series = simulated_series(model, Position(name="tracker"), candidates.q, settings.noise)
     problem = calibration_problem(model.mechanism, [series], settings.machine_parameters)
     (jacobians,) = problem.pose_jacobians(problem.evaluate(np.zeros(len(problem.free))))
@@ -226,8 +246,12 @@ def printer_rows(options: argparse.Namespace) -> list[Row]:
     """Fits of the printer's own bed probing."""
     mechanism, rows = load(PRINTER), []
     for side in ("six", "eleven"):
-        given = read_measurements(ROOT / "examples" / "delta_printer" / f"{side}.yaml", mechanism, folder=options.data)
-        problem = calibration_problem(mechanism, given.series, given.parameters, tolerances=given.tolerances)
+        given = read_measurements(
+            ROOT / "examples" / "delta_printer" / f"{side}.yaml", mechanism, folder=options.data
+        )
+        problem = calibration_problem(
+            mechanism, given.series, given.parameters, tolerances=given.tolerances
+        )
         name = f"printer, {len(problem.free)} parameters, {problem.n_poses} contacts"
         rows.append(fit_row(name, problem, ASKED["printer"], options))
         rows += whole_rows(name, problem, ASKED["printer"], options)
@@ -238,10 +262,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1.0, help="for each fit (default 1)")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data" / "delta_printer")
-    parser.add_argument("--candidates", type=int, default=2000, help="poses to choose from (default 2000)")
-    parser.add_argument("--replicates", type=int, default=1000, help="of the bootstrap (default 1000)")
-    parser.add_argument("--cpu", action="store_true", help="time of the processor instead of the wall's")
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared" / "data" / "delta_printer"
+    )
+    parser.add_argument(
+        "--candidates", type=int, default=2000, help="poses to choose from (default 2000)"
+    )
+    parser.add_argument(
+        "--replicates", type=int, default=1000, help="of the bootstrap (default 1000)"
+    )
+    parser.add_argument(
+        "--cpu", action="store_true", help="time of the processor instead of the wall's"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     rows, left_out = tracker_rows(options), []
@@ -261,7 +293,11 @@ def main(arguments: list[str] | None = None) -> int:
             "clock": "processor" if options.cpu else "wall",
             "left_out": left_out,
         }
-        print(json.dumps({**about, "rows": [{**asdict(row), "ratio": row.ratio} for row in rows]}, indent=2))
+        print(
+            json.dumps(
+                {**about, "rows": [{**asdict(row), "ratio": row.ratio} for row in rows]}, indent=2
+            )
+        )
         return 0
     title = f"Calibration ({'processor' if options.cpu else 'wall'} time)"
     table = Table(title=title, title_justify="left", box=None)
@@ -269,7 +305,9 @@ def main(arguments: list[str] | None = None) -> int:
         table.add_column(heading, justify="left" if heading in ("work", "note") else "right")
     for row in rows:
         asked = "" if row.asked is None else f"{row.asked * 1e3:g} ms"
-        peer, ratio = ("", "") if row.peer is None else (f"{row.peer * 1e3:.1f} ms", f"{row.ratio:.1f}")
+        peer, ratio = (
+            ("", "") if row.peer is None else (f"{row.peer * 1e3:.1f} ms", f"{row.ratio:.1f}")
+        )
         table.add_row(row.work, f"{row.seconds * 1e3:.1f} ms", asked, peer, ratio, row.note)
     show(table, left_out, average)
     return 0

@@ -2,9 +2,10 @@
 
     python benchmarks/bench_control.py [--seconds 1.0] [--no-mujoco] [--no-cpp] [--json]
 
-One core. Beside it MuJoCo's `rollout` and a loop in C++ around Pinocchio's constrained forward dynamics, of the same
-machine under the same forces, held over the same samples (without the controller, which they would have to call). Every
-run's actuator positions are compared with those of 64 integration steps per sample.
+One core. Beside it MuJoCo's `rollout` and a loop in C++ around Pinocchio's constrained forward
+dynamics, of the same machine under the same forces, held over the same samples (without the
+controller, which they would have to call). Every run's actuator positions are compared with those
+of 64 integration steps per sample.
 """
 
 from __future__ import annotations
@@ -24,8 +25,25 @@ from rich.table import Table
 
 from tauloop import Model, load
 from tauloop.errors import EngineError
-from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, MachineLimits, Together, Trajectory, plan, stroke
-from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Loop, Sampling
+from tauloop.motion import (
+    POLYNOMIAL_345,
+    AxisTurn,
+    Ellipse,
+    Line,
+    MachineLimits,
+    Together,
+    Trajectory,
+    plan,
+    stroke,
+)
+from tauloop.simulation.controllers.laws import (
+    HEUN_3,
+    RUNGE_KUTTA_4,
+    SPACES,
+    ComputedTorque,
+    Loop,
+    Sampling,
+)
 from tauloop.simulation.controllers.loop import CompiledLoop, Trace
 from tauloop.simulation.controllers.run import follow
 
@@ -83,7 +101,9 @@ def rcid() -> Trajectory:
     """A diagonal of 17 mm beside a turn, there and back."""
     model = Model(load("rcid"))
     here = model.platform.ports.at(model.assembly.q)
-    path = Together((Line(here[:3] - 0.005, here[:3] + 0.005), AxisTurn(here[3:], [0.05, 0.05, -0.05])))
+    path = Together(
+        (Line(here[:3] - 0.005, here[:3] + 0.005), AxisTurn(here[3:], [0.05, 0.05, -0.05]))
+    )
     placed = stroke(model, path, model.platform.ports.position.columns)
     return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE, speed=SHARE), returns=True)
 
@@ -126,7 +146,11 @@ def measured(
     peers, left_out = [], []
     for engine, is_wanted, run in (
         ("MuJoCo", with_mujoco, lambda: rollouts(*given)),
-        ("Pinocchio", not isinstance(cpp, str), lambda: [pinocchio_rollout.rollout(Path(cpp), *given)]),
+        (
+            "Pinocchio",
+            not isinstance(cpp, str),
+            lambda: [pinocchio_rollout.rollout(Path(cpp), *given)],
+        ),
     ):
         try:
             if not is_wanted:
@@ -154,7 +178,9 @@ def measured(
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each measurement (default 1)")
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="for each measurement (default 1)"
+    )
     parser.add_argument("--no-mujoco", action="store_true", help="leave MuJoCo out")
     parser.add_argument("--no-cpp", action="store_true", help="leave Pinocchio's C++ program out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -172,12 +198,26 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps({**about, "rows": [asdict(row) for row in rows]}, indent=2))
         return 0
     table = Table(title="Computed torque at 1 kHz", title_justify="left", box=None)
-    headings = ("machine", "contender", "method", "x real time", "median", "a sample", "step error", "tracking")
+    headings = (
+        "machine",
+        "contender",
+        "method",
+        "x real time",
+        "median",
+        "a sample",
+        "step error",
+        "tracking",
+    )
     for heading in headings:
         table.add_column(heading, justify="left" if heading in headings[:3] else "right")
     for row in rows:
         median = f"{row.median:.0f}" if row.median is not None else ""
-        numbers = (f"{row.faster:.0f}", median, f"{1e6 * row.sample:.2f} us", f"{row.error:.0e} {UNITS[row.machine]}")
+        numbers = (
+            f"{row.faster:.0f}",
+            median,
+            f"{1e6 * row.sample:.2f} us",
+            f"{row.error:.0e} {UNITS[row.machine]}",
+        )
         tracking = f"{1e3 * row.tracking:.4f} mm" if row.tracking is not None else ""
         table.add_row(row.machine, row.contender, row.method, *numbers, tracking)
     show(table, left_out, average)

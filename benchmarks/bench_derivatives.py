@@ -2,9 +2,10 @@
 
     python benchmarks/bench_derivatives.py [--machines delta ...] [--markdown docs/speed.md]
 
-Issue 19 asks for at least half of the ratio that the functions themselves have. Pinocchio is given every coordinate;
-Tauloop works the kinematics out; its Jacobians are through the loops, by the platform's motion. Functions must agree
-before they are timed, Pinocchio's derivatives with differences; `tests/model/test_derivatives.py` compares Tauloop's.
+Issue 19 asks for at least half of the ratio that the functions themselves have. Pinocchio is given
+every coordinate; Tauloop works the kinematics out; its Jacobians are through the loops, by the
+platform's motion. Functions must agree before they are timed, Pinocchio's derivatives with
+differences; `tests/model/test_derivatives.py` compares Tauloop's.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ MACHINES = ("pendulum_arm", "tx40 with a flange", "five_bar", "delta", "rcid", "
 MARKS = page.marks("bench_derivatives.py")
 #: Samples of a batch: so few that their Jacobians stay in the core's second cache.
 BATCH = 512
-#: Of Pinocchio's derivatives from differences of second order, through loops that are closed to 1e-8.
+#: Of Pinocchio's derivatives from differences of second order, through loops that are closed to
+#: 1e-8.
 NEAR = 1e-4
 HEADINGS = (
     "work",
@@ -66,7 +68,12 @@ class Line:
         """Texts in the order of `HEADINGS`."""
         ratios = [theirs / ours for ours, theirs in zip(self.own, self.peer, strict=True)]
         times = (duration(time) for time in (*self.own, *self.peer))
-        return (self.work, *times, *(f"{three(ratio)}×" for ratio in ratios), f"{ratios[1] / ratios[0]:.2f}")
+        return (
+            self.work,
+            *times,
+            *(f"{three(ratio)}×" for ratio in ratios),
+            f"{ratios[1] / ratios[0]:.2f}",
+        )
 
 
 def measured(name: str, cpp: Path, states: int, seconds: float) -> Iterator[Line]:
@@ -103,7 +110,9 @@ def measured(name: str, cpp: Path, states: int, seconds: float) -> Iterator[Line
         jacobians = [f"{output}_by_{argument}" for argument in ("position", "velocity", last)]
         arrays = {"position": chosen.position, "velocity": chosen.velocity, last: given}
         alone = _timed(model, function, (output,), arrays, wanted, seconds)
-        both = _timed(model, f"{function}_derivatives", (output, *jacobians), arrays, wanted, seconds)
+        both = _timed(
+            model, f"{function}_derivatives", (output, *jacobians), arrays, wanted, seconds
+        )
         for label, own in zip(("call", "batch"), zip(alone, both, strict=True), strict=True):
             yield Line(work=f"{name}, {word} dynamics, {label}", own=own, peer=times)
 
@@ -125,7 +134,9 @@ def _timed(
     arrays = {port.name: np.zeros((n, port.size)) for port in kernel.function.arguments}
     for name in arrays.keys() & ({*motion} | {*kernel.nominal}):
         arrays[name][:] = motion.get(name, kernel.nominal.get(name))
-    calls = c_loop(getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(arrays.values()))
+    calls = c_loop(
+        getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(arrays.values())
+    )
     calls()
     worst = difference(arrays[outputs[0]], wanted)
     if not worst <= TOLERANCE:
@@ -143,9 +154,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machines", nargs="+", default=list(MACHINES), help="names of machines")
     parser.add_argument("--states", type=int, default=64, help="random states (default 64)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="for each measurement (default 0.2)")
-    parser.add_argument("--no-cpp", action="store_true", help="leave Pinocchio's C++ program out: nothing is compared")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="for each measurement (default 0.2)"
+    )
+    parser.add_argument(
+        "--no-cpp",
+        action="store_true",
+        help="leave Pinocchio's C++ program out: nothing is compared",
+    )
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     options = parser.parse_args(arguments)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:

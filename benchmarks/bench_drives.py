@@ -2,8 +2,8 @@
 
     python benchmarks/bench_drives.py [--runs 20] [--json]
 
-Least processor time of so many runs of compiled code that is there already; equations, compiling, and what is made of a
-run afterwards are not in it. The bars are those of issue 7.
+Least processor time of so many runs of compiled code that is there already; equations, compiling,
+and what is made of a run afterwards are not in it. The bars are those of issue 7.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.drives.machine.circle import Circle, circle_trajectory
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, PathRun, Variation
 
-MACHINE = Path(__file__).resolve().parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
+MACHINE = (
+    Path(__file__).resolve().parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
+)
 #: A step shall take less than this, s; and a machine run so many times faster than real time.
 STEP, FASTER = 2e-3, 20.0
 
@@ -63,7 +65,14 @@ def axis_row(runs: int) -> Row:
     seconds = least(lambda: simulate_axis(axis, duration=10.0), runs)
     steps, events = int(criteria.steps[0]), int(criteria.events[0])
     name = "three-mass axis, step"
-    return Row(name=name, simulated=10.0, seconds=seconds, steps=steps, events=events, is_good=seconds < STEP)
+    return Row(
+        name=name,
+        simulated=10.0,
+        seconds=seconds,
+        steps=steps,
+        events=events,
+        is_good=seconds < STEP,
+    )
 
 
 def machine_row(variation: Variation, runs: int) -> Row:
@@ -88,22 +97,39 @@ def machine_row(variation: Variation, runs: int) -> Row:
 
 def main() -> None:
     """Measure and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--runs", type=int, default=20)
     options.add_argument("--json", action="store_true")
     given = options.parse_args()
     rows = [axis_row(given.runs), *(machine_row(variation, given.runs) for variation in Variation)]
     if given.json:
         found = [asdict(row) | {"times_real_time": row.faster} for row in rows]
-        print(json.dumps({"processor": asdict(processor()), "load": busy(), "rows": found}, indent=2))
+        print(
+            json.dumps({"processor": asdict(processor()), "load": busy(), "rows": found}, indent=2)
+        )
         return
     computer = processor()
     title = f"{computer.name}, {computer.cores} cores, load {busy() or 0.0:.1f}"
     table = Table(title=title, title_justify="left", box=None)
-    for column in ("run", "simulated [s]", "time [ms]", "times real time", "steps", "events", "bar"):
+    for column in (
+        "run",
+        "simulated [s]",
+        "time [ms]",
+        "times real time",
+        "steps",
+        "events",
+        "bar",
+    ):
         table.add_column(column, justify="left" if column in ("run", "bar") else "right")
     for row in rows:
-        cells = (f"{row.simulated:.2f}", f"{1e3 * row.seconds:.2f}", f"{row.faster:.0f}", str(row.steps))
+        cells = (
+            f"{row.simulated:.2f}",
+            f"{1e3 * row.seconds:.2f}",
+            f"{row.faster:.0f}",
+            str(row.steps),
+        )
         table.add_row(row.name, *cells, str(row.events), "met" if row.is_good else "MISSED")
     Console().print(table)
 

@@ -29,7 +29,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 MARKS = page.marks("bench_fastest.py")
 POINTS, RUNS = 1000, 5
-HEADINGS = ("path of", "TOPP-RA", "our two sweeps", "all sweeps and looks between points", "faster by", "with the rows")
+HEADINGS = (
+    "path of",
+    "TOPP-RA",
+    "our two sweeps",
+    "all sweeps and looks between points",
+    "faster by",
+    "with the rows",
+)
 
 
 class Kept(PathRows):
@@ -68,7 +75,9 @@ def measured(name: str, paths: int) -> tuple[str, ...]:
         kept = Kept(rows)
         pair = planning._Grid(kept, unit, grid, np.array(rows.stroke.breaks), between=False)
         sweeps = partial(pair.swept, rows.stroke, np.ones(POINTS))
-        ours = [least(partial(planning.fastest_profile, made, unit, POINTS)) for made in (kept, rows)]
+        ours = [
+            least(partial(planning.fastest_profile, made, unit, POINTS)) for made in (kept, rows)
+        ]
         peer = min(toppra_duration(rows, unit, POINTS)[1] for _ in range(RUNS))
         times.append((peer, least(sweeps), *ours))
     peer, two, alone, whole = np.median(times, axis=0)
@@ -79,8 +88,12 @@ def measured(name: str, paths: int) -> tuple[str, ...]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--paths", type=int, default=20, help="random paths of each machine (default 20)")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--paths", type=int, default=20, help="random paths of each machine (default 20)"
+    )
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     options = parser.parse_args(arguments)
     try:
         from toppra_paths import BOXES

@@ -1,21 +1,25 @@
 """Kernels on a GPU: how fast each is beside both of its limits, this computer's batches in C, and other engines.
 
-    python benchmarks/bench_gpu.py [--machines delta rcid] [--samples 4194304] [--registers 128] [--json FILE]
+    python benchmarks/bench_gpu.py [--machines delta rcid] [--samples 4194304] [--registers 128]
+    [--json FILE]
         [--markdown docs/gpu-kernels.md]
 
-Without a GPU it prints what the compiler says of each kernel, and the limits that follow for an H200 by its data sheet
-(`--markdown` writes them between the marks of a page).
-With one it measures bandwidth and arithmetic first, with copies and with fused products and sums in double precision;
-limits are those then. Every kernel is compared with C before it is timed, and run twice, for equal bits.
+Without a GPU it prints what the compiler says of each kernel, and the limits that follow for an
+H200 by its data sheet (`--markdown` writes them between the marks of a page). With one it measures
+bandwidth and arithmetic first, with copies and with fused products and sums in double precision;
+limits are those then. Every kernel is compared with C before it is timed, and run twice, for equal
+bits.
 
-The limits are bytes a sample (inputs, outputs, health) at the bandwidth, and instructions of the unit for doubles at
-its rate: counted in the machine code by nvdisasm, where that is at hand (extra `dev`, or the
-CUDA toolkit); loops count once, and where a kernel is loops all over (poses, paths) nothing follows from that count.
-Of kernels over starts a step is counted: rates as often as the method asks for them, all else once.
+The limits are bytes a sample (inputs, outputs, health) at the bandwidth, and instructions of the
+unit for doubles at its rate: counted in the machine code by nvdisasm, where that is at hand (extra
+`dev`, or the CUDA toolkit); loops count once, and where a kernel is loops all over (poses, paths)
+nothing follows from that count. Of kernels over starts a step is counted: rates as often as the
+method asks for them, all else once.
 
-`--processor` runs the same measurement with kernels as loops, which tries this file. `--beside` measures the other
-engines, `--prepare` compiles all kernels on all cores first, `--arrays` has arrays of JAX and PyTorch go in and out.
-`device_day.py` does all of it on a machine without a network.
+`--processor` runs the same measurement with kernels as loops, which tries this file. `--beside`
+measures the other engines, `--prepare` compiles all kernels on all cores first, `--arrays` has
+arrays of JAX and PyTorch go in and out. `device_day.py` does all of it on a machine without a
+network.
 """
 
 from __future__ import annotations
@@ -77,19 +81,29 @@ PROGRAMS = {
     "kinematics_0": ("q",),
     "regressor_actuators": ("regressor",),
 }
-#: An H200 by its data sheet and its clock under load: bytes/s, and instructions of the unit for doubles per s (132
-#: multiprocessors, 64 each cycle, 1.98 GHz).
+#: An H200 by its data sheet and its clock under load: bytes/s, and instructions of the unit for
+#: doubles per s (132 multiprocessors, 64 each cycle, 1.98 GHz).
 DATA_SHEET = (4.8e12, 132 * 64 * 1.98e9)
 STATES = 2048
 #: Of floats the same, and of all instructions, per s.
 FLOATS = ALL = 132 * 128 * 1.98e9
 MARKS, STEP_MARKS = (page.marks(f"bench_gpu.py{what}") for what in ("", ", steps"))
-#: Engines beside Tauloop's kernels: what each needs to be measured, and of which machines it can tell.
+#: Engines beside Tauloop's kernels: what each needs to be measured, and of which machines it can
+#: tell.
 BESIDE = {
-    "mujoco_warp": (("mujoco_warp", "mujoco", "warp"), (), "loops as equality constraints: pip install mujoco-warp"),
-    "grid-rbd": (("grid_rbd", "torch"), ("nvcc",), "trees alone: pip install grid-rbd torch, and the CUDA toolkit"),
+    "mujoco_warp": (
+        ("mujoco_warp", "mujoco", "warp"),
+        (),
+        "loops as equality constraints: pip install mujoco-warp",
+    ),
+    "grid-rbd": (
+        ("grid_rbd", "torch"),
+        ("nvcc",),
+        "trees alone: pip install grid-rbd torch, and the CUDA toolkit",
+    ),
 }
-#: Machines whose paths of modes are followed, and whose poses are judged; poses and paths at once; trees for GRiD.
+#: Machines whose paths of modes are followed, and whose poses are judged; poses and paths at once;
+#: trees for GRiD.
 MAPPED, FOLLOWED = ("delta", "hexapod"), ("rcid", "hexapod")
 POSES, PATHS = 2**21, 2**16
 #: Poses that are judged here, too.
@@ -132,7 +146,9 @@ class KernelRow:
         """Of the nearer limit; None where only one is known."""
         if self.arithmetic_limit is None:
             return None
-        limits = [limit for limit in (self.memory_limit, self.arithmetic_limit) if limit is not None]
+        limits = [
+            limit for limit in (self.memory_limit, self.arithmetic_limit) if limit is not None
+        ]
         return None if self.rate is None else self.rate / min(limits)
 
 
@@ -191,7 +207,10 @@ def step_row(model: Model, what: str, precision: Precision) -> StepRow | None:
     """Of starts under computed torque at one step a sample, or free ones; None without compiler or disassembler."""
     cuda = Cuda(device=Processor(), precision=precision)
     if what == "computed torque":
-        text, name = ControlKernel(model, model, ComputedTorque(bandwidth=80.0), cuda).text, "tl_control"
+        text, name = (
+            ControlKernel(model, model, ComputedTorque(bandwidth=80.0), cuda).text,
+            "tl_control",
+        )
     else:
         simulator = Simulator(model, integrator=RungeKutta4(step=1e-3))
         text, name = steps_text(simulator.stepper, precision), "tl_many"
@@ -221,20 +240,35 @@ def inputs_of(model: Model, entry: str, n: int) -> dict[str, np.ndarray]:
     else:
         moved = (model.actuator_position(states.q), states.v @ A.T, states.a @ A.T)
     force = np.random.default_rng(4).normal(size=(len(states.q), len(A)))
-    inputs = dict(zip(("position", "velocity", "acceleration"), moved, strict=True)) | {"force": force, "q": states.q}
+    inputs = dict(zip(("position", "velocity", "acceleration"), moved, strict=True)) | {
+        "force": force,
+        "q": states.q,
+    }
     times = -(-n // len(force))
     return {name: np.tile(array, (times, 1))[:n] for name, array in inputs.items()}
 
 
 def row(
-    model: Model, entry: str, program: str, device: Device, samples: int, budget: float, limits: tuple[float, float]
+    model: Model,
+    entry: str,
+    program: str,
+    device: Device,
+    samples: int,
+    budget: float,
+    limits: tuple[float, float],
 ) -> KernelRow:
     """One kernel, measured where there is a device."""
     motion: Motion = getattr(model, entry)
     function = motion.source_function(program, PROGRAMS[program])
-    on_device = None if device is None else DeviceFunction(function, device, nominal=motion.runner.nominal)
+    on_device = (
+        None if device is None else DeviceFunction(function, device, nominal=motion.runner.nominal)
+    )
     text = kernels_text([function], f"{function.name}: made by Tauloop, do not edit")
-    read = [port for port in function.inputs if port.name not in motion.runner.nominal or port.name == "position"]
+    read = [
+        port
+        for port in function.inputs
+        if port.name not in motion.runner.nominal or port.name == "position"
+    ]
     size = 8 * sum(port.size for port in (*read, *function.arguments[len(function.inputs) :]))
     registers, spilled, occupancy, counted = figures_of(text, kernel_name(function), device)
     common = {
@@ -258,9 +292,13 @@ def row(
     for port in function.inputs:
         if port.name not in here_inputs:
             nominal = motion.runner.nominal[port.name]
-            here_inputs[port.name] = np.ascontiguousarray(np.broadcast_to(nominal, (len(few["q"]), port.size)))
+            here_inputs[port.name] = np.ascontiguousarray(
+                np.broadcast_to(nominal, (len(few["q"]), port.size))
+            )
     expected = here.batch(here_inputs, len(few["q"]))
-    in_c = len(few["q"]) / seconds(Processor(), lambda: here.batch(here_inputs, len(few["q"])), budget)
+    in_c = len(few["q"]) / seconds(
+        Processor(), lambda: here.batch(here_inputs, len(few["q"])), budget
+    )
     ready = {name: device.columns(name, few[name], np.float64) for name in names}
     outputs = on_device.batch(ready)
     name = PROGRAMS[program][0]
@@ -270,7 +308,9 @@ def row(
     same = all(bool((outputs[port] == again[port]).all()) for port in outputs)
     del outputs, again
     xp, times = device.arrays, -(-samples // len(few["q"]))
-    many = {key: xp.asfortranarray(xp.tile(array, (times, 1))[:samples]) for key, array in ready.items()}
+    many = {
+        key: xp.asfortranarray(xp.tile(array, (times, 1))[:samples]) for key, array in ready.items()
+    }
     rate = samples / seconds(device, lambda: on_device.batch(many), budget)
     return KernelRow(**common, rate=rate, in_c=in_c, deviation=deviation, same_bits=same)
 
@@ -282,12 +322,17 @@ def folded(model: Model, device: Device, samples: int, budget: float) -> dict[st
     names = ("position", "velocity", "acceleration", "force")
     ready = [device.columns(name, inputs[name], np.float64) for name in names]
     few = [array[:4096] for array in ready]
-    here = RegressorFold(model, model.platform, Cuda(device=Processor()))(*map(device.numbers, few)).triangles
+    here = RegressorFold(model, model.platform, Cuda(device=Processor()))(
+        *map(device.numbers, few)
+    ).triangles
     there, again = (fold(*few).triangles for _ in range(2))
     took = seconds(device, lambda: fold(*ready), budget)
     work = 2 * fold.columns**2 * len(fold.outputs)
     figures = {"columns": fold.columns, "rate": samples / took, "operations": samples * work / took}
-    figures |= {"off": float(np.abs(there - here).max() / np.abs(here).max()), "bits": bool((there == again).all())}
+    figures |= {
+        "off": float(np.abs(there - here).max() / np.abs(here).max()),
+        "bits": bool((there == again).all()),
+    }
     figures["kernel"] = figures_of(fold.text, "tl_rows", device)[:3]
     return {"machine": model.mechanism.name} | figures
 
@@ -301,7 +346,10 @@ def controlled(model: Model, device: Device, starts: int, budget: float) -> dict
     loop, _ = prepared_loop(plan(path, POLYNOMIAL_345, Seconds(0.1)), law, Sampling(), substeps=1)
     kernel = ControlKernel(model, model, law, Cuda(device=device))
     xp = device.arrays
-    rows = [xp.asfortranarray(xp.tile(xp.asarray(one), (starts, 1))) for one in (loop.position, loop.velocity, loop.q)]
+    rows = [
+        xp.asfortranarray(xp.tile(xp.asarray(one), (starts, 1)))
+        for one in (loop.position, loop.velocity, loop.q)
+    ]
     rows[1] = rows[1] + xp.linspace(0.0, 1e-3, starts)[:, None]
     result, again = (kernel(loop, *rows, every=10) for _ in range(2))
     few = [device.numbers(array[:4]) for array in rows]
@@ -313,7 +361,10 @@ def controlled(model: Model, device: Device, starts: int, budget: float) -> dict
     off = float(np.nanmax(np.abs(there - here)) / np.nanmax(np.abs(here)))
     bits = bool((result.position == again.position).all()) if whole == 1.0 else None
     figures = {"starts": starts, "whole": whole, "steps": steps / took, "off": off, "bits": bits}
-    return {"machine": model.mechanism.name, "kernel": figures_of(kernel.text, "tl_control", device)[:3]} | figures
+    return {
+        "machine": model.mechanism.name,
+        "kernel": figures_of(kernel.text, "tl_control", device)[:3],
+    } | figures
 
 
 def texts_of(models: list[Model], mapped: list[str], followed: list[str]) -> list[str]:
@@ -328,7 +379,9 @@ def texts_of(models: list[Model], mapped: list[str], followed: list[str]) -> lis
         for motion in (model.platform, model.actuators):
             for program, outputs in PROGRAMS.items():
                 function = motion.source_function(program, outputs)
-                texts.append(kernels_text([function], f"{function.name}: made by Tauloop, do not edit"))
+                texts.append(
+                    kernels_text([function], f"{function.name}: made by Tauloop, do not edit")
+                )
     for what, machines in (("poses", mapped), ("paths", followed)):
         texts += [rows_of(Model(load(name)), what).text for name in machines]
     return sorted(texts, key=len, reverse=True)
@@ -408,24 +461,38 @@ def rows_of(model: Model, what: str) -> Recorder:
     else:
         axes, length = pose_axes(recorded), recorded.assembly.loops.length
         reach = np.where(np.array(axes.units) == "m", 0.4 * length, 0.4)
-        poses = axes.reference + reach * np.random.default_rng(3).uniform(-1.0, 1.0, (JUDGED, len(reach)))
-        PoseKernel(recorded, axes, rod_clearance(recorded), STEPS)(poses, None, 0.05, 0.0, ranges=True, parallel=True)
+        poses = axes.reference + reach * np.random.default_rng(3).uniform(
+            -1.0, 1.0, (JUDGED, len(reach))
+        )
+        PoseKernel(recorded, axes, rod_clearance(recorded), STEPS)(
+            poses, None, 0.05, 0.0, ranges=True, parallel=True
+        )
     return recorder
 
 
 def rows_row(
-    model: Model, what: str, device: Device | None, rows: int, budget: float, limits: tuple[float, float]
+    model: Model,
+    what: str,
+    device: Device | None,
+    rows: int,
+    budget: float,
+    limits: tuple[float, float],
 ) -> KernelRow | None:
     """A kernel over rows: the same rows again and again up to so many; None where it is not used."""
     recorder = rows_of(model, what)
     if not recorder.calls:
         return None
     n, numbers, read, shapes = recorder.calls[-1]
-    expected = CompiledRows(recorder.text, recorder.name, recorder.letters, 1, None)(n, numbers, read, shapes)
+    expected = CompiledRows(recorder.text, recorder.name, recorder.letters, 1, None)(
+        n, numbers, read, shapes
+    )
     work = CompiledRows(recorder.text, recorder.name, recorder.letters, 1, None)
     in_c = n / seconds(Processor(), lambda: work(n, numbers, read, shapes), budget)
     each = [array.ndim == 2 and array.shape[1] == n for array in read]
-    size = 8 * (sum(len(array) for array, many in zip(read, each, strict=True) if many) + sum(a for a, _ in shapes))
+    size = 8 * (
+        sum(len(array) for array, many in zip(read, each, strict=True) if many)
+        + sum(a for a, _ in shapes)
+    )
     registers, spilled, occupancy, counted = figures_of(recorder.text, recorder.name, device)
     common = {
         "machine": model.mechanism.name,
@@ -453,7 +520,12 @@ def rows_row(
         written = [xp.empty((size, n * times)) for size, _ in shapes]
 
         def work() -> None:
-            launch(-(-n * times // BLOCK), BLOCK, 0, (n * times, 0, n * times, *numbers, *many, *written))
+            launch(
+                -(-n * times // BLOCK),
+                BLOCK,
+                0,
+                (n * times, 0, n * times, *numbers, *many, *written),
+            )
 
         timed.append(n * times / seconds(device, work, budget))
         return written
@@ -462,20 +534,28 @@ def rows_row(
     first, again = ([device.numbers(array) for array in run(1)] for _ in range(2))
     same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, again, strict=True))
     known = np.isfinite(first[0]) & np.isfinite(expected[0])
-    deviation = float(np.abs(first[0] - expected[0])[known].max() / np.abs(expected[0][known]).max())
+    deviation = float(
+        np.abs(first[0] - expected[0])[known].max() / np.abs(expected[0][known]).max()
+    )
     run(times)
     return KernelRow(**common, rate=timed[-1], in_c=in_c, deviation=deviation, same_bits=same)
 
 
-def figures_of(text: str, name: str, device: Device | None) -> tuple[int | None, int | None, float | None, int | None]:
+def figures_of(
+    text: str, name: str, device: Device | None
+) -> tuple[int | None, int | None, float | None, int | None]:
     """Registers, spilled bytes, occupancy and instructions for doubles of a kernel; None without NVRTC."""
     try:
-        code: DeviceCode = device.code(text, None) if isinstance(device, Gpu) else compile_cuda(text)
+        code: DeviceCode = (
+            device.code(text, None) if isinstance(device, Gpu) else compile_cuda(text)
+        )
     except EngineError as error:
         print(error, file=sys.stderr)
         return None, None, None, None
     kernel, functions = code.kernel(name), functions_of(code.path)
-    doubles = None if functions is None else sum(function.doubles for function in functions.values())
+    doubles = (
+        None if functions is None else sum(function.doubles for function in functions.values())
+    )
     return kernel.registers, kernel.spill_stores, kernel.occupancy(BLOCK), doubles
 
 
@@ -486,10 +566,16 @@ def beside(model: Model, worlds: int, budget: float) -> dict[str, Any] | None:
     from peers import warp_peer
 
     compared = warp_peer.compared(model, min(worlds, 64))
-    return {"machine": model.mechanism.name, "deviations": compared, "steps": warp_peer.steps(model, worlds, budget)}
+    return {
+        "machine": model.mechanism.name,
+        "deviations": compared,
+        "steps": warp_peer.steps(model, worlds, budget),
+    }
 
 
-def tree_beside(machine: str, kind: str, samples: int, budget: float, *, on_gpu: bool) -> dict[str, Any] | None:
+def tree_beside(
+    machine: str, kind: str, samples: int, budget: float, *, on_gpu: bool
+) -> dict[str, Any] | None:
     """GRiD on a tree: how far its reference is off, and its rates in numbers of a kind; None without it."""
     if find_spec("grid_rbd") is None:
         return None
@@ -523,15 +609,48 @@ def short(value: float | None, pattern: str = "{:.3g}") -> str:
 
 def table(rows: list[KernelRow]) -> Table:
     made = Table(title="kernels, samples per second")
-    heads = ("machine", "entry", "program", "registers", "spilled B", "occupancy", "doubles", "bytes", "memory limit")
-    for head in (*heads, "arithmetic limit", "measured", "of the nearer", "C, this computer", "off C by", "bits"):
+    heads = (
+        "machine",
+        "entry",
+        "program",
+        "registers",
+        "spilled B",
+        "occupancy",
+        "doubles",
+        "bytes",
+        "memory limit",
+    )
+    for head in (
+        *heads,
+        "arithmetic limit",
+        "measured",
+        "of the nearer",
+        "C, this computer",
+        "off C by",
+        "bits",
+    ):
         made.add_column(head, justify="right")
     for each in rows:
         bits = "-" if each.same_bits is None else "same" if each.same_bits else "DIFFERENT"
         made.add_row(
-            *(each.machine, each.entry, each.program, short(each.registers, "{:d}"), short(each.spilled, "{:d}")),
-            *(short(each.occupancy, "{:.0%}"), short(each.double_instructions, "{:d}"), str(each.bytes)),
-            *(short(each.memory_limit), short(each.arithmetic_limit), short(each.rate), short(each.share, "{:.0%}")),
+            *(
+                each.machine,
+                each.entry,
+                each.program,
+                short(each.registers, "{:d}"),
+                short(each.spilled, "{:d}"),
+            ),
+            *(
+                short(each.occupancy, "{:.0%}"),
+                short(each.double_instructions, "{:d}"),
+                str(each.bytes),
+            ),
+            *(
+                short(each.memory_limit),
+                short(each.arithmetic_limit),
+                short(each.rate),
+                short(each.share, "{:.0%}"),
+            ),
             *(short(each.in_c), short(each.deviation), bits),
         )
     return made
@@ -544,10 +663,15 @@ def billions(value: float) -> str:
 def kernel_lines(rows: list[KernelRow]) -> list[str]:
     """The kernels' table of a page."""
     heads = ("kernel", "registers", "spilled", "occupancy", "doubles' instructions", "bytes")
-    lines = [f"| {' | '.join((*heads, 'samples/s by memory', 'samples/s by arithmetic'))} |", "|---" * 8 + "|"]
+    lines = [
+        f"| {' | '.join((*heads, 'samples/s by memory', 'samples/s by arithmetic'))} |",
+        "|---" * 8 + "|",
+    ]
     for each in rows:
         cells = (
-            ", ".join(word for word in (each.machine, each.entry, each.program.replace("_", " ")) if word),
+            ", ".join(
+                word for word in (each.machine, each.entry, each.program.replace("_", " ")) if word
+            ),
             short(each.registers, "{:d}"),
             short(each.spilled, "{:d} B"),
             short(each.occupancy, "{:.0%}"),
@@ -562,7 +686,15 @@ def kernel_lines(rows: list[KernelRow]) -> list[str]:
 
 def step_lines(rows: list[StepRow]) -> list[str]:
     """The steps' table of a page."""
-    heads = ("a step of", "numbers", "registers", "spilled", "instructions", "of arithmetic", "own memory")
+    heads = (
+        "a step of",
+        "numbers",
+        "registers",
+        "spilled",
+        "instructions",
+        "of arithmetic",
+        "own memory",
+    )
     limits = ("steps/s by arithmetic", "by all instructions", "by memory without caches")
     lines = [f"| {' | '.join((*heads, *limits))} |", "|---" * (len(heads) + len(limits)) + "|"]
     for each in rows:
@@ -570,7 +702,12 @@ def step_lines(rows: list[StepRow]) -> list[str]:
         cells = (
             f"{each.machine}, {each.what}",
             f"{each.precision.value}s",
-            *(f"{each.registers}", f"{each.spilled} B", f"{each.code.instructions}", f"{arithmetic}"),
+            *(
+                f"{each.registers}",
+                f"{each.spilled} B",
+                f"{each.code.instructions}",
+                f"{arithmetic}",
+            ),
             f"{each.code.own_bytes / 1e3:.1f} kB",
             *(billions(limit) for limit in each.limits),
         )
@@ -603,18 +740,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--followed", nargs="*", default=list(FOLLOWED))
     parser.add_argument("--poses", type=int, default=POSES)
     parser.add_argument("--paths", type=int, default=PATHS)
-    parser.add_argument("--trees", nargs="*", default=list(TREES), help="machines and URDF without loops, for GRiD")
-    parser.add_argument("--prepare", action="store_true", help="compile all kernels on all cores first")
-    parser.add_argument("--arrays", action="store_true", help="have arrays of JAX's and PyTorch's go in and out")
-    parser.add_argument("--no-kernels", dest="kernels", action="store_false", help="leave Tauloop's own out")
+    parser.add_argument(
+        "--trees", nargs="*", default=list(TREES), help="machines and URDF without loops, for GRiD"
+    )
+    parser.add_argument(
+        "--prepare", action="store_true", help="compile all kernels on all cores first"
+    )
+    parser.add_argument(
+        "--arrays", action="store_true", help="have arrays of JAX's and PyTorch's go in and out"
+    )
+    parser.add_argument(
+        "--no-kernels", dest="kernels", action="store_false", help="leave Tauloop's own out"
+    )
     parser.add_argument("--beside", action="store_true", help="measure the other engines, too")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write what follows by paper into a page")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write what follows by paper into a page"
+    )
     chosen = parser.parse_args(arguments)
     console = Console(width=200)
     device = device_here(chosen.processor, chosen.registers, console)
     limits = DATA_SHEET if device is None else measured_limits(device, chosen.seconds)
-    console.print(f"{limits[0] / 1e12:.2f} TB/s, {limits[1] / 1e12:.1f}e12 instructions for doubles a second")
+    console.print(
+        f"{limits[0] / 1e12:.2f} TB/s, {limits[1] / 1e12:.1f}e12 instructions for doubles a second"
+    )
     for line in missing_beside():
         console.print(line, markup=False)
     models = [Model(load(name), evaluator=Compiled(at_least=1)) for name in chosen.machines]
@@ -639,7 +788,12 @@ def main(arguments: list[str] | None = None) -> int:
 
     def keep() -> None:
         """All that is known so far: what takes too long costs nothing of it."""
-        whole = {"limits": limits, "cores": os.cpu_count(), "kernels": [asdict(each) for each in rows], **further}
+        whole = {
+            "limits": limits,
+            "cores": os.cpu_count(),
+            "kernels": [asdict(each) for each in rows],
+            **further,
+        }
         whole |= {"arrays": arrays}
         if chosen.json:
             chosen.json.write_text(json.dumps(whole, indent=1, default=str), encoding="utf-8")
@@ -667,17 +821,22 @@ def main(arguments: list[str] | None = None) -> int:
     if device is not None and chosen.kernels:
         for model in models:
             parts.append(("folds", partial(folded, model, device, chosen.samples, chosen.seconds)))
-            parts.append(("controls", partial(controlled, model, device, chosen.starts, chosen.seconds)))
+            parts.append(
+                ("controls", partial(controlled, model, device, chosen.starts, chosen.seconds))
+            )
     worlds = 3 if device is None or chosen.processor else 8192
     for model in models if chosen.beside else []:
         parts.append(("mujoco_warp", partial(beside, model, worlds, chosen.seconds)))
     on_gpu = isinstance(device, Gpu)
     for name, kind in product(chosen.trees, ("float64", "float32")) if chosen.beside else []:
-        parts.append(("grid-rbd", partial(tree_beside, name, kind, 65536, chosen.seconds, on_gpu=on_gpu)))
+        parts.append(
+            ("grid-rbd", partial(tree_beside, name, kind, 65536, chosen.seconds, on_gpu=on_gpu))
+        )
     for name, work in parts:
         try:
             further[name].append(work())
-        except Exception as error:  # of another engine's, or of a device's: the others are measured all the same
+        # of another engine's, or of a device's: the others are measured all the same
+        except Exception as error:
             further[name].append(f"failed: {error!r:.300}")
         console.print(name, further[name][-1])
         keep()

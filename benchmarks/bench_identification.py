@@ -2,10 +2,11 @@
 
     python benchmarks/bench_identification.py [--data FOLDER] [--samples 1000000] [--json]
 
-Times are the processor's, so that a busy computer does not count (much). The rows of the arm need its data: FOLDER, by
-default ../shared/data/tx40. Beside them FIGAROH, where it is installed (``pip install figaroh``): from joint positions,
-velocities and accelerations to base parameters by ordinary least squares, with the same 87 columns. Machine code is in
-the cache (every row runs once before); the row of the whole command is a process of its own, with its imports.
+Times are the processor's, so that a busy computer does not count (much). The rows of the arm need
+its data: FOLDER, by default ../shared/data/tx40. Beside them FIGAROH, where it is installed (``pip
+install figaroh``): from joint positions, velocities and accelerations to base parameters by
+ordinary least squares, with the same 87 columns. Machine code is in the cache (every row runs once
+before); the row of the whole command is a process of its own, with its imports.
 """
 
 from __future__ import annotations
@@ -48,7 +49,16 @@ from tauloop.identification import (
     split,
 )
 from tauloop.kinematics import random_states
-from tauloop.logs import Preparation, Sensors, load_recording, measure, prepare, read_log, samples, write_log
+from tauloop.logs import (
+    Preparation,
+    Sensors,
+    load_recording,
+    measure,
+    prepare,
+    read_log,
+    samples,
+    write_log,
+)
 from tauloop.motion import Multisine, SampledMotion, random_multisine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,7 +69,11 @@ OFFSETS = np.deg2rad([0.0, -90.0, 90.0, 0.0, 0.0, 0.0])
 MACHINE = "gantry_tau_5dof"
 PAPER = (
     *("m_p", "mc_px", "mc_pz", "I_pyy"),
-    *(f"{name}_{link}{axes}" for link in "slt" for name, axes in (("m", ""), ("I", "xx"), ("I", "yy"), ("I", "zz"))),
+    *(
+        f"{name}_{link}{axes}"
+        for link in "slt"
+        for name, axes in (("m", ""), ("I", "xx"), ("I", "yy"), ("I", "zz"))
+    ),
 )
 FRICTION = ("cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coulomb")
 #: Samples of the stream that are in memory at a time.
@@ -107,11 +121,16 @@ def in_process(*command: str) -> tuple[float, float]:
     """Processor's time (s) and peak memory (MB) of a process of its own, the second time it runs."""
     for _ in range(2):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run([sys.executable, *command], capture_output=True, env={**os.environ, **ONE_THREAD})
+        done = subprocess.run(
+            [sys.executable, *command], capture_output=True, env={**os.environ, **ONE_THREAD}
+        )
         if done.returncode != DOUBTFUL:
             done.check_returncode()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after.ru_maxrss / 1024
+    return (
+        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        after.ru_maxrss / 1024,
+    )
 
 
 #: Exit code of a command whose result is doubtful.
@@ -123,7 +142,14 @@ def arm_rows(data: Path) -> Iterator[Row]:
     """The measured arm: the whole command, its parts, and FIGAROH."""
     machine = load_urdf(data / URDF, ARM / "side.yaml")
     recording = load_recording(ARM / "recording.yaml", data)
-    arguments = [str(data / URDF), str(ARM / "recording.yaml"), "--side", str(ARM / "side.yaml"), "--data", str(data)]
+    arguments = [
+        str(data / URDF),
+        str(ARM / "recording.yaml"),
+        "--side",
+        str(ARM / "side.yaml"),
+        "--data",
+        str(data),
+    ]
     start = "from tauloop.cli import main; main()"
     seconds, megabytes = in_process("-c", start, "identify", *arguments, "--output", "joints")
     yield Row(
@@ -149,14 +175,23 @@ def arm_rows(data: Path) -> Iterator[Row]:
     result = fit(found, None, OrdinaryLeastSquares())
     ours = seconds_of(lambda: fit(regression(), None, OrdinaryLeastSquares()))
     joint = model.actuators.kinematics(
-        *(samples(prepare(log, preparation), kind) for kind in ("position", "velocity", "acceleration"))
+        *(
+            samples(prepare(log, preparation), kind)
+            for kind in ("position", "velocity", "acceleration")
+        )
     )
     note = f"{result.base.rank} base parameters, RMS residuals {_list(fitted.rmse for fitted in result.training)} N m"
     try:
         urdf = (data / URDF).read_text(encoding="utf-8")
-        peer = figaroh_peer.identify(urdf, (joint.q + OFFSETS, joint.v, joint.a), found.forces, preparation.decimation)
+        peer = figaroh_peer.identify(
+            urdf, (joint.q + OFFSETS, joint.v, joint.a), found.forces, preparation.decimation
+        )
     except figaroh_peer.NotInstalled as error:
-        yield Row(work="TX40: log to ordinary least squares", seconds=ours, note=f"{note}; no FIGAROH here: {error}")
+        yield Row(
+            work="TX40: log to ordinary least squares",
+            seconds=ours,
+            note=f"{note}; no FIGAROH here: {error}",
+        )
         return
     note += (
         f"; FIGAROH {peer.base_parameters}, {_list(peer.residuals)}: {peer.regressor:.2f} s regressor, "
@@ -167,7 +202,9 @@ def arm_rows(data: Path) -> Iterator[Row]:
     one = PhysicallyConsistent(weights=(0.1,))
     yield Row(
         work="TX40: physically consistent, one weight, two solutions",
-        seconds=seconds_of(lambda: fit_consistent(*physical, cones(model.parameters), model.pi, one)),
+        seconds=seconds_of(
+            lambda: fit_consistent(*physical, cones(model.parameters), model.pi, one)
+        ),
         note="six bodies",
     )
 
@@ -179,7 +216,9 @@ def _list(numbers: object) -> str:
 def gantry_motion(model: Model, rng: np.random.Generator) -> Multisine:
     """A multisine of all actuators around the reference pose."""
     center = model.actuator_position(model.assembly.q)
-    return random_multisine(center, np.array([0.09] * 3 + [0.055] * 2), rng, terms=5, lowest=0.15, highest=1.2)
+    return random_multisine(
+        center, np.array([0.09] * 3 + [0.055] * 2), rng, terms=5, lowest=0.15, highest=1.2
+    )
 
 
 def gantry_rows() -> Iterator[Row]:
@@ -188,7 +227,9 @@ def gantry_rows() -> Iterator[Row]:
     rng = np.random.default_rng(0)
     moved = gantry_motion(model, rng).sample(np.arange(0.0, 40.0, 1.0 / RATE))
     start = model.actuators.track(moved.position).q
-    forces = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration, start=start)
+    forces = model.actuators.inverse_dynamics(
+        moved.position, moved.velocity, moved.acceleration, start=start
+    )
     sensors = Sensors(resolution=np.full(5, 1e-6), force_noise=np.array([4.0, 4.0, 4.0, 2.0, 2.0]))
     units = model.actuators.ports.position.units
     names, force_units = model.output_ports("actuators")
@@ -196,13 +237,25 @@ def gantry_rows() -> Iterator[Row]:
     preparation = Preparation(cutoff=10.0, trim=60, decimation=5)
 
     def work(of: Model) -> None:
-        data = regression_data(of, log, preparation, ties=leaf_ties(of, (*PAPER, "cart_mass", *FRICTION)))
+        data = regression_data(
+            of, log, preparation, ties=leaf_ties(of, (*PAPER, "cart_mass", *FRICTION))
+        )
         fit(*split(data, 0.7), WeightedLeastSquares())
 
     note = "8 000 samples, 21 unknowns"
-    yield Row(work="Gantry-Tau: log to base parameters", seconds=seconds_of(lambda: work(model)), asked=2.0, note=note)
+    yield Row(
+        work="Gantry-Tau: log to base parameters",
+        seconds=seconds_of(lambda: work(model)),
+        asked=2.0,
+        note=note,
+    )
     fresh = seconds_of(lambda: work(Model(load(MACHINE), evaluator=Compiled(at_least=0))))
-    yield Row(work="Gantry-Tau: machine file and log to base parameters", seconds=fresh, asked=2.0, note=note)
+    yield Row(
+        work="Gantry-Tau: machine file and log to base parameters",
+        seconds=fresh,
+        asked=2.0,
+        note=note,
+    )
 
 
 def stream(count: int) -> dict[str, float | None]:
@@ -250,7 +303,9 @@ def _parts(
         simulated.append(time.process_time() - begun)
         start = model.actuators.track(moved.position, last).q
         last = start[-1]
-        regressor = model.actuators.regressor(moved.position, moved.velocity, moved.acceleration, start=start)
+        regressor = model.actuators.regressor(
+            moved.position, moved.velocity, moved.acceleration, start=start
+        )
         begun = time.process_time()
         forces = regressor @ model.pi + rng.standard_normal(regressor.shape[:2])
         simulated.append(time.process_time() - begun)
@@ -269,7 +324,9 @@ def stream_rows(count: int) -> Iterator[Row]:
     """The stream in a process of its own."""
     command = [sys.executable, str(Path(__file__).resolve()), "--stream", str(count)]
     for _ in range(2):  # the first fills the cache of machine code
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **ONE_THREAD})
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, env={**os.environ, **ONE_THREAD}
+        )
     found = json.loads(done.stdout)
     yield Row(
         work=f"Gantry-Tau: {count:,} samples in parts of {CHUNK:,}",
@@ -288,7 +345,9 @@ def long_log_rows(count: int) -> Iterator[Row]:
     motion = random_multisine(center, np.full(2, 0.3), rng, terms=5, lowest=0.15, highest=1.2)
     moved = motion.sample(np.arange(count) / 1000.0)
     start = model.actuators.track(moved.position).q
-    force = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration, start=start).force
+    force = model.actuators.inverse_dynamics(
+        moved.position, moved.velocity, moved.acceleration, start=start
+    ).force
     names, force_units = model.output_ports("actuators")
     sensors = Sensors(resolution=np.full(2, 1e-6), force_noise=0.01 * np.abs(force).max(axis=0))
     units = model.actuators.ports.position.units
@@ -314,20 +373,29 @@ def seven_rows() -> Iterator[Row]:
     names, units = model.output_ports("actuators")
     data = RegressionData(
         regressor=regressor,
-        forces=regressor @ (model.pi * rng.uniform(0.8, 1.2)) + 0.5 * rng.standard_normal(regressor.shape[:2]),
+        forces=regressor @ (model.pi * rng.uniform(0.8, 1.2))
+        + 0.5 * rng.standard_normal(regressor.shape[:2]),
         parameters=tuple(p.name for p in model.parameters),
         parameter_units=tuple(p.unit for p in model.parameters),
         outputs=names,
         output_units=units,
     )
-    for weights, asked, text in (((0.01,), 1.0, "one weight"), (PhysicallyConsistent().weights, None, "nine weights")):
+    for weights, asked, text in (
+        ((0.01,), 1.0, "one weight"),
+        (PhysicallyConsistent().weights, None, "nine weights"),
+    ):
         options = PhysicallyConsistent(weights=weights)
 
         def work(options: PhysicallyConsistent = options) -> None:
             fit_consistent(*split(data, 0.7), cones(model.parameters), model.pi, options)
 
         note = f"{len(data.unknowns)} unknowns; fits and {len(weights)} + 1 convex problems"
-        yield Row(work=f"seven bodies, matrix inequalities, {text}", seconds=seconds_of(work), asked=asked, note=note)
+        yield Row(
+            work=f"seven bodies, matrix inequalities, {text}",
+            seconds=seconds_of(work),
+            asked=asked,
+            note=note,
+        )
 
 
 def seven_bodies() -> str:
@@ -335,13 +403,24 @@ def seven_bodies() -> str:
     lines = ["format: tauloop-machine/1", "name: seven", "gravity: [0, 0, -9.81 m/s^2]", "bodies:"]
     for k in range(7):
         mass = 6.0 - 0.7 * k
-        inertia = f"{{xx: {0.02 * mass} kg m^2, yy: {0.025 * mass} kg m^2, zz: {0.01 * mass} kg m^2}}"
-        lines += [f"  link_{k}:", f"    mass: {mass} kg", f"    center: [{0.01 * k} m, 0.02 m, 0.1 m]"]
+        inertia = (
+            f"{{xx: {0.02 * mass} kg m^2, yy: {0.025 * mass} kg m^2, zz: {0.01 * mass} kg m^2}}"
+        )
+        lines += [
+            f"  link_{k}:",
+            f"    mass: {mass} kg",
+            f"    center: [{0.01 * k} m, 0.02 m, 0.1 m]",
+        ]
         lines.append(f"    inertia: {inertia}")
     lines.append("joints:")
     for k in range(7):
         parent = "base" if k == 0 else f"{{on: link_{k - 1}, at: [0.03 m, 0, 0.25 m]}}"
-        lines += [f"  joint_{k}:", "    type: revolute", f"    axis: {'zy'[k % 2]}", f"    parent: {parent}"]
+        lines += [
+            f"  joint_{k}:",
+            "    type: revolute",
+            f"    axis: {'zy'[k % 2]}",
+            f"    parent: {parent}",
+        ]
         lines += [f"    child: link_{k}", f"    reference: {10 + 5 * k} deg"]
         lines.append("    friction: {viscous: 0.5 N m s/rad, coulomb: 1 N m}")
     lines.append("actuators:")
@@ -358,7 +437,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data" / "tx40")
-    parser.add_argument("--samples", type=int, default=1_000_000, help="of the stream (default 1 000 000)")
+    parser.add_argument(
+        "--samples", type=int, default=1_000_000, help="of the stream (default 1 000 000)"
+    )
     parser.add_argument("--stream", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
@@ -384,15 +465,27 @@ def main(arguments: list[str] | None = None) -> int:
     computer = {**asdict(processor()), "busy_processes": busy()}
     if options.json:
         print(
-            json.dumps({"computer": computer, "rows": [asdict(row) | {"ratio": row.ratio} for row in rows]}, indent=2)
+            json.dumps(
+                {
+                    "computer": computer,
+                    "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
+                },
+                indent=2,
+            )
         )
         return 0
-    table = Table(title=f"Identification, processor's seconds; {computer['name']}, load {computer['busy_processes']}")
+    table = Table(
+        title=f"Identification, processor's seconds; {computer['name']}, load {computer['busy_processes']}"
+    )
     for heading in ("work", "s", "asked", "MB", "FIGAROH s", "ratio", "note"):
-        table.add_column(heading, justify="left" if heading in ("work", "note") else "right", overflow="fold")
+        table.add_column(
+            heading, justify="left" if heading in ("work", "note") else "right", overflow="fold"
+        )
     for row in rows:
         numbers = (row.seconds, row.asked, row.megabytes, row.peer, row.ratio)
-        table.add_row(row.work, *("" if number is None else f"{number:.3g}" for number in numbers), row.note)
+        table.add_row(
+            row.work, *("" if number is None else f"{number:.3g}" for number in numbers), row.note
+        )
     Console(width=160).print(table)
     return 0
 

@@ -2,8 +2,8 @@
 
     python benchmarks/bench_loading.py [--markdown docs/generated-code.md]
 
-Processor seconds of `load_function(NAME, outputs=("force",))` in a new process with an empty cache, without the
-imports, least of three.
+Processor seconds of `load_function(NAME, outputs=("force",))` in a new process with an empty cache,
+without the imports, least of three.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ def measured(name: str) -> tuple[float, float, float]:
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "XDG_CACHE_HOME": cache}
             done = subprocess.run(
-                [sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, check=True, env=environment
+                [sys.executable, "-c", PROGRAM, name],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=environment,
             )
         runs.append(tuple(json.loads(done.stdout)))
     return min(runs, key=lambda run: run[0] + run[1])
@@ -63,7 +67,9 @@ def table() -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     options = parser.parse_args(arguments)
     note = f"{processor().name}; {compiler_version('cc')}; load of the cores {busy():.1f}."
     page.write_or_print(options.markdown, MARKS, list(table()), note)

@@ -2,9 +2,9 @@
 
     python benchmarks/bench_scaling.py [--figure docs/speed-scaling.png] [--json]
 
-The machine with n legs is the shipped hexapod with its legs spread evenly over both circles. Forward dynamics is
-measured for all; inverse dynamics from six legs on, for with fewer the platform's motion cannot be given. From seven
-legs on it shares forces among redundant actuators.
+The machine with n legs is the shipped hexapod with its legs spread evenly over both circles.
+Forward dynamics is measured for all; inverse dynamics from six legs on, for with fewer the
+platform's motion cannot be given. From seven legs on it shares forces among redundant actuators.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ LEGS = (3, 4, 5, 6, 7, 8, 10, 12)
 FREEDOMS = 6
 SAMPLES = (1, 2, 4, 6, 8, 10)
 STREAMED = ("delta", "rcid")
-#: A batch is done within a slice of the processor's time, so that some run is left undisturbed on a busy computer too.
+#: A batch is done within a slice of the processor's time, so that some run is left undisturbed on a
+#: busy computer too.
 BATCH, STATES = 512, 64
 #: Standard deviation of actuator forces, N.
 FORCE = 20.0
@@ -68,8 +69,8 @@ class Streams:
 def with_legs(n: int) -> Mechanism:
     """The shipped hexapod with n legs: pairs on the base and on the platform become evenly spread neighbours.
 
-    The legs lean to alternate sides by the angle that they have in the original, so that every one of six freedoms is
-    held as soon as there are six legs.
+    The legs lean to alternate sides by the angle that they have in the original, so that every one
+    of six freedoms is held as soon as there are six legs.
     """
     text = machine_path("hexapod").read_text(encoding="utf-8")
     base = [360.0 * i / n + lean for i, lean in enumerate(_leans(n))]
@@ -86,11 +87,14 @@ def with_legs(n: int) -> Mechanism:
         text,
     )
     if repeats + found != 4:
-        raise RuntimeError("the shipped hexapod is written in another way than this benchmark expects")
+        raise RuntimeError(
+            "the shipped hexapod is written in another way than this benchmark expects"
+        )
     return loads(text)
 
 
-#: Half the angle between a leg's two ends, deg: that of the shipped machine, whose ends are 40 degrees apart.
+#: Half the angle between a leg's two ends, deg: that of the shipped machine, whose ends are 40
+#: degrees apart.
 LEAN = 20.0
 
 
@@ -132,9 +136,15 @@ def measure_legs(n: int, seconds: float, seed: int) -> list[Legs]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--legs", type=int, nargs="+", default=LEGS, help="numbers of legs (default 3 to 12)")
-    parser.add_argument("--millions", type=float, nargs="+", default=SAMPLES, help="of samples (default 1 to 10)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="for each measurement (default 0.2)")
+    parser.add_argument(
+        "--legs", type=int, nargs="+", default=LEGS, help="numbers of legs (default 3 to 12)"
+    )
+    parser.add_argument(
+        "--millions", type=float, nargs="+", default=SAMPLES, help="of samples (default 1 to 10)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="for each measurement (default 0.2)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random states (default 0)")
     parser.add_argument("--figure", type=Path, help="draw into this file")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -174,14 +184,25 @@ def _print(legs: list[Legs], streams: list[Streams]) -> None:
     for heading in ("legs", "program", "operations", "batch, a sample", "limit"):
         table.add_column(heading, justify="left" if heading == "program" else "right")
     for row in legs:
-        table.add_row(str(row.legs), row.program, str(row.operations), duration(row.batch), duration(row.limit))
+        table.add_row(
+            str(row.legs),
+            row.program,
+            str(row.operations),
+            duration(row.batch),
+            duration(row.limit),
+        )
     console.print(table)
     table = Table(title="Inverse dynamics streamed in chunks", title_justify="left", box=None)
     for heading in ("machine", "million samples", "time", "a sample"):
         table.add_column(heading, justify="left" if heading == "machine" else "right")
     for stream in streams:
         for millions, seconds in zip(stream.millions, stream.seconds, strict=True):
-            table.add_row(stream.machine, f"{millions:g}", duration(seconds), duration(seconds / millions / 1e6))
+            table.add_row(
+                stream.machine,
+                f"{millions:g}",
+                duration(seconds),
+                duration(seconds / millions / 1e6),
+            )
     console.print(table)
     for text in _fits(legs, streams):
         console.print(text)
@@ -205,7 +226,9 @@ def _fits(legs: list[Legs], streams: list[Streams]) -> list[str]:
     for stream in streams:
         if len(stream.millions) > 2:
             slope, _, away = line(stream.millions, stream.seconds)
-            texts.append(f"{stream.machine}: {1e3 * slope:.1f} ns a sample, at most {100 * away:.1f} % off the line")
+            texts.append(
+                f"{stream.machine}: {1e3 * slope:.1f} ns a sample, at most {100 * away:.1f} % off the line"
+            )
     return texts
 
 
@@ -220,12 +243,26 @@ def draw(legs: list[Legs], streams: list[Streams], file: Path) -> None:
         chosen = [row for row in legs if row.program == program]
         x = [row.legs for row in chosen]
         label = program.replace("_", " ")
-        counts.plot(x, [row.operations for row in chosen], color=color, label=label, linewidth=1, marker="o")
-        times.plot(x, [1e9 * row.batch for row in chosen], color=color, label=label, linewidth=1, marker="o")
+        counts.plot(
+            x, [row.operations for row in chosen], color=color, label=label, linewidth=1, marker="o"
+        )
+        times.plot(
+            x,
+            [1e9 * row.batch for row in chosen],
+            color=color,
+            label=label,
+            linewidth=1,
+            marker="o",
+        )
         if None not in (least := [row.limit for row in chosen]):
             label = "limit by operations" if program == INVERSE else None
-            times.plot(x, [1e9 * y for y in least], color=color, linestyle=":", linewidth=1, label=label)
-    for axes, title, unit in ((counts, "Operations of a sample", ""), (times, "Time of a sample in batch", "ns")):
+            times.plot(
+                x, [1e9 * y for y in least], color=color, linestyle=":", linewidth=1, label=label
+            )
+    for axes, title, unit in (
+        (counts, "Operations of a sample", ""),
+        (times, "Time of a sample in batch", "ns"),
+    ):
         axes.set(title=title, xlabel="legs of the hexapod", ylabel=unit)
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -58,10 +58,14 @@ def table() -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     options = parser.parse_args(arguments)
     lines = list(table())
-    page.write_or_print(options.markdown, MARKS, lines, f"{processor().name}; load of the cores {busy():.1f}.")
+    page.write_or_print(
+        options.markdown, MARKS, lines, f"{processor().name}; load of the cores {busy():.1f}."
+    )
     return 0
 
 

@@ -2,8 +2,9 @@
 
     python benchmarks/bench_speed.py [--only dynamics ...] [--json] [--markdown docs/speed.md]
 
-`--markdown` writes the table between the two marks in a page. Whatever is compared must agree before it is timed. The
-first run on a computer builds Pinocchio's C++ program, which takes about six minutes.
+`--markdown` writes the table between the two marks in a page. Whatever is compared must agree
+before it is timed. The first run on a computer builds Pinocchio's C++ program, which takes about
+six minutes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     progress = Console(stderr=True, highlight=False, soft_wrap=True)
     if options.markdown and not page.is_marked(options.markdown, MARKS):
-        progress.print(f"{options.markdown} lacks the marks {MARKS[0]} and {MARKS[1]}", style="bold red", markup=False)
+        progress.print(
+            f"{options.markdown} lacks the marks {MARKS[0]} and {MARKS[1]}",
+            style="bold red",
+            markup=False,
+        )
         return 1
     start = time.perf_counter()
     with progress.status("Pinocchio's C++ program (about six minutes where it has to be built)"):
@@ -57,20 +62,32 @@ def main(arguments: list[str] | None = None) -> int:
     for section in options.only:
         try:
             with progress.status(section) as status:
-                found += SECTIONS[section](settings, lambda text, s=section: status.update(f"{s}: {text}"))
+                found += SECTIONS[section](
+                    settings, lambda text, s=section: status.update(f"{s}: {text}")
+                )
         except (Disagreement, TauloopError) as error:
             progress.print(f"{section}: {error}", style="bold red", markup=False)
             return 1
         progress.print(f"{section}: {time.perf_counter() - start:.0f} s")
     about = list(_about(settings, before))
     if options.markdown:
-        page.write(options.markdown, MARKS, [*markdown(found), "", *(f"{line}\n" for line in (*LEGEND, *about))])
+        page.write(
+            options.markdown,
+            MARKS,
+            [*markdown(found), "", *(f"{line}\n" for line in (*LEGEND, *about))],
+        )
         if page.is_marked(options.markdown, SUMMARY):
             page.write(options.markdown, SUMMARY, page.summary(markdown(found)))
         progress.print(f"written: {options.markdown}")
         return 0
     if options.json:
-        print(json.dumps({"about": about, "rows": [asdict(row) for row in found]}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                {"about": about, "rows": [asdict(row) for row in found]},
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
     else:
         _print(found, about)
     return 0
@@ -78,13 +95,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=list(SECTIONS), choices=list(SECTIONS), help="sections to measure")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=list(SECTIONS),
+        choices=list(SECTIONS),
+        help="sections to measure",
+    )
     parser.add_argument("--states", type=int, default=256, help="random states (default 256)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="for each measurement (default 0.2)")
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="for each measurement (default 0.2)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random states (default 0)")
     parser.add_argument("--no-cpp", action="store_true", help="leave Pinocchio's C++ program out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     return parser.parse_args(arguments)
 
 
@@ -110,7 +137,12 @@ def _print(rows: list[Row], about: list[str]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in HEADINGS:
         words = heading in ("work", "peer", "must reach", "note")
-        table.add_column(heading, justify="left" if words else "right", no_wrap=heading != "note", vertical="bottom")
+        table.add_column(
+            heading,
+            justify="left" if words else "right",
+            no_wrap=heading != "note",
+            vertical="bottom",
+        )
     for row in rows:
         table.add_row(*row.cells)
     screen.print(table)

@@ -1,6 +1,7 @@
 """How long starts take: processor time of new processes, least of ten, beside the import of NumPy and CasADi.
 
-Run `python benchmarks/bench_start_up.py`. Every round starts each process once, so that all have the same neighbours.
+Run `python benchmarks/bench_start_up.py`. Every round starts each process once, so that all have
+the same neighbours.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ BASE = "import numpy, casadi"
 COMMAND = "import sys; from tauloop.cli import main; sys.argv[1:] = {!r}; main()"
 #: What is started, and the most that is wanted, as a multiple of the base.
 ROWS = {
-    "import, load delta, build its Model": ("import tauloop as tl; tl.Model(tl.load('delta'))", 2.2),
+    "import, load delta, build its Model": (
+        "import tauloop as tl; tl.Model(tl.load('delta'))",
+        2.2,
+    ),
     **{
         f"tauloop {words}": (COMMAND.format(words.split()), wanted)
         for words, wanted in {
@@ -48,7 +52,9 @@ def main() -> None:
             least[name] = min(least[name], processor_time(code))
     print(f"{BASE}: {least[BASE]:.3f} s")
     for name, (_, wanted) in ROWS.items():
-        print(f"{name:40s} {least[name]:6.3f} s {least[name] / least[BASE]:6.2f} times (wanted: {wanted})")
+        print(
+            f"{name:40s} {least[name]:6.3f} s {least[name] / least[BASE]:6.2f} times (wanted: {wanted})"
+        )
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
     python benchmarks/bench_threads.py [--threads 2] [--seconds 0.3] [--machines delta ...]
         [--markdown docs/outgrowing-one-core.md]
 
-A call checks what goes in, computes, and looks at the evidence of what comes out. By the clock threads gain what cores
-are free: runs take turns, the least time of several counts, and a busy computer still gains less (first rows). The
-processor's time beside it is that of all threads together.
+A call checks what goes in, computes, and looks at the evidence of what comes out. By the clock
+threads gain what cores are free: runs take turns, the least time of several counts, and a busy
+computer still gains less (first rows). The processor's time beside it is that of all threads
+together.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ TIMES = 100
 DURATION = 1.0
 #: Samples of the call that tells how many take long enough.
 FEW = 10_000
-#: Products and sums in all lanes, a few hundred a sample, of numbers that stay in the nearest cache.
+#: Products and sums in all lanes, a few hundred a sample, of numbers that stay in the nearest
+#: cache.
 SUMS = """#include <stddef.h>
 
 void sums(size_t n, double *sum);
@@ -73,7 +75,10 @@ class Gain:
 def calls(model: Model, most: int) -> dict[str, Callable[[int], object]]:
     """Whole calls by name, of so many samples."""
     states = random_states(model, STATES, np.random.default_rng(0))
-    q, v, a = (np.resize(array, (most, array.shape[1])) for array in (states.q, states.velocity, states.acceleration))
+    q, v, a = (
+        np.resize(array, (most, array.shape[1]))
+        for array in (states.q, states.velocity, states.acceleration)
+    )
     x, u = model.platform_position(q), model.actuator_position(q)
     force = np.ones((most, len(model.mechanism.actuators)))
     platform, simulator = model.platform, Simulator(model)
@@ -86,7 +91,9 @@ def calls(model: Model, most: int) -> dict[str, Callable[[int], object]]:
         "Jacobians": lambda n: platform.actuator_jacobian(x[:n]),
         "mass matrices": lambda n: platform.mass_matrix(x[:n]),
         "condition numbers": lambda n: platform.condition(q[:n]),
-        "states of simulated starts": lambda n: simulate_many(simulator, DURATION, starts[: n // TIMES], samples=TIMES),
+        "states of simulated starts": lambda n: simulate_many(
+            simulator, DURATION, starts[: n // TIMES], samples=TIMES
+        ),
     }
 
 
@@ -121,7 +128,9 @@ def memory(threads: int, most: int) -> Callable[[int], None]:
     return lambda n: share_out(shares(n, SHARES * threads), threads, work)
 
 
-def gain(machine: str, call: str, works: Sequence[Callable[[int], object]], options: argparse.Namespace) -> Gain:
+def gain(
+    machine: str, call: str, works: Sequence[Callable[[int], object]], options: argparse.Namespace
+) -> Gain:
     """Of a call on one thread and on several."""
     works[0](FEW)
     clock = time.perf_counter()
@@ -140,7 +149,8 @@ def measured(options: argparse.Namespace) -> Iterator[Gain]:
     yield gain("memory", "alone", [memory(count, options.most) for count in counts], options)
     for machine in options.machines:
         alone, shared = (
-            calls(Model(load(machine), evaluator=Compiled(at_least=0, threads=count)), options.most) for count in counts
+            calls(Model(load(machine), evaluator=Compiled(at_least=0, threads=count)), options.most)
+            for count in counts
         )
         for name, work in alone.items():
             yield gain(machine, name, (work, shared[name]), options)
@@ -150,11 +160,21 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2, help="beside one (default 2)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="that a call takes on one thread (default 0.3)")
-    parser.add_argument("--most", type=int, default=2_000_000, help="samples of a call (default 2 000 000)")
-    parser.add_argument("--runs", type=int, default=30, help="of which the fastest counts (default 30)")
-    parser.add_argument("--machines", nargs="+", default=MACHINES, help="by name (default delta, rcid, hexapod)")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--seconds", type=float, default=0.3, help="that a call takes on one thread (default 0.3)"
+    )
+    parser.add_argument(
+        "--most", type=int, default=2_000_000, help="samples of a call (default 2 000 000)"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=30, help="of which the fastest counts (default 30)"
+    )
+    parser.add_argument(
+        "--machines", nargs="+", default=MACHINES, help="by name (default delta, rcid, hexapod)"
+    )
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     options = parser.parse_args(arguments)
     lines = [
         f"| a sample of | samples | one thread | {options.threads} threads | gain | processor's time | of all |",
@@ -163,7 +183,13 @@ def main(arguments: list[str] | None = None) -> int:
     for row in measured(options):
         times = (duration(t) for t in (row.alone, row.shared))
         used = (duration(t) for t in (row.alone_processor, row.shared_processor))
-        cells = (f"{row.machine}, {row.call}", f"{row.samples}", *times, f"{row.alone / row.shared:.2f}", *used)
+        cells = (
+            f"{row.machine}, {row.call}",
+            f"{row.samples}",
+            *times,
+            f"{row.alone / row.shared:.2f}",
+            *used,
+        )
         lines.append("| " + " | ".join(cells) + " |")
     note = f"{processor().name}; load of the {processor().cores} cores {busy() or 0.0:.1f}."
     page.write_or_print(options.markdown, MARKS, lines, note)

@@ -2,8 +2,9 @@
 
     python benchmarks/bench_tracker.py [--markdown docs/tracking.md]
 
-Each machine is swung through random motions. Base parameters are those of its file, as if they had been identified to
-2 %. The step is timed by the monotonic clock, once per sample; the worst step holds an update of the fit.
+Each machine is swung through random motions. Base parameters are those of its file, as if they had
+been identified to 2 %. The step is timed by the monotonic clock, once per sample; the worst step
+holds an update of the fit.
 """
 
 from __future__ import annotations
@@ -80,11 +81,15 @@ def as_identified(model: tl.Model, position: np.ndarray) -> tuple[BaseEstimates,
     acceleration = np.gradient(velocity, PERIOD, axis=0)
     q = model.actuators.track(position).q
     regressor = model.actuators.regressor(position, velocity, acceleration, start=q)
-    values = np.array([model.mechanism.value(parameter.expression) for parameter in model.parameters])
+    values = np.array(
+        [model.mechanism.value(parameter.expression) for parameter in model.parameters]
+    )
     forces = regressor @ values
     names, units = model.output_ports("actuators")
     every = slice(0, len(position), 20)
-    noise = 1e-3 * np.abs(forces).max() * np.random.default_rng(1).standard_normal(forces[every].shape)
+    noise = (
+        1e-3 * np.abs(forces).max() * np.random.default_rng(1).standard_normal(forces[every].shape)
+    )
     data = RegressionData(
         regressor=regressor[every],
         forces=forces[every] + noise,
@@ -102,7 +107,9 @@ def measured(name: str) -> tuple[int, int, float, float, int]:
     position = swing(model, PERIOD * np.arange(SAMPLES))
     saved, forces = as_identified(model, position)
     options = TrackOptions(payload=1.0)
-    filters = CausalFilters(period=PERIOD, motion=250.0, rows=60.0, interval=20, standstill=(1e-4,) * position.shape[1])
+    filters = CausalFilters(
+        period=PERIOD, motion=250.0, rows=60.0, interval=20, standstill=(1e-4,) * position.shape[1]
+    )
     export = export_tracker(model, saved, options, filters=filters, name="machine")
     with tempfile.TemporaryDirectory() as folder:
         for file, text in {**export.files, "main.c": MAIN % {"samples": SAMPLES}}.items():
@@ -111,12 +118,20 @@ def measured(name: str) -> tuple[int, int, float, float, int]:
         flags = ["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2"]
         subprocess.run(["cc", *flags, "-o", "main", *sources, "-lm"], cwd=folder, check=True)
         text = "\n".join(" ".join(map(repr, row)) for row in np.hstack([position, forces]).tolist())
-        done = subprocess.run([Path(folder) / "main"], input=text, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [Path(folder) / "main"], input=text, capture_output=True, text=True, check=True
+        )
     mean, slow, refused, kept = done.stdout.split()
     if int(refused):
         raise SystemExit(f"{name}: {refused} samples were refused")
     fitted = export.manifest["tracker"]["parameters"]
-    return len(fitted), sum(item["is_tracked"] for item in fitted), float(mean), float(slow), int(kept)
+    return (
+        len(fitted),
+        sum(item["is_tracked"] for item in fitted),
+        float(mean),
+        float(slow),
+        int(kept),
+    )
 
 
 def table() -> Iterator[str]:
@@ -131,7 +146,9 @@ def table() -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     options = parser.parse_args(arguments)
     note = f"{processor().name}; {compiler_version('cc')}; load of the cores {busy():.1f}."
     page.write_or_print(options.markdown, MARKS, list(table()), note)

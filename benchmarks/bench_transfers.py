@@ -29,7 +29,9 @@ def main() -> None:
     model = tl.Model(tl.load("delta"))
     for name, obstacles in (("free space", ()), ("two boxes", BOXES)):
         surroundings = Surroundings(obstacles=obstacles)
-        planner = FreePlanner(model, PathLimits(force=0.9), surroundings=surroundings, compiled=True)
+        planner = FreePlanner(
+            model, PathLimits(force=0.9), surroundings=surroundings, compiled=True
+        )
         first = timed(lambda planner=planner: planner.plan(START, END))
         rng, times, refused = np.random.default_rng(0), [], 0
         for _ in range(TARGETS):
@@ -41,9 +43,15 @@ def main() -> None:
             except PoseError:
                 refused += 1
         clock, processor = 1e3 * np.array(times).T
-        print(f"{name}: planned in {first[0]:.2f} s ({first[1]:.2f} s of a core), {first[2].law.duration:.4f} s long")
-        print(f"  again, {AWAY} m away: median {np.median(clock):.0f} ms, worst {clock.max():.0f} ms of {len(times)}")
-        print(f"  of a core: median {np.median(processor):.0f} ms, worst {processor.max():.0f} ms; refused {refused}")
+        print(
+            f"{name}: planned in {first[0]:.2f} s ({first[1]:.2f} s of a core), {first[2].law.duration:.4f} s long"
+        )
+        print(
+            f"  again, {AWAY} m away: median {np.median(clock):.0f} ms, worst {clock.max():.0f} ms of {len(times)}"
+        )
+        print(
+            f"  of a core: median {np.median(processor):.0f} ms, worst {processor.max():.0f} ms; refused {refused}"
+        )
 
 
 if __name__ == "__main__":

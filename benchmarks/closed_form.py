@@ -1,7 +1,8 @@
 """Motor torques of a five-bar and a Delta from closed forms in NumPy, apart from Tauloop's equations, and logs of them.
 
-A log is what instruments would have recorded of a motion: encoder steps, torque noise, and what no model of the
-machine has, such as a transmission that bends. Parameters identified from it are compared with those it was made from.
+A log is what instruments would have recorded of a motion: encoder steps, torque noise, and what no
+model of the machine has, such as a transmission that bends. Parameters identified from it are
+compared with those it was made from.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class Multisine:
 class Jolted:
     """A multisine whose accelerations jump at every reversal, as those of a controlled motor with dry friction do.
 
-    A controller takes the jump back: a response (t - s)^2 exp(-(t - s) / fading) / 2 from every reversal s on.
+    A controller takes the jump back: a response (t - s)^2 exp(-(t - s) / fading) / 2 from every
+    reversal s on.
 
     Attributes:
         smooth: the multisine.
@@ -81,7 +83,9 @@ class Jolted:
         for motor, reversals in enumerate(self.reversals(time[0] - 10.0 * self.fading, time[-1])):
             for moment, direction in reversals:
                 since = time - moment
-                fades = self.jump * direction * np.exp(-since.clip(0.0) / self.fading) * (since > 0.0)
+                fades = (
+                    self.jump * direction * np.exp(-since.clip(0.0) / self.fading) * (since > 0.0)
+                )
                 x = since / self.fading
                 motion[0][:, motor] += 0.5 * since**2 * fades
                 motion[1][:, motor] += since * (1.0 - 0.5 * x) * fades
@@ -97,7 +101,9 @@ class Jolted:
             places = np.flatnonzero(np.sign(column[1:]) != np.sign(column[:-1]))
             between = column[places] / (column[places] - column[places + 1])
             moments = times[places] + 1e-4 * between
-            found.append(list(zip(moments.tolist(), np.sign(column[places + 1]).tolist(), strict=True)))
+            found.append(
+                list(zip(moments.tolist(), np.sign(column[places + 1]).tolist(), strict=True))
+            )
         return found
 
 
@@ -158,8 +164,9 @@ def log_of(
         step: of the encoders, rad; none where zero.
         noise: of the torques, as a share of their root mean square; the truth's own without it.
         late: by how much torques come after the motion, s.
-        bending: frequency, Hz, at which a load would swing on its transmission with the motor held. The encoder is at
-            the motor: the load lags by the torque that it takes over the stiffness.
+        bending: frequency, Hz, at which a load would swing on its transmission with the motor held.
+            The encoder is at the motor: the load lags by the torque that it takes over the
+            stiffness.
     """
     time = np.arange(round(rate * seconds)) / rate
     position = truth.motion.at(time)[0]
@@ -167,9 +174,12 @@ def log_of(
     if bending is not None:
         forces = forces - second_derivative(truth, time - late) / (2.0 * np.pi * bending) ** 2
     share = truth.noise if noise is None else noise
-    forces = forces + share * np.sqrt(np.mean(forces**2, axis=0)) * rng.standard_normal(forces.shape)
+    forces = forces + share * np.sqrt(np.mean(forces**2, axis=0)) * rng.standard_normal(
+        forces.shape
+    )
     if step:
-        zero = step * rng.uniform(size=position.shape[1])  # where the steps of an encoder lie is chance
+        # where the steps of an encoder lie is chance
+        zero = step * rng.uniform(size=position.shape[1])
         position = step * np.round((position - zero) / step) + zero
     channels = [
         Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(column), unit=unit)
@@ -185,7 +195,8 @@ def second_derivative(truth: Truth, time: np.ndarray, h: float = 1e-3) -> np.nda
     return np.asarray((before - 2.0 * now + after) / h**2)
 
 
-# ---------------------------------------------------------------------------------------------------------- five-bar
+# ----------------------------------------------------------------------------------------------------------
+# five-bar
 
 #: Its description, with the true values.
 FIVE_BAR = Path(__file__).with_name("closed_form_five_bar.xml")
@@ -232,11 +243,21 @@ def five_bar_forces(motion: Motion) -> np.ndarray:
         unit = np.zeros_like(v)
         unit[:, side] = 1.0
         elbow_jacobian = CRANK * _across(crank[:, side])[:, :, None] * unit[:, None, :]
-        elbow_a = CRANK * (_across(crank[:, side]) * a[:, [side]] - _along(crank[:, side]) * v[:, [side]] ** 2)
+        elbow_a = CRANK * (
+            _across(crank[:, side]) * a[:, [side]] - _along(crank[:, side]) * v[:, [side]] ** 2
+        )
         still = np.zeros((len(q), 2, 2)), np.zeros((len(q), 2))
         parts = (
             (CRANKS[side], crank[:, side], v[:, side], a[:, side], unit, *still),
-            (LINKS[side], link[:, side], link_v[:, side], link_a[:, side], jacobian[:, side], elbow_jacobian, elbow_a),
+            (
+                LINKS[side],
+                link[:, side],
+                link_v[:, side],
+                link_a[:, side],
+                jacobian[:, side],
+                elbow_jacobian,
+                elbow_a,
+            ),
         )
         for body, angle, speed, rate, turning, moving, origin_a in parts:
             forces += _body_torques(body, angle, speed, rate, turning, moving, origin_a)
@@ -259,12 +280,14 @@ def _body_torques(
     Args:
         body: mass, mass centre along and across, inertia about it.
         angle, speed, rate: of the body (N,).
-        turning, moving: Jacobians of its angle (N, 2) and of its origin (N, 2, 2) by the motors' angles.
+        turning, moving: Jacobians of its angle (N, 2) and of its origin (N, 2, 2) by the motors'
+            angles.
         origin_a: acceleration (N, 2) of its origin.
     """
     mass, along, across, inertia = body
     center = along * _along(angle) + across * _across(angle)
-    turned = along * _across(angle) - across * _along(angle)  # derivative of the center by the angle
+    # derivative of the center by the angle
+    turned = along * _across(angle) - across * _along(angle)
     center_a = origin_a + turned * rate[:, None] - center * speed[:, None] ** 2
     center_jacobian = moving + turned[:, :, None] * turning[:, None, :]
     pull = mass * (center_a + np.array([0.0, GRAVITY]))
@@ -285,7 +308,8 @@ def five_bar() -> Truth:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- Delta
+# -------------------------------------------------------------------------------------------------------------
+# Delta
 
 DELTA = """
 format: tauloop-machine/1
@@ -351,8 +375,9 @@ DELTA_VISCOUS, DELTA_COULOMB = 0.08, 0.3
 def delta_forces(motion: Motion) -> np.ndarray:
     """Return torques (N, 3) of a Delta without dry friction.
 
-    A forearm is a uniform bar: with the accelerations a and b of its ends, the forces on them are m (2 a + b) / 6 and
-    m (a + 2 b) / 6, and half its weight each. The plate's forces reach the motors by its Jacobian.
+    A forearm is a uniform bar: with the accelerations a and b of its ends, the forces on them are m
+    (2 a + b) / 6 and m (a + 2 b) / 6, and half its weight each. The plate's forces reach the motors
+    by its Jacobian.
     """
     q, v, a = motion
     sectors = np.deg2rad([0.0, 120.0, 240.0])
@@ -368,14 +393,18 @@ def delta_forces(motion: Motion) -> np.ndarray:
     plate = _below(centers)
     rods = plate[:, None] - centers
     # the loop: rods . (plate_v - elbow_v) = 0
-    jacobian = np.linalg.solve(rods, np.einsum("nij,nij->ni", rods, elbow_jacobian)[:, :, None] * np.eye(3))
+    jacobian = np.linalg.solve(
+        rods, np.einsum("nij,nij->ni", rods, elbow_jacobian)[:, :, None] * np.eye(3)
+    )
     plate_v = np.einsum("nij,nj->ni", jacobian, v)
     relative = plate_v[:, None] - elbow_v
     bias = np.einsum("nij,nij->ni", rods, elbow_a) - np.einsum("nij,nij->ni", relative, relative)
     plate_a = np.linalg.solve(rods, bias[..., None])[..., 0]
     weight = GRAVITY * up
     elbow_pull = FOREARM_MASS * ((2.0 * elbow_a + plate_a[:, None]) / 6.0 + 0.5 * weight)
-    plate_pull = FOREARM_MASS * ((elbow_a + 2.0 * plate_a[:, None]) / 6.0 + 0.5 * weight).sum(axis=1)
+    plate_pull = FOREARM_MASS * ((elbow_a + 2.0 * plate_a[:, None]) / 6.0 + 0.5 * weight).sum(
+        axis=1
+    )
     plate_pull += PLATE_MASS * (plate_a + weight)
     arm = ARM_INERTIA * a + ARM_MOMENT * GRAVITY * turned[..., 2] + DELTA_VISCOUS * v
     arm += np.einsum("nij,nij->ni", elbow_jacobian, elbow_pull)

@@ -2,8 +2,8 @@
 
     python benchmarks/compare_engines.py [--machines rcid delta ...] [--json]
 
-Every contender's forces (and Pinocchio's accelerations) must agree before anything is timed. The first run on a
-computer builds Pinocchio's C++ program, which takes one to two minutes.
+Every contender's forces (and Pinocchio's accelerations) must agree before anything is timed. The
+first run on a computer builds Pinocchio's C++ program, which takes one to two minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from tauloop.formats.library import load as load_machine
 MACHINES = ("rcid", "delta", "gantry_tau_5dof", "hexapod", "spidermill", "five_bar")
 #: Below this the tables' columns would wrap.
 WIDTH = 140
-#: Share of the cores that may be busy before times are called unsure; the benchmark itself keeps one.
+#: Share of the cores that may be busy before times are called unsure; the benchmark itself keeps
+#: one.
 BUSY = 0.75
 
 #: (peer, field of `Times`, heading) of the peers' columns.
@@ -62,7 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
         for i, name in enumerate(options.machines):
             head = f"{name} ({i + 1} of {len(options.machines)})"
             with progress.status(head) as status:
-                found.append(compared(load_machine(name), settings, lambda text, h=head: status.update(f"{h}: {text}")))
+                found.append(
+                    compared(
+                        load_machine(name),
+                        settings,
+                        lambda text, h=head: status.update(f"{h}: {text}"),
+                    )
+                )
             progress.print(f"{head}: {time.perf_counter() - start:.0f} s")
     except (Disagreement, TauloopError) as error:
         progress.print(f"{name}: {error}", style="bold red", markup=False)
@@ -70,7 +77,11 @@ def main(arguments: list[str] | None = None) -> int:
     surroundings = _surroundings(settings)
     if options.json:
         machines = [asdict(comparison) for comparison in found]
-        print(json.dumps({**surroundings, "unit": "s", "machines": machines}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                {**surroundings, "unit": "s", "machines": machines}, indent=2, ensure_ascii=False
+            )
+        )
     else:
         _print(found, surroundings)
     return 0
@@ -78,9 +89,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machines", nargs="+", default=MACHINES, metavar="NAME", help="shipped names or files")
+    parser.add_argument(
+        "--machines", nargs="+", default=MACHINES, metavar="NAME", help="shipped names or files"
+    )
     parser.add_argument("--states", type=int, default=256, help="random states (default 256)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="for each measurement (default 0.2)")
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="for each measurement (default 0.2)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random states (default 0)")
     parser.add_argument("--no-cpp", action="store_true", help="leave Pinocchio's C++ program out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -106,17 +121,34 @@ def _surroundings(settings: Settings) -> dict[str, object]:
 def _print(found: list[Comparison], surroundings: dict[str, object]) -> None:
     screen = Console(highlight=False)
     screen = screen if screen.width >= WIDTH else Console(highlight=False, width=WIDTH)
-    screen.print(_table("Inverse dynamics, µs a state", [(c.machine, c.inverse) for c in found], INVERSE_COLUMNS))
+    screen.print(
+        _table(
+            "Inverse dynamics, µs a state", [(c.machine, c.inverse) for c in found], INVERSE_COLUMNS
+        )
+    )
     screen.print()
-    screen.print(_table("Forward dynamics, µs a state", [(c.machine, c.forward) for c in found], FORWARD_COLUMNS))
+    screen.print(
+        _table(
+            "Forward dynamics, µs a state", [(c.machine, c.forward) for c in found], FORWARD_COLUMNS
+        )
+    )
     screen.print()
     for line in (*LEGEND, *_notes(found), *_computer(surroundings)):
         screen.print(line, markup=False)
 
 
-def _table(title: str, works: list[tuple[str, Work]], columns: tuple[tuple[str, str, str], ...]) -> Table:
+def _table(
+    title: str, works: list[tuple[str, Work]], columns: tuple[tuple[str, str, str], ...]
+) -> Table:
     """Machines by columns (peer, field, heading) beside Tauloop's own times and the ratios."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
     table.add_column("machine", no_wrap=True)
     table.add_column("Tauloop", no_wrap=True)
     peers = [f"{name}\n{heading}" for name, _, heading in columns]
@@ -125,7 +157,9 @@ def _table(title: str, works: list[tuple[str, Work]], columns: tuple[tuple[str, 
     for machine, work in works:
         by_name = {peer.name: peer for peer in work.peers}
         for i, own in enumerate(work.tauloop):
-            shown = [getattr(by_name.get(name, Times(name=name)), field) for name, field, _ in columns]
+            shown = [
+                getattr(by_name.get(name, Times(name=name)), field) for name, field, _ in columns
+            ]
             table.add_row(
                 machine if i == 0 else "",
                 own.name,
@@ -148,7 +182,9 @@ def _notes(found: list[Comparison]) -> list[str]:
             for times in (*work.tauloop, *work.peers):
                 name = f"{times.name} {times.version}".strip()
                 if times.note:
-                    notes.setdefault(f"{name}, {work.name}: {times.note}", []).append(comparison.machine)
+                    notes.setdefault(f"{name}, {work.name}: {times.note}", []).append(
+                        comparison.machine
+                    )
                 if times.overhead is not None:
                     left_out.setdefault(name, []).append(times.overhead)
     lines = [
@@ -157,7 +193,8 @@ def _notes(found: list[Comparison]) -> list[str]:
         for name, x in left_out.items()
     ]
     return lines + [
-        note if len(machines) == len(found) else f"{note} [{', '.join(machines)}]" for note, machines in notes.items()
+        note if len(machines) == len(found) else f"{note} [{', '.join(machines)}]"
+        for note, machines in notes.items()
     ]
 
 
@@ -169,7 +206,9 @@ def _computer(surroundings: dict[str, object]) -> list[str]:
         *(f"{name}: {text}" for name, text in flags.items()),
     ]
     if load_ is not None and load_ > BUSY * computer["cores"]:
-        lines.append(f"The computer was busy (load {load_:.1f}): all times are upper bounds, and ratios are unsure.")
+        lines.append(
+            f"The computer was busy (load {load_:.1f}): all times are upper bounds, and ratios are unsure."
+        )
     return lines
 
 

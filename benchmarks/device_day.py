@@ -5,11 +5,12 @@
     python benchmarks/device_day.py run              # there: Tauloop's kernels, in ten minutes; results below $OUT
     python benchmarks/device_day.py run --beside     # there: the other engines, in ten minutes
 
-Parts are small enough to be sent one by one (`out/device_day/NUMBER` is to be carried with the working tree). That
-machine has Python 3.12 with CuPy, NumPy, SciPy, PyTorch, JAX, nvcc and nvdisasm; it gets CasADi (its core alone),
-MuJoCo, Warp, GRiD and what these need. `run` unpacks them and starts `bench_gpu.py`: arrays of JAX and PyTorch go in
-and out of a kernel, all kernels are compiled on all cores and measured, then the other engines. What is known is kept
-after each measurement.
+Parts are small enough to be sent one by one (`out/device_day/NUMBER` is to be carried with the
+working tree). That machine has Python 3.12 with CuPy, NumPy, SciPy, PyTorch, JAX, nvcc and
+nvdisasm; it gets CasADi (its core alone), MuJoCo, Warp, GRiD and what these need. `run` unpacks
+them and starts `bench_gpu.py`: arrays of JAX and PyTorch go in and out of a kernel, all kernels are
+compiled on all cores and measured, then the other engines. What is known is kept after each
+measurement.
 """
 
 from __future__ import annotations
@@ -30,10 +31,24 @@ PARTS, ASIDE = ROOT / "out" / "device_day", Path(tempfile.gettempdir()) / "devic
 LARGEST = 40 * 2**20
 #: What that machine has not, and what that needs. MuJoCo wants both of its parts of one version.
 WHEELS = (
-    *("casadi>=3.8,<4", "platformdirs", "mujoco==4.0.0", "mujoco-core==4.0.0", "mujoco-warp", "warp-lang"),
+    *(
+        "casadi>=3.8,<4",
+        "platformdirs",
+        "mujoco==4.0.0",
+        "mujoco-core==4.0.0",
+        "mujoco-warp",
+        "warp-lang",
+    ),
     *("grid-rbd", "beautifulsoup4", "soupsieve", "trimesh", "threadpoolctl"),
 )
-PLATFORMS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014", "manylinux1")
+PLATFORMS = (
+    "manylinux_2_34",
+    "manylinux_2_28",
+    "manylinux_2_27",
+    "manylinux_2_17",
+    "manylinux2014",
+    "manylinux1",
+)
 #: What of CasADi's wheel is used: neither solvers nor their libraries.
 CASADI = ("__init__.py", "casadi.py", "_casadi.so", "libcasadi.so.3.7", "tools")
 #: The arm that GRiD is measured with beside a shipped one; a URDF that is not part of the project.
@@ -48,7 +63,13 @@ def pack() -> int:
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site"
         platforms = [f"--platform={name}_x86_64" for name in PLATFORMS]
-        options = ["--no-deps", "--only-binary=:all:", "--python-version=3.12", "--implementation=cp", *platforms]
+        options = [
+            "--no-deps",
+            "--only-binary=:all:",
+            "--python-version=3.12",
+            "--implementation=cp",
+            *platforms,
+        ]
         command = [sys.executable, "-m", "pip", "install", "-q", *options, f"--target={site}"]
         subprocess.run([*command, *WHEELS], check=True)
         pruned(site)
@@ -100,10 +121,16 @@ def run(beside: bool) -> int:
             with tarfile.open(fileobj=joined, mode="r:xz") as archive:
                 archive.extractall(ASIDE, filter="data")
     paths = os.pathsep.join([str(ROOT / "src"), str(site)])
-    environment = os.environ | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": paths,
+        "PYTHONUNBUFFERED": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     trees = ["pendulum_arm", *(str(path) for path in site.glob("tx40*.urdf"))]
     bench = ROOT / "benchmarks" / "bench_gpu.py"
-    wanted = ["--no-kernels", "--beside", "--trees", *trees] if beside else ["--prepare", "--arrays"]
+    wanted = (
+        ["--no-kernels", "--beside", "--trees", *trees] if beside else ["--prepare", "--arrays"]
+    )
     options = [*wanted, "--json", str(results / ("beside.json" if beside else "gpu.json"))]
     command = ["timeout", str(LONGEST), sys.executable, str(bench), *options]
     with (results / "log.txt").open("w", encoding="utf-8") as log:

@@ -2,9 +2,10 @@
 
     python benchmarks/friction_at_rest.py DATA [--json]
 
-DATA is the folder of the TX40 log (docs/identification/tx40.md). Every model adds columns to the regressor, or
-changes Coulomb's. Fitted to the first half of the first 70 %, validated on the second, then fitted to both and judged
-on the last 30 %; errors are root mean squares over outputs, in % of the largest torque.
+DATA is the folder of the TX40 log (docs/identification/tx40.md). Every model adds columns to the
+regressor, or changes Coulomb's. Fitted to the first half of the first 70 %, validated on the
+second, then fitted to both and judged on the last 30 %; errors are root mean squares over outputs,
+in % of the largest torque.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from rich.table import Table
 
 from tauloop import Model
 from tauloop.formats.urdf import load_urdf
-from tauloop.identification import RegressionData, WeightedLeastSquares, fit, regression_data, with_columns
+from tauloop.identification import (
+    RegressionData,
+    WeightedLeastSquares,
+    fit,
+    regression_data,
+    with_columns,
+)
 from tauloop.logs import Preparation, decimate, load_recording, prepare, read_log, samples
 
 HERE = Path(__file__).parent.parent / "examples" / "tx40"
@@ -63,7 +70,9 @@ class Recording:
     def held_sign(self) -> np.ndarray:
         """Sign of the last motion of joints (N, 6) while their motors rest, else zero."""
         signs = np.sign(self.motor)
-        last = np.maximum.accumulate(np.where(signs != 0.0, np.arange(len(signs))[:, None], -1), axis=0)
+        last = np.maximum.accumulate(
+            np.where(signs != 0.0, np.arange(len(signs))[:, None], -1), axis=0
+        )
         kept = np.where(last >= 0, np.take_along_axis(signs, np.maximum(last, 0), axis=0), 0.0)
         return np.asarray(kept * (self.motor == 0.0) * np.sign(np.diag(self.transmission)))
 
@@ -99,25 +108,42 @@ def models(given: Recording) -> Iterator[tuple[str, RegressionData]]:
     yield "sign of the last motion, a column per joint", more(given.own(held), "held")
     since = _since(given.motor == 0.0)
     for time in FADED:
-        yield f"the same, faded with {1e3 * time:g} ms", more(given.own(held * np.exp(-since / time)), "held")
+        yield (
+            f"the same, faded with {1e3 * time:g} ms",
+            more(given.own(held * np.exp(-since / time)), "held"),
+        )
     for share in SHARES:
-        yield f"{share:g} of Coulomb's in the last direction", _coulomb(given, held * share, joints, adds=True)
+        yield (
+            f"{share:g} of Coulomb's in the last direction",
+            _coulomb(given, held * share, joints, adds=True),
+        )
     wrist = given.thinned(held[:, 5:])[:, 0]
     shared = np.zeros((*data.regressor.shape[:2], 1))
     shared[:, 4, 0] = shared[:, 5, 0] = wrist
-    yield "sign of the last motion, the wrist's column", with_columns(data, shared, ["motor_6.held"], ["N m"])
+    yield (
+        "sign of the last motion, the wrist's column",
+        with_columns(data, shared, ["motor_6.held"], ["N m"]),
+    )
     for length in PRESLIDING:
-        yield f"Dahl's hysteresis, {length:g} rad", _coulomb(given, _dahl(given.position, length), joints, adds=False)
+        yield (
+            f"Dahl's hysteresis, {length:g} rad",
+            _coulomb(given, _dahl(given.position, length), joints, adds=False),
+        )
     first = fit(data.part(slice(0, len(data) * 35 // 100)), None, WeightedLeastSquares())
     torque = np.abs(data.regressor @ first.parameters)
-    signs = np.stack([data.regressor[:, k, data.parameters.index(f"{joints[k]}.coulomb")] for k in range(6)], axis=1)
+    signs = np.stack(
+        [data.regressor[:, k, data.parameters.index(f"{joints[k]}.coulomb")] for k in range(6)],
+        axis=1,
+    )
     yield "proportional to the torque", more((signs * torque)[:, :, None] * np.eye(6), "load", "1")
     time = np.arange(len(given.motor))[:, None] / len(given.motor) * np.ones(6)
     yield "drift of the offsets", more(given.own(time), "drift")
     yield "springs", more(given.own(given.position), "spring", "N m/rad")
 
 
-def _coulomb(given: Recording, replaced: np.ndarray, joints: list[str], *, adds: bool) -> RegressionData:
+def _coulomb(
+    given: Recording, replaced: np.ndarray, joints: list[str], *, adds: bool
+) -> RegressionData:
     """Coulomb's columns with (N, 6) added, or in their place; the wrist's shared ones by the last joint's."""
     data = given.data
     Y = np.array(data.regressor)
@@ -154,7 +180,9 @@ def judged(data: RegressionData) -> dict[str, object]:
     whole = fit(data.part(slice(0, last)), data.part(slice(last, None)), WeightedLeastSquares())
     inner = fit(data.part(slice(0, half)), data.part(slice(half, last)), WeightedLeastSquares())
     scale = np.array([part.scale for part in whole.held_out])
-    errors = [np.array([part.rmse for part in found.held_out]) / scale * 100.0 for found in (inner, whole)]
+    errors = [
+        np.array([part.rmse for part in found.held_out]) / scale * 100.0 for found in (inner, whole)
+    ]
     return {
         "validation": float(np.sqrt(np.mean(errors[0] ** 2))),
         "held_out": float(np.sqrt(np.mean(errors[1] ** 2))),
@@ -192,7 +220,11 @@ def main() -> None:
     found = {name: judged(data) for name, data in models(given)}
     counts = agreement(given)
     if arguments.json:
-        print(json.dumps({"models": found, "residual has the sign of the last motion": counts}, indent=2))
+        print(
+            json.dumps(
+                {"models": found, "residual has the sign of the last motion": counts}, indent=2
+            )
+        )
         return
     table = Table("model", "validation", "held out", "by joint")
     for name, row in found.items():

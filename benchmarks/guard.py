@@ -2,13 +2,15 @@
 
     python benchmarks/guard.py [--rows TEXT ...] [--store] [--json]
 
-Each row is timed in turn with a fixed reference kernel (`guard_reference.c`), compiled in the same run with the same
-flags. The median of the ratios of neighbouring times hardly depends on the clock or on other programs. It does depend
-on which pages of memory the code happens to lie in (up to a quarter), so the code is loaded several times from copies.
-The ratios are stored for each kind of processor and for each width of its vectors in `guard.json`. A row fails where
-its ratio is more than 7 % above the stored one in three measurements. `--store` writes the ratios of this processor.
+Each row is timed in turn with a fixed reference kernel (`guard_reference.c`), compiled in the same
+run with the same flags. The median of the ratios of neighbouring times hardly depends on the clock
+or on other programs. It does depend on which pages of memory the code happens to lie in (up to a
+quarter), so the code is loaded several times from copies. The ratios are stored for each kind of
+processor and for each width of its vectors in `guard.json`. A row fails where its ratio is more
+than 7 % above the stored one in three measurements. `--store` writes the ratios of this processor.
 
-Exit codes: 0 all rows pass, or nothing is stored for this processor; 1 a row is slower; 2 nothing can be measured.
+Exit codes: 0 all rows pass, or nothing is stored for this processor; 1 a row is slower; 2 nothing
+can be measured.
 """
 
 from __future__ import annotations
@@ -49,9 +51,11 @@ REFERENCE = FOLDER / "guard_reference.c"
 LIMIT = 0.07
 #: Measurements of a row before it fails.
 TRIES = 3
-#: Copies of the code of which the median counts, pairs of times for each, and runs of which each time is the least.
+#: Copies of the code of which the median counts, pairs of times for each, and runs of which each
+#: time is the least.
 COPIES, PAIRS, RUNS = 5, 25, 4
-#: Samples of a loop of single calls, of a batch, and of a regressor's batch, which fits into the core's own cache.
+#: Samples of a loop of single calls, of a batch, and of a regressor's batch, which fits into the
+#: core's own cache.
 CALLS, BATCH, REGRESSOR_BATCH = 256, 4096, 128
 #: Flags that restrict a compiler to a width of vectors, by its name.
 WIDTHS: Mapping[str, tuple[str, ...]] = {"avx2": ("-mno-avx512f",), "avx512": ()}
@@ -76,7 +80,9 @@ class GuardedRow:
 def _row(name: str, program: str, *, is_batch: bool) -> GuardedRow:
     output = {"inverse_dynamics": "force", "forward_dynamics": "acceleration"}[program]
     samples = BATCH if is_batch else CALLS
-    return GuardedRow(machine=name, program=program, output=output, samples=samples, is_batch=is_batch)
+    return GuardedRow(
+        machine=name, program=program, output=output, samples=samples, is_batch=is_batch
+    )
 
 
 ROWS = (
@@ -105,7 +111,13 @@ ROWS = (
 def main(arguments: list[str] | None = None) -> int:
     """Measure, compare or store, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", nargs="+", default=[""], metavar="TEXT", help="rows whose names contain one of these")
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        default=[""],
+        metavar="TEXT",
+        help="rows whose names contain one of these",
+    )
     parser.add_argument("--store", action="store_true", help="store the ratios of this processor")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
@@ -119,7 +131,9 @@ def main(arguments: list[str] | None = None) -> int:
     measured: dict[str, dict[str, float]] = {}
     try:
         for width in widths():
-            measured[width] = measured_ratios(rows, restricted(compiler, width), before.get(width, {}))
+            measured[width] = measured_ratios(
+                rows, restricted(compiler, width), before.get(width, {})
+            )
     except (EngineError, NotComparable) as error:
         print(f"guard: {error}", file=sys.stderr)
         return 2
@@ -127,9 +141,16 @@ def main(arguments: list[str] | None = None) -> int:
         merged = {width: before.get(width, {}) | ratios for width, ratios in measured.items()}
         text = json.dumps(stored | {family(): before | merged}, indent=1, sort_keys=True) + "\n"
         write_file(STORED, lambda path: path.write_text(text, encoding="utf-8"))
-    slower = [row for width, ratios in measured.items() for row in too_slow(ratios, before.get(width, {}))]
+    slower = [
+        row for width, ratios in measured.items() for row in too_slow(ratios, before.get(width, {}))
+    ]
     if options.json:
-        print(json.dumps({"processor": family(), "measured": measured, "stored": before, "slower": slower}, indent=1))
+        print(
+            json.dumps(
+                {"processor": family(), "measured": measured, "stored": before, "slower": slower},
+                indent=1,
+            )
+        )
     else:
         _print(measured, before)
     if not before and not options.store:
@@ -140,7 +161,9 @@ def main(arguments: list[str] | None = None) -> int:
 def widths() -> list[str]:
     """Return the widths of vectors that this processor has."""
     features = processor().features
-    return [width for width, needed in (("avx2", "avx2"), ("avx512", "avx512f")) if needed in features]
+    return [
+        width for width, needed in (("avx2", "avx2"), ("avx512", "avx512f")) if needed in features
+    ]
 
 
 def restricted(compiler: Compiler, width: str) -> Compiler:
@@ -150,10 +173,16 @@ def restricted(compiler: Compiler, width: str) -> Compiler:
 
 def too_slow(measured: Mapping[str, float], stored: Mapping[str, float]) -> list[str]:
     """Return the names of the rows whose ratio is above the stored one by more than the limit."""
-    return [name for name, ratio in measured.items() if name in stored and ratio > (1.0 + LIMIT) * stored[name]]
+    return [
+        name
+        for name, ratio in measured.items()
+        if name in stored and ratio > (1.0 + LIMIT) * stored[name]
+    ]
 
 
-def measured_ratios(rows: Sequence[GuardedRow], compiler: Compiler, stored: Mapping[str, float]) -> dict[str, float]:
+def measured_ratios(
+    rows: Sequence[GuardedRow], compiler: Compiler, stored: Mapping[str, float]
+) -> dict[str, float]:
     """Return the ratio of each row to the reference kernel; a row that seems slower is measured again."""
     reference = build(REFERENCE.read_text(encoding="ascii"), compiler)
     progress = Console(stderr=True, highlight=False)
@@ -165,7 +194,11 @@ def measured_ratios(rows: Sequence[GuardedRow], compiler: Compiler, stored: Mapp
             kernel = compile_function(function, compiler)
             inputs = dict(_inputs(model, kernel, row))
             for _ in range(TRIES):
-                ratio = median_ratio(row, kernel, inputs, reference) * reference_samples(row) / row.samples
+                ratio = (
+                    median_ratio(row, kernel, inputs, reference)
+                    * reference_samples(row)
+                    / row.samples
+                )
                 ratios[row.name] = min(ratio, ratios.get(row.name, ratio))
                 if not too_slow({row.name: ratios[row.name]}, stored):
                     break
@@ -182,7 +215,11 @@ def reference_work(library: CDLL, row: GuardedRow) -> Callable[[], object]:
     n = reference_samples(row)
     rng = np.random.default_rng(0)
     position = np.array([-0.05, 0.4]) + rng.uniform(-0.02, 0.02, (n, 2))
-    arrays = [position, *(rng.normal(size=(n, 2)) for _ in range(2)), *(np.zeros((n, k)) for k in (2, 4))]
+    arrays = [
+        position,
+        *(rng.normal(size=(n, 2)) for _ in range(2)),
+        *(np.zeros((n, k)) for k in (2, 4)),
+    ]
     if not row.is_batch:
         return c_loop(library.reference, arrays)
     pointers = [c_void_p(array.ctypes.data) for array in arrays]
@@ -194,30 +231,45 @@ def reference_work(library: CDLL, row: GuardedRow) -> Callable[[], object]:
     return run
 
 
-def median_ratio(row: GuardedRow, kernel: CompiledFunction, inputs: Mapping[str, np.ndarray], reference: Path) -> float:
+def median_ratio(
+    row: GuardedRow, kernel: CompiledFunction, inputs: Mapping[str, np.ndarray], reference: Path
+) -> float:
     """Return the median over several copies of the code of the ratio of a row's time to the reference kernel's."""
     ratios: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         for k in range(COPIES):
-            row_copy, reference_copy = Path(folder) / f"row_{k}.so", Path(folder) / f"reference_{k}.so"
+            row_copy, reference_copy = (
+                Path(folder) / f"row_{k}.so",
+                Path(folder) / f"reference_{k}.so",
+            )
             shutil.copyfile(kernel.library, row_copy)
             shutil.copyfile(reference, reference_copy)
             copied = CompiledFunction(kernel.function, Library(row_copy))
-            ratios.append(time_ratio(row_work(row, copied, inputs), reference_work(CDLL(str(reference_copy)), row)))
+            ratios.append(
+                time_ratio(
+                    row_work(row, copied, inputs), reference_work(CDLL(str(reference_copy)), row)
+                )
+            )
     return statistics.median(ratios)
 
 
-def row_work(row: GuardedRow, kernel: CompiledFunction, inputs: Mapping[str, np.ndarray]) -> Callable[[], object]:
+def row_work(
+    row: GuardedRow, kernel: CompiledFunction, inputs: Mapping[str, np.ndarray]
+) -> Callable[[], object]:
     """Return what runs a row's function on random states."""
     if row.is_batch:
         out = kernel.batch(inputs, row.samples)
         return lambda: kernel.batch(inputs, row.samples, out=out)
     arrays = [inputs[port.name] for port in kernel.function.inputs]
-    arrays += [np.zeros((row.samples, port.size)) for port in kernel.function.arguments[len(arrays) :]]
+    arrays += [
+        np.zeros((row.samples, port.size)) for port in kernel.function.arguments[len(arrays) :]
+    ]
     return c_loop(getattr(CDLL(str(kernel.library)), kernel.function.name), arrays)
 
 
-def _inputs(model: Model, kernel: CompiledFunction, row: GuardedRow) -> Iterator[tuple[str, np.ndarray]]:
+def _inputs(
+    model: Model, kernel: CompiledFunction, row: GuardedRow
+) -> Iterator[tuple[str, np.ndarray]]:
     states = random_states(model, row.samples, np.random.default_rng(0))
     values = {
         "position": states.position,
@@ -226,7 +278,10 @@ def _inputs(model: Model, kernel: CompiledFunction, row: GuardedRow) -> Iterator
         "start": np.tile(model.assembly.q, (row.samples, 1)),
     }
     for port in kernel.function.inputs:
-        yield port.name, np.ascontiguousarray(values.get(port.name, np.zeros((row.samples, port.size))))
+        yield (
+            port.name,
+            np.ascontiguousarray(values.get(port.name, np.zeros((row.samples, port.size)))),
+        )
 
 
 def time_ratio(work: Callable[[], object], reference: Callable[[], object]) -> float:
@@ -245,7 +300,9 @@ def _least_time(work: Callable[[], object]) -> float:
     return best
 
 
-def _print(measured: Mapping[str, Mapping[str, float]], stored: Mapping[str, Mapping[str, float]]) -> None:
+def _print(
+    measured: Mapping[str, Mapping[str, float]], stored: Mapping[str, Mapping[str, float]]
+) -> None:
     table = Table("vectors", "row", "ratio", "stored", "change", "verdict", box=None)
     for width, ratios in measured.items():
         slower = too_slow(ratios, stored.get(width, {}))
@@ -253,7 +310,9 @@ def _print(measured: Mapping[str, Mapping[str, float]], stored: Mapping[str, Map
             before = stored.get(width, {}).get(name)
             change = f"{100.0 * (ratio / before - 1.0):+.1f} %" if before else ""
             verdict = "SLOWER" if name in slower else "ok" if before else "not stored"
-            table.add_row(width, name, f"{ratio:.3f}", f"{before:.3f}" if before else "", change, verdict)
+            table.add_row(
+                width, name, f"{ratio:.3f}", f"{before:.3f}" if before else "", change, verdict
+            )
     Console(width=120, highlight=False).print(table)
 
 

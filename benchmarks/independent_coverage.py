@@ -1,10 +1,12 @@
 """Do 95 % intervals of `identify` cover the truth of an independent simulator?
 
-    python benchmarks/independent_coverage.py [--seeds 200] [--only Delta] [--json] [--markdown PAGE]
+    python benchmarks/independent_coverage.py [--seeds 200] [--only Delta] [--json] [--markdown
+    PAGE]
 
-A five-bar and a Delta whose torques are closed forms in NumPy (`closed_form.py`), under `CONDITIONS`: logs of 20 s at
-500 Hz, a multisine for each motor, decimated by 5; no cut-off is stated but where the condition has one. Counted are
-the parameters whose true value is inside the interval, over all of them and of the worst, and the results that are ok.
+A five-bar and a Delta whose torques are closed forms in NumPy (`closed_form.py`), under
+`CONDITIONS`: logs of 20 s at 500 Hz, a multisine for each motor, decimated by 5; no cut-off is
+stated but where the condition has one. Counted are the parameters whose true value is inside the
+interval, over all of them and of the worst, and the results that are ok.
 """
 
 from __future__ import annotations
@@ -91,7 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--only", help="one machine")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     chosen = parser.parse_args(arguments)
     rows = list(rows_of(chosen.seeds, chosen.only))
     if chosen.json:

@@ -1,15 +1,18 @@
 """Do 95 % intervals cover 95 %? Monte Carlo on a five-bar, and the bias that noise of the positions makes.
 
-    python benchmarks/interval_coverage.py [--runs 2000] [--noisy-runs 200] [--stressed-runs 60] [--json]
+    python benchmarks/interval_coverage.py [--runs 2000] [--noisy-runs 200] [--stressed-runs 60]
+    [--json]
 
-First the torques alone are noisy: white noise, through a running mean (of the drive) and the decimation that the
-torques of every log go through; "filter known" is told both. Whole fits (weighted least squares), all base parameters
-pooled, by each model of the errors. Then the encoders are noisy too, so that the regressor is: least squares is biased,
-which no standard deviation shows, so its bias is given apart, beside instruments of the commanded motion
-(`InstrumentalVariables`), in which it is gone.
+First the torques alone are noisy: white noise, through a running mean (of the drive) and the
+decimation that the torques of every log go through; "filter known" is told both. Whole fits
+(weighted least squares), all base parameters pooled, by each model of the errors. Then the encoders
+are noisy too, so that the regressor is: least squares is biased, which no standard deviation shows,
+so its bias is given apart, beside instruments of the commanded motion (`InstrumentalVariables`), in
+which it is gone.
 
-Last, four logs of 15 s with other motions, and a model that leaves something out (`STRESSES`): what differs from log to
-log is counted by deviations clustered by log and by logs fitted apart; what is wrong alike in all of them by none.
+Last, four logs of 15 s with other motions, and a model that leaves something out (`STRESSES`): what
+differs from log to log is counted by deviations clustered by log and by logs fitted apart; what is
+wrong alike in all of them by none.
 """
 
 from __future__ import annotations
@@ -50,7 +53,8 @@ from tauloop.motion import SampledMotion, random_multisine
 MACHINE = "five_bar"
 RATE, SAMPLES, FACTOR = 400.0, 1500, 5
 PREPARATION = Preparation(cutoff=30.0, decimation=FACTOR, trim=0)
-#: Standard deviation of the white noise of torques, N m, and samples of the running mean that it goes through.
+#: Standard deviation of the white noise of torques, N m, and samples of the running mean that it
+#: goes through.
 NOISE, MEAN = 0.1, 12
 #: Encoder noise of the second part, rad.
 ENCODERS = (1e-4, 3e-4, 1e-3)
@@ -98,7 +102,16 @@ class Arm:
         exact = Sensors(resolution=np.zeros(2), force_noise=np.zeros(2))
         moved, forces = self.motion, self.forces + torque_errors(rng)
         logs = [
-            measure(moved.time, moved.position + noise, forces, self.outputs, units, self.units, exact, rng)
+            measure(
+                moved.time,
+                moved.position + noise,
+                forces,
+                self.outputs,
+                units,
+                self.units,
+                exact,
+                rng,
+            )
             for noise in (encoder * rng.standard_normal(moved.position.shape), 0.0)
         ]
         inner = slice(10, -10)  # filters meet the ends of the record
@@ -141,7 +154,12 @@ def torque_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
             result = fit(data, None, WeightedLeastSquares(), base=arm.base, errors=model)
             inside[name].append(np.abs(arm.errors(result)[1]) < QUANTILE)
     return [
-        {"errors": name, "runs": runs, "parameters": arm.base.rank, "covered": float(np.mean(found))}
+        {
+            "errors": name,
+            "runs": runs,
+            "parameters": arm.base.rank,
+            "covered": float(np.mean(found)),
+        }
         for name, found in inside.items()
     ]
 
@@ -152,7 +170,10 @@ def position_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
     errors = AutocorrelatedErrors()
     rows = []
     for encoder in ENCODERS:
-        found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"least squares": [], "instruments": []}
+        found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {
+            "least squares": [],
+            "instruments": [],
+        }
         for _ in range(runs):
             data, commanded = arm.logged(encoder, rng)
             estimators: tuple[Estimator, ...] = (
@@ -160,7 +181,9 @@ def position_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
                 InstrumentalVariables(instruments_of=commanded),
             )
             for name, estimator in zip(found, estimators, strict=True):
-                found[name].append(arm.errors(fit(data, None, estimator, base=arm.base, errors=errors)))
+                found[name].append(
+                    arm.errors(fit(data, None, estimator, base=arm.base, errors=errors))
+                )
         for name, pairs in found.items():
             deviations = np.array([relative for _, relative in pairs])
             mean = np.mean([error for error, _ in pairs], axis=0)
@@ -180,9 +203,10 @@ def position_noise(arm: Arm, runs: int) -> list[dict[str, object]]:
     return rows
 
 
-#: What a model leaves out, in turn: friction that falls by 10 to 40 % in each log and begins 20 % up or down; drives
-#: whose scale differs by 2 % from log to log; a ripple of 3 % with a phase of its own in each log; Stribeck friction of
-#: 5 %; forces 2 ms late; a transmission that bends at 12 Hz.
+#: What a model leaves out, in turn: friction that falls by 10 to 40 % in each log and begins 20 %
+#: up or down; drives whose scale differs by 2 % from log to log; a ripple of 3 % with a phase of
+#: its own in each log; Stribeck friction of 5 %; forces 2 ms late; a transmission that bends at 12
+#: Hz.
 STRESSES = ("nothing", "drift", "scale", "ripple", "Stribeck", "late", "bending")
 STRESSED_RATE, STRESSED_SECONDS, LOGS = 200.0, 15.0, 4
 STRESSED = Preparation(cutoff=20.0, trim=40, decimation=5)
@@ -192,10 +216,14 @@ def stressed_log(arm: Arm, stress: str, seed: int, rng: np.random.Generator) -> 
     """Regression data of one log with what the model leaves out."""
     model = arm.model
     center = model.actuator_position(model.assembly.q)
-    multisine = random_multisine(center, np.full(2, 0.3), np.random.default_rng(seed), terms=5, lowest=0.2, highest=1.6)
+    multisine = random_multisine(
+        center, np.full(2, 0.3), np.random.default_rng(seed), terms=5, lowest=0.2, highest=1.6
+    )
     moved = multisine.sample(np.arange(round(STRESSED_RATE * STRESSED_SECONDS)) / STRESSED_RATE)
     start = model.actuators.track(moved.position).q
-    regressor = model.actuators.regressor(moved.position, moved.velocity, moved.acceleration, start=start)
+    regressor = model.actuators.regressor(
+        moved.position, moved.velocity, moved.acceleration, start=start
+    )
     rubbing = np.array([parameter.role in ("viscous", "coulomb") for parameter in model.parameters])
     friction, smooth = (regressor @ np.where(part, model.pi, 0.0) for part in (rubbing, ~rubbing))
     forces, time = friction + smooth, moved.time
@@ -205,9 +233,14 @@ def stressed_log(arm: Arm, stress: str, seed: int, rng: np.random.Generator) -> 
         "drift": lambda: friction * (rng.uniform(-0.2, 0.2) - rng.uniform(0.1, 0.4) * along),
         "scale": lambda: forces * rng.normal(0.0, 0.02, 2),
         "ripple": lambda: 0.03 * size * np.sin(25.0 * moved.position + rng.uniform(0.0, 6.28)),
-        "Stribeck": lambda: 0.05 * size * np.sign(moved.velocity) * np.exp(-np.abs(moved.velocity) / 0.2),
+        "Stribeck": lambda: (
+            0.05 * size * np.sign(moved.velocity) * np.exp(-np.abs(moved.velocity) / 0.2)
+        ),
         "late": lambda: -2e-3 * np.gradient(smooth, time, axis=0),
-        "bending": lambda: -np.gradient(np.gradient(smooth, time, axis=0), time, axis=0) / (2.0 * np.pi * 12.0) ** 2,
+        "bending": lambda: (
+            -np.gradient(np.gradient(smooth, time, axis=0), time, axis=0)
+            / (2.0 * np.pi * 12.0) ** 2
+        ),
     }[stress]()
     sensors = Sensors(resolution=np.zeros(2), force_noise=0.01 * size)
     position = moved.position + 1e-5 * rng.standard_normal(moved.position.shape)
@@ -233,12 +266,20 @@ def stressed(arm: Arm, runs: int) -> list[dict[str, object]]:
             parts = [stressed_log(arm, stress, 10 * run + k, rng) for k in range(LOGS)]
             everything = merge(parts)
             base = fit(everything, None, WeightedLeastSquares()).base
-            true = base.regroup(np.array([arm.model.mechanism.parameters[name].value for name in base.parameters]))
+            true = base.regroup(
+                np.array([arm.model.mechanism.parameters[name].value for name in base.parameters])
+            )
             for name, errors in models.items():
                 result = fit(everything, None, WeightedLeastSquares(), base=base, errors=errors)
-                inside[name].append(np.abs(result.values - true) < QUANTILE * result.standard_deviations)
-            apart = compare_logs(parts, list("abcd"), base, WeightedLeastSquares(), errors=AutocorrelatedErrors())
-            inside["logs apart"].append(np.abs(apart.means - true) < QUANTILE * apart.mean_deviations)
+                inside[name].append(
+                    np.abs(result.values - true) < QUANTILE * result.standard_deviations
+                )
+            apart = compare_logs(
+                parts, list("abcd"), base, WeightedLeastSquares(), errors=AutocorrelatedErrors()
+            )
+            inside["logs apart"].append(
+                np.abs(apart.means - true) < QUANTILE * apart.mean_deviations
+            )
             told += bool(apart.moved.any())
         covered = {name: float(np.mean(found)) for name, found in inside.items()}
         rows.append({"left out": stress, "runs": runs, **covered, "told": told / runs})
@@ -248,16 +289,26 @@ def stressed(arm: Arm, runs: int) -> list[dict[str, object]]:
 def main(arguments: list[str] | None = None) -> int:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=2000, help="with exact positions (default 2000)")
-    parser.add_argument("--noisy-runs", type=int, default=200, help="with noisy positions (default 200)")
-    parser.add_argument("--stressed-runs", type=int, default=60, help="with wrong models (default 60)")
+    parser.add_argument(
+        "--runs", type=int, default=2000, help="with exact positions (default 2000)"
+    )
+    parser.add_argument(
+        "--noisy-runs", type=int, default=200, help="with noisy positions (default 200)"
+    )
+    parser.add_argument(
+        "--stressed-runs", type=int, default=60, help="with wrong models (default 60)"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     arm = Arm()
     first, second = torque_noise(arm, options.runs), position_noise(arm, options.noisy_runs)
     third = stressed(arm, options.stressed_runs)
     if options.json:
-        print(json.dumps({"torque_noise": first, "position_noise": second, "stressed": third}, indent=2))
+        print(
+            json.dumps(
+                {"torque_noise": first, "position_noise": second, "stressed": third}, indent=2
+            )
+        )
         return 0
     screen = Console()
     tables = (
@@ -268,7 +319,9 @@ def main(arguments: list[str] | None = None) -> int:
     for title, rows in tables:
         table = Table(*rows[0], title=title, title_justify="left")
         for row in rows:
-            table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values()))
+            table.add_row(
+                *(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row.values())
+            )
         screen.print(table)
     return 0
 

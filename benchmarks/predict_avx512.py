@@ -1,11 +1,13 @@
 """What the kernels take on a core with AVX-512: predicted from their machine code, or measured where there is one.
 
-    python benchmarks/predict_avx512.py [--core icelake-server] [--clocks 3.0 3.5] [--kinds] [--json] [--markdown FILE]
+    python benchmarks/predict_avx512.py [--core icelake-server] [--clocks 3.0 3.5] [--kinds]
+    [--json] [--markdown FILE]
 
-The toolkit's C text is compiled under the toolkit's own flags for the core at hand and for one with AVX-512. LLVM's
-machine code analyser says how many cycles a block of samples takes on each. What is measured here over what is
-predicted for here, kernel by kernel, corrects the other prediction. On a core that has AVX-512 itself the table is
-another one: what is measured there, beside the prediction for the core that LLVM knows best of its kind (`--core`).
+The toolkit's C text is compiled under the toolkit's own flags for the core at hand and for one with
+AVX-512. LLVM's machine code analyser says how many cycles a block of samples takes on each. What is
+measured here over what is predicted for here, kernel by kernel, corrects the other prediction. On a
+core that has AVX-512 itself the table is another one: what is measured there, beside the prediction
+for the core that LLVM knows best of its kind (`--core`).
 """
 
 from __future__ import annotations
@@ -43,7 +45,16 @@ KERNELS = (
 )
 #: What the code is compiled for where the compiler may not know the core: of the same instructions.
 ARCHITECTURES = {"znver4": "icelake-server", "znver5": "icelake-server"}
-HEADINGS = ("work", "predicted here", "measured here", "ratio", "with AVX-512", "times ratio", "units alone", "target")
+HEADINGS = (
+    "work",
+    "predicted here",
+    "measured here",
+    "ratio",
+    "with AVX-512",
+    "times ratio",
+    "units alone",
+    "target",
+)
 KIND_HEADINGS = ("instructions a sample", *KINDS)
 MARKS = page.marks("predict_avx512.py", "predicted")
 #: Of the table on a core that has AVX-512.
@@ -115,7 +126,11 @@ def main(arguments: list[str] | None = None) -> int:
     progress = Console(stderr=True, highlight=False, soft_wrap=True)
     marks, headings = (MEASURED_MARKS, MEASURED_HEADINGS) if has_it() else (MARKS, HEADINGS)
     if options.markdown and not page.is_marked(options.markdown, marks):
-        progress.print(f"{options.markdown} lacks the marks {marks[0]} and {marks[1]}", style="bold red", markup=False)
+        progress.print(
+            f"{options.markdown} lacks the marks {marks[0]} and {marks[1]}",
+            style="bold red",
+            markup=False,
+        )
         return 1
     try:
         tool, compiler = analyser(options.analyser), find_compiler()
@@ -132,9 +147,19 @@ def main(arguments: list[str] | None = None) -> int:
     about = list(_about(tool, compiler, options))
     rows = [one.measured_cells if has_it() else one.cells for one in found]
     if options.markdown:
-        page.write(options.markdown, marks, [*_markdown(headings, rows), "", *(f"{line}\n" for line in about)])
+        page.write(
+            options.markdown,
+            marks,
+            [*_markdown(headings, rows), "", *(f"{line}\n" for line in about)],
+        )
     elif options.json:
-        print(json.dumps({"about": about, "rows": [asdict(one) for one in found]}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                {"about": about, "rows": [asdict(one) for one in found]},
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
     else:
         _print(headings, rows)
         if options.kinds:
@@ -155,14 +180,28 @@ def _host(tool: Analyser, options: argparse.Namespace) -> str:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=[], choices=sorted({name for name, _ in KERNELS}), help="machines")
-    parser.add_argument("--core", default="icelake-server", help="LLVM's name of a core with AVX-512")
-    parser.add_argument("--clocks", nargs="+", type=float, default=[3.5, 3.0], help="of that core, GHz")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        choices=sorted({name for name, _ in KERNELS}),
+        help="machines",
+    )
+    parser.add_argument(
+        "--core", default="icelake-server", help="LLVM's name of a core with AVX-512"
+    )
+    parser.add_argument(
+        "--clocks", nargs="+", type=float, default=[3.5, 3.0], help="of that core, GHz"
+    )
     parser.add_argument("--analyser", default="llvm-mca", help="name or path of llvm-mca")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each measurement (default 2)")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="for each measurement (default 2)"
+    )
     parser.add_argument("--kinds", action="store_true", help="count instructions by kind too")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
+    )
     return parser.parse_args(arguments)
 
 
@@ -174,7 +213,9 @@ def _predictions(
     here = parsed(assembly(one.function, compiler, "native"))
     there = parsed(assembly(one.function, compiler, ARCHITECTURES.get(options.core, options.core)))
     wanted = TARGETS[name].inverse if what == "inverse" else TARGETS[name].forward
-    for label, in_lanes, target in zip(("call", "batch"), (False, True), wanted or ("", ""), strict=True):
+    for label, in_lanes, target in zip(
+        ("call", "batch"), (False, True), wanted or ("", ""), strict=True
+    ):
         steps = one.iterations(in_lanes=in_lanes)
         found = core()
         assert found is not None
@@ -183,7 +224,10 @@ def _predictions(
             predicted(one.function, code, steps, tool, of, in_lanes=in_lanes)
             for code, of in ((here, _host(tool, options)), (there, options.core))
         ]
-        walks = [(code, passed(one.function, code, round(steps), in_lanes=in_lanes)) for code in (here, there)]
+        walks = [
+            (code, passed(one.function, code, round(steps), in_lanes=in_lanes))
+            for code in (here, there)
+        ]
         # before and after, so that a busy minute does not count
         measured = min(measured, one.seconds(options.seconds / 2, in_lanes=in_lanes)) / found.cycle
         yield Prediction(
@@ -192,12 +236,16 @@ def _predictions(
             measured=measured,
             there=cycles[1],
             cycle=found.cycle,
-            times=tuple(1e-9 * cycles[1].simulated * measured / cycles[0].simulated / c for c in options.clocks),
+            times=tuple(
+                1e-9 * cycles[1].simulated * measured / cycles[0].simulated / c
+                for c in options.clocks
+            ),
             least=tuple(1e-9 * cycles[1].bound / c for c in options.clocks),
             target=target,
             lanes=widest(walks[1][0], walks[1][1][0]),
             kinds=tuple(
-                {kind: n / samples for kind, n in counts(code, passing).items()} for code, (passing, samples) in walks
+                {kind: n / samples for kind, n in counts(code, passing).items()}
+                for code, (passing, samples) in walks
             ),
         )
 
@@ -209,7 +257,11 @@ def _about(tool: Analyser, compiler: Compiler, options: argparse.Namespace) -> I
     yield (
         f"Here: {processor().name}, {_host(tool, options)} to LLVM, {clock}; {compiler_version(compiler.path)}; "
         f"llvm-mca {tool.version}; AVX-512: "
-        + ("measured." if has_it() else f"{options.core} at {' and '.join(map(str, options.clocks))} GHz.")
+        + (
+            "measured."
+            if has_it()
+            else f"{options.core} at {' and '.join(map(str, options.clocks))} GHz."
+        )
     )
     if (busy := load()) is not None:
         yield f"Load at the end: {busy:.1f} (one by itself)."
@@ -236,7 +288,9 @@ def _print(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     screen = screen if screen.width >= WIDTH else Console(highlight=False, width=WIDTH)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for i, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if i else "left", vertical="bottom", no_wrap=not i)
+        table.add_column(
+            heading, justify="right" if i else "left", vertical="bottom", no_wrap=not i
+        )
     for row in rows:
         table.add_row(*row)
     screen.print(table)

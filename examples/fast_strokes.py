@@ -2,9 +2,9 @@
 
     python examples/fast_strokes.py --out out/fast_strokes
 
-Each is planned along its path under the machine file's limits, a tenth of the forces in reserve, and tried out in the
-simulator. The table says by how much it is shorter than the fastest cycloidal and 3-4-5 laws under the same limits. The
-folder gets a figure and a C array of each.
+Each is planned along its path under the machine file's limits, a tenth of the forces in reserve,
+and tried out in the simulator. The table says by how much it is shorter than the fastest cycloidal
+and 3-4-5 laws under the same limits. The folder gets a figure and a C array of each.
 """
 
 from __future__ import annotations
@@ -56,18 +56,27 @@ def main(folder: Path) -> dict[str, FastestMotion]:
     table = Table("stroke", "time [ms]", "over cycloidal", "over 3-4-5", "largest force tried out")
     motions = {}
     for name, (title, machine, stroke) in STROKES.items():
-        motion = motions[name] = tl.fastest_motion(tl.load(machine), tl.FastestOptions(stroke=stroke))
+        motion = motions[name] = tl.fastest_motion(
+            tl.load(machine), tl.FastestOptions(stroke=stroke)
+        )
         save_figure(motion.plot()[0].figure, folder / f"{name}.png")
         (folder / f"{name}.h").write_text(motion.c_array(4000.0), encoding="utf-8")
         gains = (f"{motion.gains[law]:.1%}" for law in ("cycloidal", "3-4-5"))
         table.add_row(
-            title, f"{1e3 * motion.duration:.4g}", *gains, f"{max(run.peak_share for run in motion.tried):.1%}"
+            title,
+            f"{1e3 * motion.duration:.4g}",
+            *gains,
+            f"{max(run.peak_share for run in motion.tried):.1%}",
         )
     Console().print(table)
     return motions
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/fast_strokes"), help="folder of the files")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/fast_strokes"), help="folder of the files"
+    )
     main(parser.parse_args().out)

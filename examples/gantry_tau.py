@@ -2,9 +2,10 @@
 
     python examples/gantry_tau.py --out out/gantry_tau
 
-The 5-dof machine of Lyzell and Hovland moves on multisines (their eq. 2). Its log has encoder steps, force noise and
-drive friction. Identified are the 16 parameters of their eq. 5 with the carts and the friction; the result is judged
-on a second motion. At the end stands which of the 16 parameters can be told at all, by joint model and measured forces.
+The 5-dof machine of Lyzell and Hovland moves on multisines (their eq. 2). Its log has encoder
+steps, force noise and drive friction. Identified are the 16 parameters of their eq. 5 with the
+carts and the friction; the result is judged on a second motion. At the end stands which of the 16
+parameters can be told at all, by joint model and measured forces.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ from tauloop.result import write_json
 MACHINE = "gantry_tau_5dof"
 PAPER = (
     *("m_p", "mc_px", "mc_pz", "I_pyy"),
-    *(f"{name}_{link}{axes}" for link in "slt" for name, axes in (("m", ""), ("I", "xx"), ("I", "yy"), ("I", "zz"))),
+    *(
+        f"{name}_{link}{axes}"
+        for link in "slt"
+        for name, axes in (("m", ""), ("I", "xx"), ("I", "yy"), ("I", "zz"))
+    ),
 )
 FRICTION = ("cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coulomb")
 RATE, DURATION = 200.0, 40.0  # Hz, s
@@ -45,7 +50,10 @@ SENSORS = Sensors(resolution=np.full(5, 1e-6), force_noise=np.array([4.0, 4.0, 4
 
 
 def excitation(
-    model: Model, rng: np.random.Generator, telescope_stroke: float = TELESCOPE_STROKE, duration: float = DURATION
+    model: Model,
+    rng: np.random.Generator,
+    telescope_stroke: float = TELESCOPE_STROKE,
+    duration: float = DURATION,
 ) -> SampledMotion:
     """A multisine of all actuators around the reference pose (Gantry-Tau paper, eq. 2)."""
     center = model.actuator_position(model.assembly.q)
@@ -58,7 +66,9 @@ def write_measurement(model: Model, path: Path, rng: np.random.Generator, durati
     """Move the machine, measure it, write the log."""
     motion = excitation(model, rng, duration=duration)
     start = model.actuators.track(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=start
+    )
     units = model.actuators.ports.position.units
     log = measure(
         motion.time,
@@ -76,7 +86,9 @@ def write_measurement(model: Model, path: Path, rng: np.random.Generator, durati
 def options(model: Model, validation: Path) -> IdentificationOptions:
     """Unknown are the 16 parameters, the carts' mass and the drives' friction; all else keeps the file's values."""
     unknown = (*PAPER, "cart_mass", *FRICTION)
-    known = {name: model.mechanism.value(name) for name in dynamic_leaves(model) if name not in unknown}
+    known = {
+        name: model.mechanism.value(name) for name in dynamic_leaves(model) if name not in unknown
+    }
     return IdentificationOptions(
         validation=validation,
         parameters="file",
@@ -85,7 +97,9 @@ def options(model: Model, validation: Path) -> IdentificationOptions:
     )
 
 
-def paper_regression(model: Model, sets: list[float], measured: int, rng: np.random.Generator) -> RegressionData:
+def paper_regression(
+    model: Model, sets: list[float], measured: int, rng: np.random.Generator
+) -> RegressionData:
     """Exact regressor of the 16 parameters; `sets` are offsets of fixed telescopic lengths, empty for moving ones."""
     motions = []
     for offset in sets or [0.0]:
@@ -122,7 +136,8 @@ def without_spin(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, rods=tuple(replace(rod, spin="none") for rod in mechanism.rods))
 
 
-#: lengths, measured forces, and the number of identifiable parameters in shared notes of the project: (no spin, spin).
+#: lengths, measured forces, and the number of identifiable parameters in shared notes of the
+#: project: (no spin, spin).
 CASES: tuple[tuple[str, list[float], int, tuple[int, int]], ...] = (
     ("fixed", [0.0], 3, (10, 13)),
     ("fixed", [0.0], 5, (12, 15)),
@@ -149,7 +164,9 @@ def identifiability(model: Model) -> list[dict[str, object]]:
                     "links": joint_model,
                     "identifiable": base.rank,
                     "expected": expected[k],
-                    "combinations": [parameter.name for parameter in base.base if len(parameter.terms) > 1],
+                    "combinations": [
+                        parameter.name for parameter in base.base if len(parameter.terms) > 1
+                    ],
                     "lost": list(base.no_effect),
                 }
             )
@@ -164,19 +181,32 @@ def identifiability_table(rows: list[dict[str, object]]) -> Table:
         box=None,
         padding=(0, 2, 0, 0),
     )
-    for heading in ("lengths", "forces", "links", "rank", "notes say", "only in combination", "no effect"):
+    for heading in (
+        "lengths",
+        "forces",
+        "links",
+        "rank",
+        "notes say",
+        "only in combination",
+        "no effect",
+    ):
         table.add_column(heading, justify="right" if heading in ("rank", "notes say") else "left")
     for row in rows:
         combinations, lost = row["combinations"], row["lost"]
         table.add_row(
-            *(str(row[key]) for key in ("lengths", "measured", "links", "identifiable", "expected")),
+            *(
+                str(row[key])
+                for key in ("lengths", "measured", "links", "identifiable", "expected")
+            ),
             "; ".join(combinations) if isinstance(combinations, list) else "",
             ", ".join(lost) if isinstance(lost, list) else "",
         )
     return table
 
 
-def main(out: Path = Path("out/gantry_tau"), seed: int = 1, duration: float = DURATION) -> Identification:
+def main(
+    out: Path = Path("out/gantry_tau"), seed: int = 1, duration: float = DURATION
+) -> Identification:
     """Write the logs, identify, print the tables, write JSON and PNG."""
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
@@ -200,15 +230,23 @@ def main(out: Path = Path("out/gantry_tau"), seed: int = 1, duration: float = DU
     console.print(identifiability_table(rows))
     write_json(out / "identification.json", document.as_dict() | {"identifiability": rows})
     save_figure(figure, out / "identification.png")
-    console.print(f"written: {out}/training.csv, validation.csv, identification.json, identification.png")
-    assert max(fit.rmse_percent for fit in result.held_out) < 3.0, "the identified model must predict the second log"
+    console.print(
+        f"written: {out}/training.csv, validation.csv, identification.json, identification.png"
+    )
+    assert max(fit.rmse_percent for fit in result.held_out) < 3.0, (
+        "the identified model must predict the second log"
+    )
     return result
 
 
 def arguments() -> argparse.Namespace:
     """The options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/gantry_tau"), help="folder for logs, JSON and PNG")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/gantry_tau"), help="folder for logs, JSON and PNG"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of motions and noise")
     parser.add_argument("--duration", type=float, default=DURATION, help="length of each log, s")
     return parser.parse_args()

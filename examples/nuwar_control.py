@@ -2,10 +2,11 @@
 
     python examples/nuwar_control.py --out out/nuwar_control
 
-The ellipse of Miller's section 6, scaled by 0.72 and run at the motors' limit times 0.8, under PD control, PD with
-gravity compensation, PD with the feed-forward of inverse dynamics, computed torque and predictive tracking, in joint
-and in platform space. Once with an ideal drive, once with a delay of half a sample, encoder steps and speeds from
-differences, and once with a payload that the controller does not know. All controllers have the same bandwidth.
+The ellipse of Miller's section 6, scaled by 0.72 and run at the motors' limit times 0.8, under PD
+control, PD with gravity compensation, PD with the feed-forward of inverse dynamics, computed torque
+and predictive tracking, in joint and in platform space. Once with an ideal drive, once with a delay
+of half a sample, encoder steps and speeds from differences, and once with a payload that the
+controller does not know. All controllers have the same bandwidth.
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ IDEAL = Sampling(frequency=1000.0)
 #: Half a millisecond of computing, 16 bits a turn, speeds from differences.
 REAL = Sampling(frequency=1000.0, delay=0.0005, resolution=2 * np.pi / 65536, differences=True)
 PAYLOAD = 0.1  # kg, a third of the plate
-CASES = {"ideal": (IDEAL, 0.0), "delay and encoders": (REAL, 0.0), "unknown payload": (IDEAL, PAYLOAD)}
+CASES = {
+    "ideal": (IDEAL, 0.0),
+    "delay and encoders": (REAL, 0.0),
+    "unknown payload": (IDEAL, PAYLOAD),
+}
 
 
 def trajectory() -> Trajectory:
@@ -59,7 +64,11 @@ def runs(made: Trajectory) -> dict[tuple[str, str, str], ControlledMotion]:
     loaded = Model(model.mechanism.with_values({"plate_mass": plate + PAYLOAD}))
     table = {}
     for plant in (model, loaded):
-        cases = {case: sampling for case, (sampling, payload) in CASES.items() if bool(payload) == (plant is loaded)}
+        cases = {
+            case: sampling
+            for case, (sampling, payload) in CASES.items()
+            if bool(payload) == (plant is loaded)
+        }
         for space in SPACES:
             for name, law in CONTROLLERS.items():
                 controller = law(bandwidth=BANDWIDTH, space=space)
@@ -72,7 +81,9 @@ def runs(made: Trajectory) -> dict[tuple[str, str, str], ControlledMotion]:
 
 def error_table(motions: dict[tuple[str, str, str], ControlledMotion]) -> Table:
     """Largest and root mean square distances of the plate from its reference."""
-    table = Table(title="Tracking error of the plate, mm (peak / rms)", title_justify="left", box=None)
+    table = Table(
+        title="Tracking error of the plate, mm (peak / rms)", title_justify="left", box=None
+    )
     table.add_column("controller")
     table.add_column("space")
     for case in CASES:
@@ -80,7 +91,10 @@ def error_table(motions: dict[tuple[str, str, str], ControlledMotion]) -> Table:
     for name in CONTROLLERS:
         for space in SPACES:
             cells = [motions[case, space, name] for case in CASES]
-            texts = [f"{1e3 * r.peak_error:.3f} / {1e3 * r.rms_error:.3f}" + (" *" if r.end else "") for r in cells]
+            texts = [
+                f"{1e3 * r.peak_error:.3f} / {1e3 * r.rms_error:.3f}" + (" *" if r.end else "")
+                for r in cells
+            ]
             table.add_row(name, space, *texts)
     return table
 
@@ -110,15 +124,26 @@ def main(out: Path = Path("out/nuwar_control")) -> dict[tuple[str, str, str], Co
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
     made = trajectory()
-    console.print(f"stroke of {1e3 * made.duration:.1f} ms there and as long back, {SHARE:.0%} of the motors' torque")
+    console.print(
+        f"stroke of {1e3 * made.duration:.1f} ms there and as long back, {SHARE:.0%} of the motors' torque"
+    )
     outcome = runs(made)
     console.print(error_table(outcome))
     rows = [
-        {"case": case, "space": space, "controller": name, "peak_m": result.peak_error, "rms_m": result.rms_error}
+        {
+            "case": case,
+            "space": space,
+            "controller": name,
+            "peak_m": result.peak_error,
+            "rms_m": result.rms_error,
+        }
         | {"largest_force": np.abs(result.force).max(), "end": result.end, "status": result.status}
         for (case, space, name), result in outcome.items()
     ]
-    write_json(out / "nuwar_control.json", {"bandwidth": BANDWIDTH, "one_way_s": made.duration, "runs": rows})
+    write_json(
+        out / "nuwar_control.json",
+        {"bandwidth": BANDWIDTH, "one_way_s": made.duration, "runs": rows},
+    )
     save_figure(error_figure(outcome), out / "nuwar_control.png")
     console.print(f"written: {out}/nuwar_control.json, nuwar_control.png")
     return outcome
@@ -126,8 +151,12 @@ def main(out: Path = Path("out/nuwar_control")) -> dict[tuple[str, str, str], Co
 
 def arguments() -> argparse.Namespace:
     """The options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/nuwar_control"), help="folder for JSON and PNG")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/nuwar_control"), help="folder for JSON and PNG"
+    )
     return parser.parse_args()
 
 

@@ -13,16 +13,22 @@ PAGES = Path(__file__).parents[1] / "docs" / "api"
 #: The names that mkdocstrings shows: members of the page's package, the first list of the page.
 MEMBERS = re.compile(r"(::: (tauloop[\w.]*)\n    options:\n      members:\n)((?:        - \w+\n)*)")
 #: How a page shows a name: as a member, as a function that has its module's name, or in a table.
-SHOWN = re.compile(r"^        - (\w+)$|^::: [\w.]+\.(\w+)\n.*\n +show_root_heading|^\| `(\w+)` \|", re.M)
+SHOWN = re.compile(
+    r"^        - (\w+)$|^::: [\w.]+\.(\w+)\n.*\n +show_root_heading|^\| `(\w+)` \|", re.M
+)
 
 
 def public() -> dict[str, list[str]]:
     """Public names by the page that they belong on: `simulation` and `tauloop` pass on what others define."""
-    names = [item.name for item in pkgutil.walk_packages(tauloop.__path__, "tauloop.") if item.ispkg]
+    names = [
+        item.name for item in pkgutil.walk_packages(tauloop.__path__, "tauloop.") if item.ispkg
+    ]
     packages = [importlib.import_module(name) for name in ("tauloop", *names)]
     table: dict[str, list[str]] = {}
     taken: set[str] = set()
-    for package in sorted(packages, key=lambda package: (package is tauloop, package.__name__ == "tauloop.simulation")):
+    for package in sorted(
+        packages, key=lambda package: (package is tauloop, package.__name__ == "tauloop.simulation")
+    ):
         own = [name for name in getattr(package, "__all__", ()) if name not in taken]
         taken |= set(own)
         if own:
@@ -34,7 +40,10 @@ def index() -> str:
     """The first page: every package that has a page, with the first sentence of its docstring."""
     stems = {path.stem for path in PAGES.glob("*.md")} - {"index", "tauloop"}
     table = ""
-    for stem, name in [("tauloop", "tauloop"), *((stem, f"tauloop.{stem}") for stem in sorted(stems))]:
+    for stem, name in [
+        ("tauloop", "tauloop"),
+        *((stem, f"tauloop.{stem}") for stem in sorted(stems)),
+    ]:
         sentence = (importlib.import_module(name).__doc__ or "").splitlines()[0]
         table += f"| [{name}]({stem}.md) | {sentence} |\n"
     text = (PAGES / "index.md").read_text(encoding="utf-8")
@@ -46,7 +55,10 @@ def main() -> None:
     texts = {path.stem: path.read_text(encoding="utf-8") for path in PAGES.glob("*.md")}
     everywhere = {name for names in public().values() for name in names}
     for page, names in public().items():
-        text = texts.get(page) or f"# tauloop.{page}\n\n::: tauloop.{page}\n    options:\n      members:\n"
+        text = (
+            texts.get(page)
+            or f"# tauloop.{page}\n\n::: tauloop.{page}\n    options:\n      members:\n"
+        )
         otherwise = {"".join(match) for match in SHOWN.findall(MEMBERS.sub("", text, count=1))}
         listed = "".join(f"        - {name}\n" for name in names if name not in otherwise)
         texts[page] = MEMBERS.sub(lambda match, listed=listed: match[1] + listed, text, count=1)
@@ -54,8 +66,12 @@ def main() -> None:
     rows: dict[str, list[str]] = {}
     for name in sorted(set(tauloop.__all__) & places.keys()):
         rows.setdefault(places[name], []).append(f"`{name}`")
-    table = "".join(f"| [{page}]({page}.md) | {', '.join(names)} |\n" for page, names in sorted(rows.items()))
-    texts["tauloop"] = re.sub(r"(\|---\|---\|\n)(?:\|.*\n)*", lambda match: match[1] + table, texts["tauloop"], count=1)
+    table = "".join(
+        f"| [{page}]({page}.md) | {', '.join(names)} |\n" for page, names in sorted(rows.items())
+    )
+    texts["tauloop"] = re.sub(
+        r"(\|---\|---\|\n)(?:\|.*\n)*", lambda match: match[1] + table, texts["tauloop"], count=1
+    )
     texts["index"] = index()
     for page, text in texts.items():
         (PAGES / f"{page}.md").write_text(text, encoding="utf-8")

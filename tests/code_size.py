@@ -62,7 +62,11 @@ def python_size(text: str) -> CodeSize:
 
 
 def _is_docstring(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _line_numbers(node: ast.stmt | ast.expr) -> set[int]:
@@ -72,7 +76,10 @@ def _line_numbers(node: ast.stmt | ast.expr) -> set[int]:
 def c_lines(text: str) -> int:
     """Return the lines of code of a C file."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    return sum(bool(line.strip()) and not line.lstrip().startswith("#include") for line in text.splitlines())
+    return sum(
+        bool(line.strip()) and not line.lstrip().startswith("#include")
+        for line in text.splitlines()
+    )
 
 
 def package_sizes(folder: Path = PACKAGE) -> dict[str, CodeSize]:
@@ -92,10 +99,14 @@ def main() -> None:
     """Print a table of packages, the largest first, and the lines of C."""
     sizes = package_sizes()
     rows = sorted(sizes.items(), key=lambda item: -item[1].tokens)
-    total = CodeSize(sum(size.lines for size in sizes.values()), sum(size.tokens for size in sizes.values()))
+    total = CodeSize(
+        sum(size.lines for size in sizes.values()), sum(size.tokens for size in sizes.values())
+    )
     sys.stdout.write(f"{'package':<16}{'lines':>8}{'tokens':>9}{'tokens/line':>13}\n")
     for name, size in [*rows, ("all", total)]:
-        sys.stdout.write(f"{name:<16}{size.lines:>8}{size.tokens:>9}{size.tokens / size.lines:>13.1f}\n")
+        sys.stdout.write(
+            f"{name:<16}{size.lines:>8}{size.tokens:>9}{size.tokens / size.lines:>13.1f}\n"
+        )
     c_total = sum(c_lines(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.c"))
     sys.stdout.write(f"C files: {c_total} lines\n")
 

@@ -20,8 +20,12 @@ from tauloop.options import KEY
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 #: Lines between which the commands stand.
-START, END = "<!-- written by tests/command_pages.py: start -->\n", "<!-- written by tests/command_pages.py: end -->\n"
-#: An option that so many commands have, in the same words, is explained once; so are so many options of an earlier one.
+START, END = (
+    "<!-- written by tests/command_pages.py: start -->\n",
+    "<!-- written by tests/command_pages.py: end -->\n",
+)
+#: An option that so many commands have, in the same words, is explained once; so are so many
+#: options of an earlier one.
 SHARED, ALIKE = 6, 5
 #: Pages of the site that say more of a command.
 PAGES = {
@@ -75,7 +79,11 @@ def command(name: str) -> Any:
 
 def options(name: str) -> list[Any]:
     """Its options, without its arguments."""
-    return [item for item in command(name).params if item.param_type_name == "option" and not item.hidden]
+    return [
+        item
+        for item in command(name).params
+        if item.param_type_name == "option" and not item.hidden
+    ]
 
 
 def escaped(text: str) -> str:
@@ -131,7 +139,10 @@ def earlier(name: str) -> tuple[str, list[Row]]:
     """The command above whose table has most of a command's options in the same words, and these; none if few."""
     order = [command for commands in GROUPS.values() for command in commands]
     own = [row(item) for item in options(name) if row(item) not in shared()]
-    above = {other: set(map(row, options(other))) - {*earlier(other)[1]} for other in order[: order.index(name)]}
+    above = {
+        other: set(map(row, options(other))) - {*earlier(other)[1]}
+        for other in order[: order.index(name)]
+    }
     alike = {other: [text for text in own if text in rows] for other, rows in above.items()}
     most = max(alike, key=lambda other: len(alike[other]), default="")
     return (most, alike[most]) if most and len(alike[most]) >= ALIKE else ("", [])
@@ -144,7 +155,9 @@ def paragraphs(name: str) -> Iterator[str]:
     for part in words:
         sentences = re.split(r"(?<=[.:]) (?=[A-Z])", part)
         codes += [sentence for sentence in sentences if sentence.startswith("Exit code")]
-        if rest := " ".join(sentence for sentence in sentences if not sentence.startswith("Exit code")):
+        if rest := " ".join(
+            sentence for sentence in sentences if not sentence.startswith("Exit code")
+        ):
             yield re.sub(r"([*])", r"\\\1", rest).replace("<", "&lt;")
     if codes:
         yield re.sub(r"(Exit code \d)", r"**\1**", " ".join(codes))
@@ -166,18 +179,29 @@ def in_python(name: str) -> str:
     """The functions and classes of options that do the same in Python; "" where there are none."""
     function = inspect.unwrap(command(name).callback)
     called = re.findall(r"\btl\.([a-z]\w+)\(", inspect.getsource(function))
-    functions = [word for word in dict.fromkeys((*FUNCTIONS.get(name, ()), *called)) if word in dir(tl)]
+    functions = [
+        word for word in dict.fromkeys((*FUNCTIONS.get(name, ()), *called)) if word in dir(tl)
+    ]
     parameters = inspect.signature(function, eval_str=True).parameters.values()
-    classes = [kind for item in parameters if (kind := options_class(item.annotation)) and kind.__name__ in dir(tl)]
+    classes = [
+        kind
+        for item in parameters
+        if (kind := options_class(item.annotation)) and kind.__name__ in dir(tl)
+    ]
     words = ", ".join(f"`tl.{word}`" for word in (*functions, *(kind.__name__ for kind in classes)))
-    others = ", ".join(f"`{flag}` is `{field}`" for kind in classes for flag, field in renamed(kind))
+    others = ", ".join(
+        f"`{flag}` is `{field}`" for kind in classes for flag, field in renamed(kind)
+    )
     return f"In Python: {words}{'; ' if others else ''}{others}.\n" if functions else ""
 
 
 def section(name: str) -> Iterator[str]:
     """What the page says of a command."""
     arguments = [item for item in command(name).params if item.param_type_name == "argument"]
-    names = [f"{item.metavar or item.name.upper()}{'...' if item.nargs == -1 else ''}" for item in arguments]
+    names = [
+        f"{item.metavar or item.name.upper()}{'...' if item.nargs == -1 else ''}"
+        for item in arguments
+    ]
     yield f"### {name}\n"
     yield f"For example: `{command(name).epilog.removeprefix('Example: ')}`\n"
     for text in paragraphs(name):
@@ -187,7 +211,11 @@ def section(name: str) -> Iterator[str]:
     others = [item for item in arguments if item.name != "machine" and item.help]
     if own or others:
         words = zip(arguments, names, strict=True)
-        above = [(f"`{word}`", default(item), escaped(item.help)) for item, word in words if item in others]
+        above = [
+            (f"`{word}`", default(item), escaped(item.help))
+            for item, word in words
+            if item in others
+        ]
         yield from table([*above, *map(row, own)])
         yield ""
     if like:

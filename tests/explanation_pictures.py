@@ -27,7 +27,11 @@ from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
 from tauloop.drives.equations.switches import Direct
 from tauloop.equations.values import Values
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations, IndependentErrors
+from tauloop.identification.estimation.error_models import (
+    AutocorrelatedErrors,
+    EstimatingEquations,
+    IndependentErrors,
+)
 from tauloop.motion.laws import LAWS
 from tauloop.programs.position_equations import incidence, position_equations
 from tauloop.report.control_figure import control_figure
@@ -43,7 +47,9 @@ DRAWN = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, 
 def five_bar_masses() -> Figure:
     """The five-bar as described, and with each link as two point masses and a rotational inertia."""
     model = tl.Model(tl.load("five_bar"))
-    value = {parameter.name: number for parameter, number in zip(model.parameters, model.pi, strict=True)}
+    value = {
+        parameter.name: number for parameter, number in zip(model.parameters, model.pi, strict=True)
+    }
     length = model.mechanism.parameters.values
     link, crank = length["link_length"], length["crank_length"]
     angles = np.deg2rad([130.76658827968447, 49.23341172031553])
@@ -54,7 +60,13 @@ def five_bar_masses() -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     for axes in (left, right):
         for motor, elbow in zip(motors, elbows, strict=True):
-            axes.plot(*zip(motor, elbow, tip, strict=True), color="#bbbbbb", lw=7, solid_capstyle="round", zorder=1)
+            axes.plot(
+                *zip(motor, elbow, tip, strict=True),
+                color="#bbbbbb",
+                lw=7,
+                solid_capstyle="round",
+                zorder=1,
+            )
             axes.plot(*motor, marker="s", ms=13, color="#444444", zorder=2)
         axes.set_aspect("equal")
         axes.axis("off")
@@ -71,14 +83,21 @@ def five_bar_masses() -> Figure:
     for text, at in centres.items():
         left.plot(*at, "o", ms=11, color=BLUE, zorder=3)
         side = np.sign(at[0]) or 1.0
-        left.annotate(text, at, (at[0] + 0.045 * side, at[1]), va="center", ha="left" if side > 0 else "right")
+        left.annotate(
+            text, at, (at[0] + 0.045 * side, at[1]), va="center", ha="left" if side > 0 else "right"
+        )
     left.set_title("as described: 16 numbers in the plane")
     near, far = value["link_2.m"] - value["link_2.mcx"] / link, value["link_2.mcx"] / link
     other = -value["link_1.mcx"] / link
     points = [
         (elbows[0], f"{other:.3g} kg of link 1\nand of crank 1", "right", (-0.03, 0.0)),
         (elbows[1], f"{near:.3g} kg of link 2\nand of crank 2", "left", (0.03, 0.0)),
-        (tip, f"{value['link_1.m'] - other + far:.3g} kg\nof both links and the tool", "center", (0.0, 0.055)),
+        (
+            tip,
+            f"{value['link_1.m'] - other + far:.3g} kg\nof both links and the tool",
+            "center",
+            (0.0, 0.055),
+        ),
     ]
     for at, text, align, (dx, dy) in points:
         right.plot(*at, "o", ms=15, color=ORANGE, zorder=3)
@@ -86,8 +105,16 @@ def five_bar_masses() -> Figure:
     for at, name in ((0.5 * (elbows[0] + tip), "J + h L"), (0.5 * (elbows[1] + tip), "J − h L")):
         right.plot(*at, marker="o", ms=20, mfc="none", mec=GREEN, mew=2.0, zorder=3)
         side = np.sign(at[0])
-        right.annotate(name, at, (at[0] + 0.05 * side, at[1] + 0.03), ha="left" if side > 0 else "right", color=GREEN)
-    right.text(0.0, -0.03, "masses on the motor axes do not move", ha="center", va="top", fontsize=8)
+        right.annotate(
+            name,
+            at,
+            (at[0] + 0.05 * side, at[1] + 0.03),
+            ha="left" if side > 0 else "right",
+            color=GREEN,
+        )
+    right.text(
+        0.0, -0.03, "masses on the motor axes do not move", ha="center", va="top", fontsize=8
+    )
     right.set_title("as forces see it: 11")
     return figure
 
@@ -106,12 +133,17 @@ def error_bars() -> Figure:
     first.set_xlabel("sample")
     first.set_ylabel("error / its size")
     for axes, model, name in zip(
-        others, (IndependentErrors(), AutocorrelatedErrors()), ("independent", "autocorrelated"), strict=True
+        others,
+        (IndependentErrors(), AutocorrelatedErrors()),
+        ("independent", "autocorrelated"),
+        strict=True,
     ):
         missed = 0
         for run, error in enumerate(noise):
             estimate = error.mean()
-            case = EstimatingEquations(instruments=ones, regressor=ones, residual=(error - estimate)[:, None])
+            case = EstimatingEquations(
+                instruments=ones, regressor=ones, residual=(error - estimate)[:, None]
+            )
             bar = 1.96 * float(np.sqrt(model.covariance(case)[0, 0]))
             misses = abs(estimate) > bar
             missed += misses
@@ -157,11 +189,16 @@ def drive_lines() -> Figure:
     play.set_ylabel("force")
     play.legend(frameon=False, fontsize=8, handlelength=1.5)
     v = np.concatenate([np.linspace(-1.0, -1e-9, 200), np.linspace(1e-9, 1.0, 200)])
-    for static, color, dash, name in ((1.0, BLUE, "--", "Coulomb"), (1.6, "black", "-", "Stribeck")):
+    for static, color, dash, name in (
+        (1.0, BLUE, "--", "Coulomb"),
+        (1.6, "black", "-", "Stribeck"),
+    ):
         _curve(
             friction,
             v,
-            lambda s, static=static: ca.sign(s) * stribeck_level(ca.SX(1.0), ca.SX(static), ca.SX(0.15), s) + 0.5 * s,
+            lambda s, static=static: (
+                ca.sign(s) * stribeck_level(ca.SX(1.0), ca.SX(static), ca.SX(0.15), s) + 0.5 * s
+            ),
             color=color,
             ls=dash,
             label=name,
@@ -195,14 +232,18 @@ def motion_laws() -> Figure:
         progress = law.at(x)
         for axes, values in zip(panels, (progress.s, progress.first, progress.second), strict=True):
             axes.plot(x, values, color=color, ls=dash, label=name)
-    for axes, title in zip(panels, ("progress s", "speed ds/dx", "acceleration d²s/dx²"), strict=True):
+    for axes, title in zip(
+        panels, ("progress s", "speed ds/dx", "acceleration d²s/dx²"), strict=True
+    ):
         axes.set_title(title)
         axes.set_xlabel("time / duration, x")
     panels[0].legend(frameon=False, fontsize=8)
     return figure
 
 
-def where_circles_meet(first: np.ndarray, second: np.ndarray, radii: tuple[float, float], side: float) -> np.ndarray:
+def where_circles_meet(
+    first: np.ndarray, second: np.ndarray, radii: tuple[float, float], side: float
+) -> np.ndarray:
     """The point (2,) at two distances from two centres, on one side of the line between them."""
     way = second - first
     distance = float(np.hypot(*way))
@@ -221,10 +262,14 @@ def five_bar_lengths() -> tuple[float, float, float]:
 def elbows(cranks: tuple[float, float]) -> np.ndarray:
     """Ends (2, 2) of the cranks at two angles, rad."""
     half, crank, _ = five_bar_lengths()
-    return np.array([[-half, 0.0], [half, 0.0]]) + crank * np.column_stack([np.cos(cranks), np.sin(cranks)])
+    return np.array([[-half, 0.0], [half, 0.0]]) + crank * np.column_stack(
+        [np.cos(cranks), np.sin(cranks)]
+    )
 
 
-def five_bar_at(axes: Axes, title: str, cranks: tuple[float, float], tip: np.ndarray, below: str) -> None:
+def five_bar_at(
+    axes: Axes, title: str, cranks: tuple[float, float], tip: np.ndarray, below: str
+) -> None:
     """A five-bar at two crank angles, rad, with its tip where the links reach."""
     half, _, link = five_bar_lengths()
     base, pins = np.array([[-half, 0.0], [half, 0.0]]), elbows(cranks)
@@ -246,7 +291,8 @@ def singular_poses() -> Figure:
     half, crank, link = five_bar_lengths()
     cranks = (2.2, 0.9)
     above, below = (where_circles_meet(*elbows(cranks), (link, link), side) for side in (1.0, -1.0))
-    meeting = (float(np.arccos(half / crank)), np.pi - float(np.arccos(half / crank)))  # the elbows coincide
+    # the elbows coincide
+    meeting = (float(np.arccos(half / crank)), np.pi - float(np.arccos(half / crank)))
     swinging = elbows(meeting)[0] + link * np.array([np.cos(1.0), np.sin(1.0)])
     straight = np.array([-half, 0.0]) + (crank + link) * np.array([np.cos(0.9), np.sin(0.9)])
     motor = np.array([half, 0.0])
@@ -254,7 +300,12 @@ def singular_poses() -> Figure:
     poses = (
         ("assembly mode 1", cranks, above, "regular"),
         ("assembly mode 2", cranks, below, "the same motor angles"),
-        ("parallel singularity", meeting, swinging, "the links lie on each other:\nthe tip swings, the motors rest"),
+        (
+            "parallel singularity",
+            meeting,
+            swinging,
+            "the links lie on each other:\nthe tip swings, the motors rest",
+        ),
         (
             "serial singularity",
             (0.9, float(np.arctan2(right[1], right[0]))),
@@ -275,18 +326,37 @@ def calibration_directions() -> Figure:
     figure = Figure(figsize=(8.6, 3.6), layout="constrained")
     axes = figure.subplots()
     limit = 0.0
-    for values, color, marker, label in (({}, ORANGE, "s", "as drawn"), (off, BLUE, "o", "parts 1 mm off")):
+    for values, color, marker, label in (
+        ({}, ORANGE, "s", "as drawn"),
+        (off, BLUE, "o", "parts 1 mm off"),
+    ):
         nominal = machine(name).with_values(values)
-        series = measured(name, values, Position(name="t"), encoders(name, 60, np.random.default_rng(5)), 2e-5)
-        seen = identifiability(calibration_problem(nominal, [series], P51), np.random.default_rng(2))
+        series = measured(
+            name, values, Position(name="t"), encoders(name, 60, np.random.default_rng(5)), 2e-5
+        )
+        seen = identifiability(
+            calibration_problem(nominal, [series], P51), np.random.default_rng(2)
+        )
         sizes = np.maximum(np.array(seen.singular_values), 2e-15)
         limit = NULL * sizes.max()
-        axes.semilogy(np.arange(1, len(sizes) + 1), sizes, ls="", marker=marker, ms=4.5, color=color, label=label)
+        axes.semilogy(
+            np.arange(1, len(sizes) + 1),
+            sizes,
+            ls="",
+            marker=marker,
+            ms=4.5,
+            color=color,
+            label=label,
+        )
     axes.axhspan(1e-15, limit, color="#dddddd", lw=0)
     axes.axhspan(limit, 1.0, color="#f3e3d8", lw=0)
     axes.axhline(1.0, color="black", lw=0.8)
     axes.set_ylim(1e-15, 1e4)
-    for height, text in ((8.0, "seen"), (1e-4, "weak: the noise hides a tolerance"), (1e-11, "not seen at all")):
+    for height, text in (
+        (8.0, "seen"),
+        (1e-4, "weak: the noise hides a tolerance"),
+        (1e-11, "not seen at all"),
+    ):
         axes.text(1.0, height, text, va="center")
     axes.set_xlabel("direction of the 51 parameters")
     axes.set_ylabel("singular value:\nnoise deviations per tolerance")
@@ -308,12 +378,18 @@ def from_file_to_forces() -> Figure:
     axes = figure.subplots()
     for i, (name, what, page) in enumerate(steps):
         color = GREY if i in (0, len(steps) - 1) else BLUE
-        axes.add_patch(FancyBboxPatch((i - 0.4, 0.0), 0.8, 1.0, boxstyle="round,pad=0.03", fc="white", ec=color, lw=2))
+        axes.add_patch(
+            FancyBboxPatch(
+                (i - 0.4, 0.0), 0.8, 1.0, boxstyle="round,pad=0.03", fc="white", ec=color, lw=2
+            )
+        )
         axes.text(i, 0.72, name, ha="center", va="center", fontsize=10, weight="bold")
         axes.text(i, 0.32, what, ha="center", va="center", fontsize=9)
         axes.text(i, -0.2, page, ha="center", va="top", fontsize=9, color=GREY, style="italic")
         if i:
-            axes.annotate("", (i - 0.43, 0.5), (i - 0.57, 0.5), arrowprops={"arrowstyle": "->", "lw": 1.8})
+            axes.annotate(
+                "", (i - 0.43, 0.5), (i - 0.57, 0.5), arrowprops={"arrowstyle": "->", "lw": 1.8}
+            )
     axes.set(xlim=(-0.55, len(steps) - 0.45), ylim=(-0.5, 1.1))
     axes.axis("off")
     return figure
@@ -332,7 +408,9 @@ def loop_blocks() -> Figure:
     columns = [unknown.index(topology.coordinate_names.index(name)) for name in names]
     n = len(names)
     figure = Figure(figsize=(10, 4.2), layout="constrained")
-    for axes, matrix in zip(figure.subplots(1, 2), (pattern, pattern[np.ix_(rows, columns)]), strict=True):
+    for axes, matrix in zip(
+        figure.subplots(1, 2), (pattern, pattern[np.ix_(rows, columns)]), strict=True
+    ):
         y, x = np.nonzero(matrix)
         axes.scatter(x, y, marker="s", s=90, color=BLUE)
         axes.set(xlim=(-0.6, n - 0.4), ylim=(n - 0.4, -0.6), aspect="equal", xticks=[], yticks=[])
@@ -344,7 +422,9 @@ def loop_blocks() -> Figure:
     at = 0
     for block in solved:
         size = len(block.unknowns)
-        second.add_patch(Rectangle((at - 0.45, at - 0.45), size - 0.1, size - 0.1, fill=False, ec=ORANGE, lw=2))
+        second.add_patch(
+            Rectangle((at - 0.45, at - 0.45), size - 0.1, size - 0.1, fill=False, ec=ORANGE, lw=2)
+        )
         second.text(n - 0.2, at + size / 2 - 0.5, block.method, va="center", fontsize=9)
         at += size
     return figure
@@ -353,21 +433,27 @@ def loop_blocks() -> Figure:
 def fastest_motion() -> Figure:
     """A stroke of the delta as fast as it can be, and which limit is reached when."""
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1})
-    result = tl.fastest_motion(tl.load("delta"), tl.FastestOptions(stroke=stroke, payload=0.1, intervals=200))
+    result = tl.fastest_motion(
+        tl.load("delta"), tl.FastestOptions(stroke=stroke, payload=0.1, intervals=200)
+    )
     return fastest_figure(result)
 
 
 def cycles() -> Figure:
     """A cycle of the delta between two conveyors, with motors that bear 0.35 of their largest torque."""
     path = Path(__file__).parents[1] / "examples" / "cycles" / "conveyor.yaml"
-    return cycle_figure(tl.cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35)))
+    return cycle_figure(
+        tl.cycle(tl.load("delta"), path, tl.CycleOptions(intervals=100, rated=0.35))
+    )
 
 
 def predictive_tracking() -> Figure:
     """A stroke of the delta beyond its torques, under computed torque and under predictive tracking."""
     stroke = tl.StrokeOptions(start={"y": -0.1}, end={"y": 0.1}, share=1.2)
     laws = ("computed-torque", "predictive")
-    return control_figure(tl.control(tl.load("delta"), tl.ControlOptions(stroke=stroke, controller=laws)))
+    return control_figure(
+        tl.control(tl.load("delta"), tl.ControlOptions(stroke=stroke, controller=laws))
+    )
 
 
 DRAWINGS: dict[str, Callable[[], Figure]] = {

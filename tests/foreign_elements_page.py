@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tauloop.formats.foreign_elements import ANYWHERE, ELEMENTS, PLUGIN_FORCES, PLUGIN_TIES, TYING, Treatment
+from tauloop.formats.foreign_elements import (
+    ANYWHERE,
+    ELEMENTS,
+    PLUGIN_FORCES,
+    PLUGIN_TIES,
+    TYING,
+    Treatment,
+)
 
 PAGE = Path(__file__).parents[1] / "docs" / "foreign-elements.md"
 TITLES = {"urdf": "URDF", "sdf": "SDF", "mjcf": "MJCF"}
@@ -37,7 +44,11 @@ def lines() -> Iterator[str]:
     for file_format, title in TITLES.items():
         yield f"\n## {title}"
         for treatment, heading in HEADINGS.items():
-            rows = [row for row in ELEMENTS if row.file_format == file_format and row.treatment is treatment]
+            rows = [
+                row
+                for row in ELEMENTS
+                if row.file_format == file_format and row.treatment is treatment
+            ]
             yield f"\n**{heading}**\n"
             yield "| elements | in | meaning |"
             yield "| --- | --- | --- |"

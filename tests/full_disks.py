@@ -1,8 +1,9 @@
 """``unshare -rm python full_disks.py FULL LEFT NAME...``: run commands beside a full disk; prints a list of faults.
 
-FULL says which disk takes nothing more: that of the ``outputs``, of the ``cache``, of ``temporary`` files, or, as one
-that is read-only, the whole ``home``. LEFT is what is left on that of the outputs in one round each, such as 0,4 (KiB).
-The disks are mounted in a namespace of this process alone, and vanish with it.
+FULL says which disk takes nothing more: that of the ``outputs``, of the ``cache``, of ``temporary``
+files, or, as one that is read-only, the whole ``home``. LEFT is what is left on that of the outputs
+in one round each, such as 0,4 (KiB). The disks are mounted in a namespace of this process alone,
+and vanish with it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ def surround(which: str) -> None:
     mount(PLACE)
     for name in ("home", "cache", "tmp"):
         (PLACE / name).mkdir()
-    os.environ |= {"HOME": str(PLACE / "home"), "XDG_CACHE_HOME": str(PLACE / "cache"), "TMPDIR": str(PLACE / "tmp")}
+    os.environ |= {
+        "HOME": str(PLACE / "home"),
+        "XDG_CACHE_HOME": str(PLACE / "cache"),
+        "TMPDIR": str(PLACE / "tmp"),
+    }
     os.environ["XDG_CONFIG_HOME"] = str(PLACE / "home" / ".config")
     if which == "home":
         mount(PLACE / "home", "-o", "ro")
@@ -62,7 +67,10 @@ def fill_temporary() -> None:
     """Fill the disk of temporary files, and put it in the place of all that would be tried instead."""
     full(mount(PLACE / "tmp", "-o", f"size={SIZE}k"))
     for folder in TEMPORARY:
-        needed = any(Path(path).resolve().is_relative_to(folder) for path in (__file__, sys.prefix, sys.base_prefix))
+        needed = any(
+            Path(path).resolve().is_relative_to(folder)
+            for path in (__file__, sys.prefix, sys.base_prefix)
+        )
         if Path(folder).is_dir() and not Path(folder).is_symlink() and not needed:
             subprocess.run(["mount", "--bind", str(PLACE / "tmp"), folder], check=True)
     os.chdir(PLACE / "tmp")
@@ -90,7 +98,9 @@ def faults(name: str, which: str, rounds: list[int]) -> list[str]:
     return lines
 
 
-def _judged(name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *, refuses: bool) -> list[str]:
+def _judged(
+    name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *, refuses: bool
+) -> list[str]:
     """Exit code, words and files of one run; `new` are the files that were there before, with their new sizes."""
     errors = PLACE / "said"
     code = os.waitstatus_to_exitcode(kills.run(words, out, errors=errors)[0])
@@ -103,10 +113,14 @@ def _judged(name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *
     if code != 2 and not any(out.iterdir()):
         lines.append(f"{name}: ended with {code} and wrote nothing")
     present = {path.name: path.read_bytes() for path in out.iterdir() if path.name != FILLER}
-    lines += [f"{name}: left {file} behind" for file in (present.keys() - new.keys() if new else ())]
+    lines += [
+        f"{name}: left {file} behind" for file in (present.keys() - new.keys() if new else ())
+    ]
     for file, size in new.items():
         if present.get(file) != kills.OLD and len(present.get(file, b"")) != size:
-            lines.append(f"{name}: {file} has {len(present.get(file, b''))} bytes, neither the old nor the new file")
+            lines.append(
+                f"{name}: {file} has {len(present.get(file, b''))} bytes, neither the old nor the new file"
+            )
     return lines
 
 

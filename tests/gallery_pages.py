@@ -1,8 +1,9 @@
 """``python tests/gallery_pages.py``: the gallery's pages and pictures; with ``--films`` what moves (`make docs`).
 
-Pages (docs/gallery/*.md) are made from the machine files' own words, and a test compares them. Pictures (PNG) and
-the README's moving picture are drawn by ``--pictures`` and ``--readme``. Films are pages of a megabyte each, kept out
-of version control: they lie in docs/gallery/films, made anew where a machine or what draws it has changed.
+Pages (docs/gallery/*.md) are made from the machine files' own words, and a test compares them.
+Pictures (PNG) and the README's moving picture are drawn by ``--pictures`` and ``--readme``. Films
+are pages of a megabyte each, kept out of version control: they lie in docs/gallery/films, made anew
+where a machine or what draws it has changed.
 """
 
 from __future__ import annotations
@@ -48,14 +49,23 @@ SECONDS = 2.5
 
 def facts(mechanism: Mechanism) -> list[tuple[str, str]]:
     """Rows of a page's table."""
-    driven = [(a.name, ", ".join(f"`{coordinate}`" for coordinate, _ in a.drives)) for a in mechanism.actuators]
+    driven = [
+        (a.name, ", ".join(f"`{coordinate}`" for coordinate, _ in a.drives))
+        for a in mechanism.actuators
+    ]
     actuators = [f"`{name}` on {coordinates}" for name, coordinates in driven]
     sources = sorted({parameter.status for parameter in mechanism.parameters})
     return [
         ("degrees of freedom", str(len(mechanism.platform.independent))),
-        ("independent coordinates", ", ".join(f"`{name}`" for name in mechanism.platform.independent)),
+        (
+            "independent coordinates",
+            ", ".join(f"`{name}`" for name in mechanism.platform.independent),
+        ),
         ("actuators", ", ".join(actuators)),
-        ("made of", f"{len(mechanism.bodies)} bodies, {len(mechanism.joints)} joints, {len(mechanism.rods)} rods"),
+        (
+            "made of",
+            f"{len(mechanism.bodies)} bodies, {len(mechanism.joints)} joints, {len(mechanism.rods)} rods",
+        ),
         ("figures are", ", ".join(sources)),
     ]
 
@@ -123,7 +133,9 @@ def stage(name: str, q: np.ndarray | None = None) -> Stage:
     """A machine before the camera."""
     model = Model(load(name))
     elevation, azimuth = VIEWS.get(name, (22.0, -55.0))
-    return Stage(model, model.assembly.q[None] if q is None else q, elevation=elevation, azimuth=azimuth)
+    return Stage(
+        model, model.assembly.q[None] if q is None else q, elevation=elevation, azimuth=azimuth
+    )
 
 
 def draw(name: str) -> str:
@@ -135,7 +147,10 @@ def draw(name: str) -> str:
 
 def film(name: str) -> str:
     """Write the film of a machine, or take the one that is kept."""
-    files = [machine_path(name), *(path for folder in DRAWN_BY for path in sorted((ROOT / folder).rglob("*.py")))]
+    files = [
+        machine_path(name),
+        *(path for folder in DRAWN_BY for path in sorted((ROOT / folder).rglob("*.py"))),
+    ]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
     kept = KEPT / f"{name}-{digest}.html"
     if not kept.exists():
@@ -143,7 +158,12 @@ def film(name: str) -> str:
             old.unlink()
         model = Model(load(name))
         q = stroke(model)
-        save_film(model, q, np.linspace(0.0, SECONDS * len(model.mechanism.platform.independent), len(q)), kept)
+        save_film(
+            model,
+            q,
+            np.linspace(0.0, SECONDS * len(model.mechanism.platform.independent), len(q)),
+            kept,
+        )
     shutil.copyfile(kept, FILMS / f"{name}.html")
     return name
 
@@ -157,16 +177,29 @@ def tile(name: str) -> list[np.ndarray]:
 
 def moving_picture(path: Path) -> None:
     """Write machines side by side as a GIF."""
-    rows = [np.concatenate(row, axis=1) for row in zip(*(tile(name) for name in SHOWN), strict=True)]
+    rows = [
+        np.concatenate(row, axis=1) for row in zip(*(tile(name) for name in SHOWN), strict=True)
+    ]
     images = [PIL.Image.fromarray(row).quantize(40, dither=PIL.Image.Dither.NONE) for row in rows]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=90, loop=0, optimize=True)
+    images[0].save(
+        path, save_all=True, append_images=images[1:], duration=90, loop=0, optimize=True
+    )
 
 
 def main() -> None:
     """Write pages, and what the options ask for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--films", action="store_true", help="write the films into docs/gallery/films too")
-    parser.add_argument("--pictures", nargs="*", metavar="NAME", help="draw the pictures anew, of all machines or some")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--films", action="store_true", help="write the films into docs/gallery/films too"
+    )
+    parser.add_argument(
+        "--pictures",
+        nargs="*",
+        metavar="NAME",
+        help="draw the pictures anew, of all machines or some",
+    )
     parser.add_argument("--readme", action="store_true", help="draw the README's moving picture")
     options = parser.parse_args()
     PAGES.mkdir(exist_ok=True)

@@ -2,9 +2,10 @@
 
 It prints what happened, as JSON.
 
-A command runs in a forked child of a process that has imported what is slow, with an empty cache, so that compilers run
-too. An entry holds the name, the delay in seconds, the exit code, the seconds from the signal to the end, and the
-command lines of processes that are still there then; the code is null where it had to be killed.
+A command runs in a forked child of a process that has imported what is slow, with an empty cache,
+so that compilers run too. An entry holds the name, the delay in seconds, the exit code, the seconds
+from the signal to the end, and the command lines of processes that are still there then; the code
+is null where it had to be killed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ import numpy as np
 
 from tauloop.cli import main
 
-#: Commands that take longer than the longest delay, by name; {given} is a folder of inputs, {out} one of outputs.
+#: Commands that take longer than the longest delay, by name; {given} is a folder of inputs, {out}
+#: one of outputs.
 COMMANDS = {
     "workspace": "workspace spidermill --resolution 0.01 --out {out}/map.nc",
     "swing": "simulate spidermill --swing --duration 30",
@@ -79,7 +81,9 @@ def interrupt(
         start, status = time.monotonic(), 0
         with suppress(ProcessLookupError):
             os.kill(child, ending)
-        while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < start + PATIENCE:
+        while (
+            not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < start + PATIENCE
+        ):
             time.sleep(0.01)
         took = time.monotonic() - start
         if not ended[0]:
@@ -139,9 +143,13 @@ if __name__ == "__main__":
     try:
         kills.prepare(inputs)
         header, *_ = (inputs / "log.csv").read_text().splitlines()
-        rows = np.tile(np.loadtxt(inputs / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1))
+        rows = np.tile(
+            np.loadtxt(inputs / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1)
+        )
         rows[:, 0] = np.arange(len(rows)) * 0.005
         np.savetxt(inputs / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
-        sys.stdout.write(json.dumps([sooner(ending, name, delay, inputs) for name in names for delay in delays]))
+        sys.stdout.write(
+            json.dumps([sooner(ending, name, delay, inputs) for name in names for delay in delays])
+        )
     finally:
         shutil.rmtree(inputs)

@@ -1,10 +1,10 @@
 """``python kills.py KILLS NAME...``: kill commands while they write; prints a JSON list of the files that were harmed.
 
-A command runs once, in a forked child of a process that has imported what is slow. Whenever it opens, renames or
-removes something in the folder of its outputs, it forks: the new process goes on, and when that has come to its end,
-however it did, the folder is laid back and the old one kills itself with SIGKILL, there or a little after. So one run
-gives as many kills as there are such moments. Whatever stood in the folder before must then still stand there, or the
-whole new file.
+A command runs once, in a forked child of a process that has imported what is slow. Whenever it
+opens, renames or removes something in the folder of its outputs, it forks: the new process goes on,
+and when that has come to its end, however it did, the folder is laid back and the old one kills
+itself with SIGKILL, there or a little after. So one run gives as many kills as there are such
+moments. Whatever stood in the folder before must then still stand there, or the whole new file.
 """
 
 from __future__ import annotations
@@ -41,9 +41,19 @@ from tauloop.result import write_json
 GIVEN = Path(tempfile.gettempdir()) / f"kills-given-{os.getpid()}"
 #: A machine with drive lines.
 RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
-#: Commands by name: their words, with {out} for the folder that they write to and {given} for that of their inputs.
+#: Commands by name: their words, with {out} for the folder that they write to and {given} for that
+#: of their inputs.
 COMMANDS = {
-    "yaml": ("convert", "five_bar", "--to", "yaml", "--out", "{out}/five.yaml", "--figure", "{out}/five.png"),
+    "yaml": (
+        "convert",
+        "five_bar",
+        "--to",
+        "yaml",
+        "--out",
+        "{out}/five.yaml",
+        "--figure",
+        "{out}/five.png",
+    ),
     "new": (
         *("new", "five", "--from", "five-bar", "--out", "{out}/mine.yaml", "--replace"),
         *("--figure", "{out}/mine.png"),
@@ -61,25 +71,88 @@ COMMANDS = {
     "linuxcnc": ("export", "linuxcnc", "five_bar", "--out", "{out}"),
     "ros2": ("export", "ros2", "five_bar", "--out", "{out}"),
     "fmu": ("export", "fmu", "five_bar", "--no-binary", "--out", "{out}"),
-    "motion": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.csv", "--figure", "{out}/motion.png"),
+    "motion": (
+        "motion",
+        "five_bar",
+        "--to",
+        "x=0.02",
+        "--out",
+        "{out}/motion.csv",
+        "--figure",
+        "{out}/motion.png",
+    ),
     "fastest": (
-        *("fastest", "five_bar", "--to", "x=0.02", "--intervals", "40", "--out", "{out}/fastest.csv"),
-        *("--figure", "{out}/fastest.png", "--c-array", "{out}/fastest.txt", "--json-file", "{out}/fastest.json"),
+        *(
+            "fastest",
+            "five_bar",
+            "--to",
+            "x=0.02",
+            "--intervals",
+            "40",
+            "--out",
+            "{out}/fastest.csv",
+        ),
+        *(
+            "--figure",
+            "{out}/fastest.png",
+            "--c-array",
+            "{out}/fastest.txt",
+            "--json-file",
+            "{out}/fastest.json",
+        ),
     ),
     "transfer": (
-        *("transfer", "five_bar", "--to", "x=0.02", "--intervals", "8", "--out", "{out}/transfer.csv"),
-        *("--figure", "{out}/transfer.png", "--c-array", "{out}/transfer.txt", "--json-file", "{out}/transfer.json"),
+        *(
+            "transfer",
+            "five_bar",
+            "--to",
+            "x=0.02",
+            "--intervals",
+            "8",
+            "--out",
+            "{out}/transfer.csv",
+        ),
+        *(
+            "--figure",
+            "{out}/transfer.png",
+            "--c-array",
+            "{out}/transfer.txt",
+            "--json-file",
+            "{out}/transfer.json",
+        ),
     ),
     "cycle": (
-        *("cycle", "five_bar", "{given}/cycle.yaml", "--intervals", "24", "--out", "{out}/cycle.csv"),
-        *("--figure", "{out}/cycle.png", "--c-array", "{out}/cycle.txt", "--json-file", "{out}/cycle.json"),
+        *(
+            "cycle",
+            "five_bar",
+            "{given}/cycle.yaml",
+            "--intervals",
+            "24",
+            "--out",
+            "{out}/cycle.csv",
+        ),
+        *(
+            "--figure",
+            "{out}/cycle.png",
+            "--c-array",
+            "{out}/cycle.txt",
+            "--json-file",
+            "{out}/cycle.json",
+        ),
     ),
     "show": ("show", "five_bar", "--figure", "{out}/show.png"),
     "check": ("check", "five_bar", "--figure", "{out}/check.png"),
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
     "bag": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.mcap"),
     "bag-folder": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.rosbag2"),
-    "dynamics": ("dynamics", "five_bar", "--out", "{out}/forces.csv", "--figure", "{out}/forces.png"),
+    "dynamics": (
+        "dynamics",
+        "five_bar",
+        "--out",
+        "{out}/forces.csv",
+        "--figure",
+        "{out}/forces.png",
+    ),
     "simulate": (
         "simulate",
         "five_bar",
@@ -105,7 +178,18 @@ COMMANDS = {
         "{out}/run.json",
     ),
     "detect-hit": (
-        *("detect-hit", "five_bar", "--to", "x=0.02", "--time", "0.1", "--hit", "fx=40", "--draws", "4"),
+        *(
+            "detect-hit",
+            "five_bar",
+            "--to",
+            "x=0.02",
+            "--time",
+            "0.1",
+            "--hit",
+            "fx=40",
+            "--draws",
+            "4",
+        ),
         *("--figure", "{out}/hit.png", "--json-file", "{out}/hit.json"),
     ),
     "workspace": (
@@ -118,7 +202,14 @@ COMMANDS = {
         "--json-file",
         "{out}/map.json",
     ),
-    "modes": ("modes", "five_bar", "--figure", "{out}/modes.png", "--json-file", "{out}/modes.json"),
+    "modes": (
+        "modes",
+        "five_bar",
+        "--figure",
+        "{out}/modes.png",
+        "--json-file",
+        "{out}/modes.json",
+    ),
     "view": ("view", "five_bar", "--png", "{out}/view.png"),
     "film": ("view", "five_bar", "--motion", "{given}/log.csv", "--film", "{out}/film.html"),
     "equations": (
@@ -139,7 +230,14 @@ COMMANDS = {
         "{out}/drive.csv",
     ),
     "tune": (
-        *("tune", "dual_motor_axis", "--bounds", "kp=100:300,ti=0.5:2", "--weight", "rise_time=1.7"),
+        *(
+            "tune",
+            "dual_motor_axis",
+            "--bounds",
+            "kp=100:300,ti=0.5:2",
+            "--weight",
+            "rise_time=1.7",
+        ),
         *("--budget", "4", "--duration", "6", "--figure", "{out}/tune.png"),
     ),
     "fit-plant": (
@@ -147,33 +245,94 @@ COMMANDS = {
         *("--generations", "0", "--figure", "{out}/plant.png"),
     ),
     "link-parameters": (
-        *("link-parameters", "{given}/pendulum.yaml", "{given}/identified.json", "--figure", "{out}/links.png"),
+        *(
+            "link-parameters",
+            "{given}/pendulum.yaml",
+            "{given}/identified.json",
+            "--figure",
+            "{out}/links.png",
+        ),
     ),
     "control-c": ("drive", "single_motor_axis", "--duration", "0.2", "--control-c", "{out}"),
     "play": ("play", "gantry_tau_3dof", "--figure", "{out}/play.png", "--out", "{out}/play.nc"),
     "poses": (
-        *("poses", "linear_delta", "--count", "6", "--candidates", "40", "--parameters", "tower*.end_stop"),
-        *("--out", "{out}/poses.csv", "--figure", "{out}/poses.png", "--json-file", "{out}/poses.json"),
+        *(
+            "poses",
+            "linear_delta",
+            "--count",
+            "6",
+            "--candidates",
+            "40",
+            "--parameters",
+            "tower*.end_stop",
+        ),
+        *(
+            "--out",
+            "{out}/poses.csv",
+            "--figure",
+            "{out}/poses.png",
+            "--json-file",
+            "{out}/poses.json",
+        ),
     ),
     "excite": (
         *("excite", "five_bar", "--random", "4", "--starts", "0", "--harmonics", "2"),
-        *("--out", "{out}/excitation.csv", "--figure", "{out}/excitation.png", "--json-file", "{out}/excitation.json"),
+        *(
+            "--out",
+            "{out}/excitation.csv",
+            "--figure",
+            "{out}/excitation.png",
+            "--json-file",
+            "{out}/excitation.json",
+        ),
     ),
     "identify": (
         *("identify", "five_bar", "{given}/log.csv"),
-        *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--consistent", "--write", "{out}/fit.yaml"),
+        *(
+            "--json-file",
+            "{out}/fit.json",
+            "--figure",
+            "{out}/fit.png",
+            "--consistent",
+            "--write",
+            "{out}/fit.yaml",
+        ),
     ),
     "forces": (
         *("forces", "five_bar", "{given}/log.csv", "--out", "{out}/forces.csv"),
         *("--figure", "{out}/forces.png", "--json-file", "{out}/forces.json"),
     ),
     "track": (
-        *("track", "five_bar", "{given}/log.csv", "--fit", "{given}/five_bar.json", "--out", "{out}/track.csv"),
+        *(
+            "track",
+            "five_bar",
+            "{given}/log.csv",
+            "--fit",
+            "{given}/five_bar.json",
+            "--out",
+            "{out}/track.csv",
+        ),
         *("--figure", "{out}/track.png", "--json-file", "{out}/track.json"),
     ),
-    "track-c": ("track", "five_bar", "{given}/log.csv", "--fit", "{given}/five_bar.json", "--tracker-c", "{out}"),
+    "track-c": (
+        "track",
+        "five_bar",
+        "{given}/log.csv",
+        "--fit",
+        "{given}/five_bar.json",
+        "--tracker-c",
+        "{out}",
+    ),
     "calibrate": (
-        *("calibrate", "five_bar", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
+        *(
+            "calibrate",
+            "five_bar",
+            "{given}/poses.csv",
+            "--parameters",
+            "*length*",
+            "--noise",
+            "0.01 mm",
+        ),
         *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--out", "{out}/fit.yaml"),
         *("--hal", "{out}/geometry.hal", "--ini", "{out}/joints.ini"),
     ),
@@ -189,7 +348,14 @@ COMMANDS = {
         *("fold", "five_bar", "{given}/log.csv", "--resume", "--folder", "{given}/folded"),
         *("--errors", "independent", "--out", "{out}/all.npz", "--json-file", "{out}/fold.json"),
     ),
-    "reproduce": ("reproduce", "gantry-tau-calibration", "--out", "{out}", "--json-file", "{out}/report.json"),
+    "reproduce": (
+        "reproduce",
+        "gantry-tau-calibration",
+        "--out",
+        "{out}",
+        "--json-file",
+        "{out}/report.json",
+    ),
     "verify": ("verify", "five_bar", "--states", "2", "--json-file", "{out}/verified.json"),
     "cost": ("cost", "five_bar", "--json-file", "{out}/counts.json"),
     "report": ("report", "{given}/counts.json", "--out", "{out}/report.html"),
@@ -262,7 +428,11 @@ def prepare(folder: Path) -> None:
     angles = model.actuator_position(forces.state.q)
     _write(
         folder / "log.csv",
-        ["time [s]", *(f"position.{m} [rad]" for m in motors), *(f"force.{m} [N m]" for m in motors)],
+        [
+            "time [s]",
+            *(f"position.{m} [rad]" for m in motors),
+            *(f"force.{m} [N m]" for m in motors),
+        ],
         np.hstack([t, angles, forces.force]),
     )
     _write(
@@ -289,7 +459,9 @@ def _saved_fit(model: Model) -> dict[str, Any]:
         "base_parameters": rows,
         "covariance": [[1e-4, 0.0], [0.0, 1e-4]],
         "regressor_parameters": values,
-        "outputs": [{"name": actuator.name, "noise": 0.1} for actuator in model.mechanism.actuators],
+        "outputs": [
+            {"name": actuator.name, "noise": 0.1} for actuator in model.mechanism.actuators
+        ],
     }
 
 
@@ -307,7 +479,10 @@ def run(words: Sequence[str], out: Path, *, errors: Path | None = None) -> tuple
     if child == 0:
         os.close(reader)
         _run_in_child(
-            [word.format(out=out, given=GIVEN) for word in words], out, lambda: os.write(writer, b"."), errors
+            [word.format(out=out, given=GIVEN) for word in words],
+            out,
+            lambda: os.write(writer, b"."),
+            errors,
         )
     os.close(writer)
     with os.fdopen(reader, "rb") as stream:
@@ -315,7 +490,9 @@ def run(words: Sequence[str], out: Path, *, errors: Path | None = None) -> tuple
     return os.waitpid(child, 0)[1], events
 
 
-def _run_in_child(words: list[str], out: Path, happened: Callable[[], object], errors: Path | None) -> None:
+def _run_in_child(
+    words: list[str], out: Path, happened: Callable[[], object], errors: Path | None
+) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
@@ -327,7 +504,9 @@ def _run_in_child(words: list[str], out: Path, happened: Callable[[], object], e
         nonlocal busy
         if event not in WATCHED or busy:
             return
-        if any(str(out) in os.fsdecode(part) for part in arguments if isinstance(part, str | bytes)):
+        if any(
+            str(out) in os.fsdecode(part) for part in arguments if isinstance(part, str | bytes)
+        ):
             busy = True  # what this very function opens is no event
             happened()
             busy = False
@@ -368,7 +547,9 @@ class _Killer:
         self._left = 0
         if after == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        threading.Thread(target=lambda: (time.sleep(after), os.kill(os.getpid(), signal.SIGKILL))).start()
+        threading.Thread(
+            target=lambda: (time.sleep(after), os.kill(os.getpid(), signal.SIGKILL))
+        ).start()
 
     def judge(self, status: int) -> None:
         """Write down what a process that has ended left in the folder; the first one to end was not killed."""
@@ -377,7 +558,9 @@ class _Killer:
 
 
 def _content(out: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()
+    }
 
 
 def _lay(out: Path, content: dict[str, bytes]) -> None:
@@ -405,12 +588,18 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             killer = _Killer(out, notes, min(MOST, max(kills - dead, LEAST)), rng)
             child = os.fork()
             if child == 0:
-                _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, killer, errors)
+                _run_in_child(
+                    [word.format(out=out, given=GIVEN) for word in words], out, killer, errors
+                )
             killer.judge(os.waitpid(child, 0)[1])
             message = errors.read_text(errors="replace")[-1000:]
             (status, new), *ends = list(_notes(notes))
             written = {file: content for file, content in new.items() if content != OLD}
-        if os.waitstatus_to_exitcode(status) not in (0, 1) or written.keys() < set(old) or not written:
+        if (
+            os.waitstatus_to_exitcode(status) not in (0, 1)
+            or written.keys() < set(old)
+            or not written
+        ):
             code = os.waitstatus_to_exitcode(status)
             return [f"{name}: ended with {code} and wrote {sorted(written)}: {message}"]
         killed = [content for end, content in ends if os.WIFSIGNALED(end)]
@@ -421,15 +610,21 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             f"{name}: {file} has {len(left.get(file, b''))} bytes, neither the old nor the new file"
             for left in killed
             for file in old
-            if left.get(file) not in (OLD, written[file]) and len(left.get(file, b"")) != len(written[file])
+            if left.get(file) not in (OLD, written[file])
+            and len(left.get(file, b"")) != len(written[file])
         ]
         lines += [
             f"{name}: {folder} has some of its files, or of their bytes"
             for folder in _folders(words)
             for sizes in (
-                sorted(len(data) for file, data in left.items() if file.startswith(folder)) for left in killed
+                sorted(len(data) for file, data in left.items() if file.startswith(folder))
+                for left in killed
             )
-            if sizes not in ([], sorted(len(data) for file, data in written.items() if file.startswith(folder)))
+            if sizes
+            not in (
+                [],
+                sorted(len(data) for file, data in written.items() if file.startswith(folder)),
+            )
         ]
     return lines
 
@@ -461,6 +656,10 @@ if __name__ == "__main__":
     GIVEN.mkdir()
     try:
         prepare(GIVEN)
-        print(json.dumps([line for i, name in enumerate(names) for line in harmed(name, kills, i)], indent=1))
+        print(
+            json.dumps(
+                [line for i, name in enumerate(names) for line in harmed(name, kills, i)], indent=1
+            )
+        )
     finally:
         shutil.rmtree(GIVEN)

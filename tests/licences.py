@@ -15,7 +15,8 @@ PAGE = ROOT / "docs" / "dependencies.md"
 BEGIN, END = "<!-- written by tests/licences.py -->", "<!-- end -->"
 #: What packages say in their licence file only.
 IN_FILE = {"atheris": "Apache-2.0", "fmpy": "BSD-2-Clause", "xacro": "BSD-3-Clause"}
-#: Families of licences by what their names hold: copyleft (whoever passes changes on owes their source), and others.
+#: Families of licences by what their names hold: copyleft (whoever passes changes on owes their
+#: source), and others.
 COPYLEFT = {
     "LGPL": r"LGPL|Lesser General",
     "GPL": r"(?<!L)GPL|(?<!Lesser )General Public",
@@ -47,9 +48,14 @@ def direct() -> list[Dependency]:
     """All that pyproject.toml names, in its order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {"": project["dependencies"], **project["optional-dependencies"]}
-    lines = [(re.fullmatch(r"([\w.-]+)(\S*)", line), extra) for extra, lines in wanted.items() for line in lines]
+    lines = [
+        (re.fullmatch(r"([\w.-]+)(\S*)", line), extra)
+        for extra, lines in wanted.items()
+        for line in lines
+    ]
     rows = [Dependency(match[1], match[2], extra) for match, extra in lines if match is not None]
-    return [need for need in rows if need.name != project["name"]]  # the extra "all" names the others
+    # the extra "all" names the others
+    return [need for need in rows if need.name != project["name"]]
 
 
 def licence(name: str) -> str | None:
@@ -59,7 +65,9 @@ def licence(name: str) -> str | None:
     except PackageNotFoundError:
         return None
     classified = [
-        line.split(" :: ")[-1] for line in metadata.get_all("Classifier", []) if line.startswith("License ::")
+        line.split(" :: ")[-1]
+        for line in metadata.get_all("Classifier", [])
+        if line.startswith("License ::")
     ]
     text = (metadata.get("License") or "").strip()
     candidates = (
@@ -101,7 +109,9 @@ def _plain(name: str) -> str:
 def written(page: str) -> dict[tuple[str, str], tuple[str, str]]:
     """The rows of a page: range and licence by name and extra."""
     rows = (
-        tuple(cell.strip(" `*") for cell in line.strip("|").split("|")) for line in page.splitlines() if "|" in line
+        tuple(cell.strip(" `*") for cell in line.strip("|").split("|"))
+        for line in page.splitlines()
+        if "|" in line
     )
     return {(row[0], row[2]): (row[1], row[3]) for row in rows if len(row) == 4}
 
@@ -116,10 +126,21 @@ def tables() -> str:
         code = f"`{span}`" if span else "any"
         lines.append(f"| {name} | {code} | {extra or 'always'} | {strong}{text}{strong} |")
     names = [need.name for need in direct() if need.extra not in INTERNAL]
-    along = [(other, name, text) for other, name in brought_along(names) if (text := licence(other)) is not None]
-    copyleft = [f"{other} ({text}, through {name})" for other, name, text in along if families(text, COPYLEFT)]
+    along = [
+        (other, name, text)
+        for other, name in brought_along(names)
+        if (text := licence(other)) is not None
+    ]
+    copyleft = [
+        f"{other} ({text}, through {name})"
+        for other, name, text in along
+        if families(text, COPYLEFT)
+    ]
     unstated = [f"{other} (through {name})" for other, name, text in along if text == "not stated"]
-    lines += ["", f"They bring {len(along)} further packages along. Copyleft among these: {', '.join(copyleft)}."]
+    lines += [
+        "",
+        f"They bring {len(along)} further packages along. Copyleft among these: {', '.join(copyleft)}.",
+    ]
     lines += [f"Without a statement in their metadata: {', '.join(unstated)}."] if unstated else []
     return "\n".join(lines)
 

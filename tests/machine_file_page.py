@@ -16,7 +16,8 @@ END = "<!-- written by tests/machine_file_page.py: end -->\n"
 SCHEMA = json_schema()
 #: Definitions that stand for a value of any kind.
 VALUES = ("value", "number_or_text")
-#: What a description says of a key that is left out: "origin; zero if absent", "T_i; absent: no integral part".
+#: What a description says of a key that is left out: "origin; zero if absent", "T_i; absent: no
+#: integral part".
 ABSENT = re.compile(r"[;.] (?:(?P<word>[^;.]+) if absent|absent: (?P<meaning>.+))$")
 COLUMNS = ("key", "what stands there", "unit", "bounds", "if absent", "meaning")
 
@@ -36,7 +37,9 @@ def order() -> list[str]:
             if name and name not in (*listed, *VALUES):
                 listed.append(name)
                 visit(SCHEMA["$defs"][name])
-        for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        for child in (
+            node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        ):
             visit(child)
 
     visit({"$ref": SCHEMA["$ref"]})
@@ -51,7 +54,11 @@ def article(word: str) -> str:
 def words(node: dict[str, Any]) -> str:
     """What stands at a node."""
     if name := name_of(node):
-        return "value" if name in VALUES else f"[{name.replace('_', ' ')}](#{name.replace('_', '-').lower()})"
+        return (
+            "value"
+            if name in VALUES
+            else f"[{name.replace('_', ' ')}](#{name.replace('_', '-').lower()})"
+        )
     if "anyOf" in node:
         return " or ".join(dict.fromkeys(words(kind) for kind in node["anyOf"]))
     if "enum" in node:
@@ -75,7 +82,9 @@ def facts(node: Any, key: str) -> Iterator[str]:
             yield str(node[key])
         if key == "x-bounds" and node.get("type") == "integer":
             yield f"{node['minimum']} to {node['maximum']}"
-    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+    for child in (
+        node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    ):
         yield from facts(child, key)
 
 
@@ -97,7 +106,11 @@ def section(name: str) -> Iterator[str]:
     """Heading, sentence and table of a definition, without columns that are empty."""
     shape = SCHEMA["$defs"][name]
     rows = [row(key, node, key in shape["required"]) for key, node in shape["properties"].items()]
-    shown = [i for i, title in enumerate(COLUMNS) if title in ("key", "meaning") or any(cells[i] for cells in rows)]
+    shown = [
+        i
+        for i, title in enumerate(COLUMNS)
+        if title in ("key", "meaning") or any(cells[i] for cells in rows)
+    ]
     title = name.replace("_", " ")
     yield f"\n### {title[0].upper()}{title[1:]}\n\n{shape['description']}\n"
     for cells in (list(COLUMNS), ["---"] * len(COLUMNS), *rows):

@@ -1,6 +1,7 @@
 """``python tests/site_pictures.py`` (`make pictures`): all pictures of the site anew, or those of some kinds.
 
-Every kind has its own command, which may be used alone; a test says that no picture of docs/ is outside them.
+Every kind has its own command, which may be used alone; a test says that no picture of docs/ is
+outside them.
 """
 
 from __future__ import annotations
@@ -27,21 +28,34 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "gallery": Kind(("gallery/*.png", "moving.gif"), (f"{ROOT}/tests/gallery_pages.py --pictures --readme",)),
+    "gallery": Kind(
+        ("gallery/*.png", "moving.gif"), (f"{ROOT}/tests/gallery_pages.py --pictures --readme",)
+    ),
     "explanations": Kind(("pictures/*.png",), (f"{ROOT}/tests/explanation_pictures.py",)),
     "tutorials": Kind(("tutorials/*.png",), (f"{ROOT}/tests/tutorial_pages.py --run",)),
     "viewing": Kind(
         ("viewing.png",),
-        (f"-m tauloop {STROKE}", f"-m tauloop view delta --motion stroke.csv --png {DOCS}/viewing.png"),
+        (
+            f"-m tauloop {STROKE}",
+            f"-m tauloop view delta --motion stroke.csv --png {DOCS}/viewing.png",
+        ),
     ),
-    "workspace": Kind(("workspace.png",), (f"-m tauloop workspace delta --plane x,z --figure {DOCS}/workspace.png",)),
-    "dual-motor": Kind(("drives/*.gif",), (f"-m tauloop_papers.dual_motor.film {DOCS}/drives/dual-motor.gif",)),
+    "workspace": Kind(
+        ("workspace.png",),
+        (f"-m tauloop workspace delta --plane x,z --figure {DOCS}/workspace.png",),
+    ),
+    "dual-motor": Kind(
+        ("drives/*.gif",), (f"-m tauloop_papers.dual_motor.film {DOCS}/drives/dual-motor.gif",)
+    ),
     "gantry-tau": Kind(
         ("reproductions/gantry-tau-*.png",),
-        (f"-m tauloop_papers.gantry_tau.nearest_figures {DOCS}/reproductions/gantry-tau-figures.png",),
+        (
+            f"-m tauloop_papers.gantry_tau.nearest_figures {DOCS}/reproductions/gantry-tau-figures.png",
+        ),
     ),
     "speed": Kind(
-        ("speed-scaling.png",), (f"{ROOT}/benchmarks/bench_scaling.py --seconds 5 --figure {DOCS}/speed-scaling.png",)
+        ("speed-scaling.png",),
+        (f"{ROOT}/benchmarks/bench_scaling.py --seconds 5 --figure {DOCS}/speed-scaling.png",),
     ),
 }
 
@@ -59,7 +73,9 @@ def draw(kind: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kinds", nargs="*", choices=[[], *KINDS], help="all without it")
     for chosen in parser.parse_args().kinds or KINDS:
         draw(chosen)

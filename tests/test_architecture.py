@@ -1,8 +1,8 @@
 """The shape of the code, read from its syntax trees: imports go one way, machines are files, nothing prints.
 
-Each rule is a function from a syntax tree to the places that break it. It is tried on a few lines that must be
-refused (and on some that must pass) before it is put to the package, so that a rule which has stopped seeing
-anything is noticed.
+Each rule is a function from a syntax tree to the places that break it. It is tried on a few lines
+that must be refused (and on some that must pass) before it is put to the package, so that a rule
+which has stopped seeing anything is noticed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tauloop.cli.app import COMMANDS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 
-#: Layers from the ground up (design, "Layout"): a package may import those of the layers before its own, never its
-#: neighbours in the same layer and never those after.
+#: Layers from the ground up (design, "Layout"): a package may import those of the layers before its
+#: own, never its neighbours in the same layer and never those after.
 LAYERS = (
     ("lazy", "records", "blas"),
     ("errors", "shown"),
@@ -40,7 +40,15 @@ LAYERS = (
     ("logs",),
     ("kinematics",),
     ("motion", "solids"),
-    ("simulation", "identification", "calibration", "drives", "conversion", "templates", "linuxcnc"),
+    (
+        "simulation",
+        "identification",
+        "calibration",
+        "drives",
+        "conversion",
+        "templates",
+        "linuxcnc",
+    ),
     ("realtime",),
     ("engines", "health", "estimation", "fmu", "gpu"),
     ("study", "hil"),
@@ -52,12 +60,14 @@ LAYERS = (
     ("cli",),
     ("__main__",),
 )
-#: What compiles text: names of fields, which stand in the code, as Python's own dataclasses do; and equations that were
-#: written, in which names of a file are letters and digits alone, run as their reader would run them.
+#: What compiles text: names of fields, which stand in the code, as Python's own dataclasses do; and
+#: equations that were written, in which names of a file are letters and digits alone, run as their
+#: reader would run them.
 COMPILES = ("records", "model.equation_check")
 #: Names that suit everything, and hence say nothing.
 EMPTY_NAMES = frozenset({"found", "one", "given", "told", "said"})
-#: Files outside `tests/cli` that start the program, and what they see that no call of a function shows.
+#: Files outside `tests/cli` that start the program, and what they see that no call of a function
+#: shows.
 STARTS_THE_PROGRAM = {
     "papers/tests/test_pages.py": "a report of what the command of a package wrote is compared with its page",
     "papers/tests/test_reproduce.py": "the papers' own command",
@@ -141,10 +151,14 @@ def forbidden_calls(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             is_plain = isinstance(node.func, ast.Name)
-            is_builtin = isinstance(node.func, ast.Attribute) and _is_name(node.func.value, "builtins")
+            is_builtin = isinstance(node.func, ast.Attribute) and _is_name(
+                node.func.value, "builtins"
+            )
             if (is_plain or is_builtin) and _called(node) in ("print", "eval", "exec"):
                 yield f"line {node.lineno}: {_called(node)}("
-        elif isinstance(node, ast.ImportFrom) and any(alias.name in ("print", "eval", "exec") for alias in node.names):
+        elif isinstance(node, ast.ImportFrom) and any(
+            alias.name in ("print", "eval", "exec") for alias in node.names
+        ):
             yield f"line {node.lineno}: imports a print, eval or exec"
 
 
@@ -154,7 +168,11 @@ def machine_names(tree: ast.Module, machines: tuple[str, ...] = MACHINES) -> Ite
     A word of an identifier ends at an underscore, so `solve_delta` is found and `deltas` is not.
     """
     docstrings = set(_docstrings(tree))
-    pattern = re.compile(rf"(?<![^\W_])({'|'.join(map(re.escape, machines))})(?![^\W_])") if machines else None
+    pattern = (
+        re.compile(rf"(?<![^\W_])({'|'.join(map(re.escape, machines))})(?![^\W_])")
+        if machines
+        else None
+    )
     for node in ast.walk(tree):
         if pattern is None or node in docstrings:
             continue
@@ -181,7 +199,9 @@ def circles(imports: Mapping[str, Iterable[str]]) -> Iterator[str]:
 
     behind = {module: reached(module) for module in imports}
     groups = {
-        frozenset(m for m in behind[name] if name in behind.get(m, ())) for name in imports if name in behind[name]
+        frozenset(m for m in behind[name] if name in behind.get(m, ()))
+        for name in imports
+        if name in behind[name]
     }
     yield from sorted(", ".join(sorted(group)) for group in groups)
 
@@ -208,14 +228,20 @@ def raised_by_hand(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Raise):
             made = node.body[0].exc
-            if isinstance(made, ast.Call) and _called(made).endswith("Error") and len(made.args) == 1:
+            if (
+                isinstance(made, ast.Call)
+                and _called(made).endswith("Error")
+                and len(made.args) == 1
+            ):
                 if ast.dump(made.args[0]) == ast.dump(node.test):
                     yield f"line {node.lineno}: use {_called(made)}.raise_if_any({ast.unparse(node.test)})"
 
 
 def empty_names(tree: ast.Module) -> Iterator[str]:
     """Variables, parameters and functions whose name says of nothing what it is; public fields and methods may."""
-    fields = {item for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for item in node.body}
+    fields = {
+        item for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for item in node.body
+    }
     targets = {field.target for field in fields if isinstance(field, ast.AnnAssign)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in targets:
@@ -255,7 +281,8 @@ def starts_the_program(text: str) -> bool:
 def work_in_a_command(tree: ast.Module, size: int) -> Iterator[str]:
     """What makes a module of commands more than parsing, one call, and printing.
 
-    It may import `tauloop` itself, what commands share, tables and figures, and public names of one other package.
+    It may import `tauloop` itself, what commands share, tables and figures, and public names of one
+    other package.
     """
     if size > MOST_LINES:
         yield f"{size} lines: a command has at most {MOST_LINES}"
@@ -283,7 +310,11 @@ def _is_name(node: ast.expr, name: str) -> bool:
 def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
     """Every string that stands alone as a statement: docstrings, and those of attributes."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             yield node.value
 
 
@@ -353,7 +384,11 @@ def test_relative_imports_of_a_package_start_in_it() -> None:
     [
         ("import tauloop.a.two", "from tauloop.a.one import f", ["a.one, a.two"]),
         ("def f():\n    from tauloop.a import two", "from .one import f", ["a.one, a.two"]),
-        ("if TYPE_CHECKING:\n    from tauloop.a.two import F", "import tauloop.a.three", ["a.one, a.three, a.two"]),
+        (
+            "if TYPE_CHECKING:\n    from tauloop.a.two import F",
+            "import tauloop.a.three",
+            ["a.one, a.three, a.two"],
+        ),
         ("from tauloop.a import two", "import numpy", []),
     ],
 )
@@ -365,13 +400,21 @@ def test_circles_are_seen(first: str, other: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["print('here')", "eval(text)", "x = [exec(line) for line in text]", "builtins.eval(x)", "from rich import print"],
+    [
+        "print('here')",
+        "eval(text)",
+        "x = [exec(line) for line in text]",
+        "builtins.eval(x)",
+        "from rich import print",
+    ],
 )
 def test_forbidden_calls_are_seen(source: str) -> None:
     assert len(list(forbidden_calls(ast.parse(source)))) == 1
 
 
-@pytest.mark.parametrize("source", ["console.print('here')", "function.eval(x)", "'print(x)'", "evaluate(x)"])
+@pytest.mark.parametrize(
+    "source", ["console.print('here')", "function.eval(x)", "'print(x)'", "evaluate(x)"]
+)
 def test_other_calls_pass(source: str) -> None:
     assert list(forbidden_calls(ast.parse(source))) == []
 
@@ -418,7 +461,9 @@ def test_other_words_pass(source: str) -> None:
 )
 def test_imports_of_extras_are_seen(source: str) -> None:
     assert list(imports_of_extras(ast.parse(source)))
-    assert not list(imports_of_extras(ast.parse("from extras import extra\nmujoco = extra('mujoco')")))
+    assert not list(
+        imports_of_extras(ast.parse("from extras import extra\nmujoco = extra('mujoco')"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -435,7 +480,10 @@ def test_imports_of_extras_are_seen(source: str) -> None:
 )
 def test_empty_names_are_seen(source: str) -> None:
     assert len(list(empty_names(ast.parse(source)))) == 1
-    assert list(empty_names(ast.parse("class Pose:\n    given: Entry\nrows = f(given=pose.given)"))) == []
+    assert (
+        list(empty_names(ast.parse("class Pose:\n    given: Entry\nrows = f(given=pose.given)")))
+        == []
+    )
 
 
 @pytest.mark.parametrize("folder", ["tests", "papers", "examples"])
@@ -443,7 +491,11 @@ def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
     sources = [*(PACKAGE.parents[1] / folder).rglob("*.py")]
     assert len(sources) > 3
     texts = {str(path): path.read_text(encoding="utf-8") for path in sources}
-    suspects = {path: text for path, text in texts.items() if re.search(rf"\b({'|'.join(EMPTY_NAMES)})\b", text)}
+    suspects = {
+        path: text
+        for path, text in texts.items()
+        if re.search(rf"\b({'|'.join(EMPTY_NAMES)})\b", text)
+    }
     faults = {path: [*empty_names(ast.parse(text))] for path, text in suspects.items()}
     assert {path: names for path, names in faults.items() if names} == {}
 
@@ -460,14 +512,24 @@ def test_tests_and_papers_name_things_after_what_they_are(folder: str) -> None:
 )
 def test_starts_of_the_program_are_seen(text: str) -> None:
     assert starts_the_program(text)
-    assert not starts_the_program("from tauloop.cli.app import COMMANDS, app\n[sys.executable, '-c', code]")
+    assert not starts_the_program(
+        "from tauloop.cli.app import COMMANDS, app\n[sys.executable, '-c', code]"
+    )
 
 
 def test_tests_call_functions_and_the_program_is_started_where_no_function_would_do() -> None:
     """What a command parses and prints is tested in `tests/cli`, by what `tests/support` has for it."""
     root = PACKAGE.parents[1]
-    files = [path.relative_to(root) for folder in ("tests", "papers/tests") for path in (root / folder).rglob("*.py")]
-    start = {path.as_posix() for path in files if starts_the_program((root / path).read_text(encoding="utf-8"))}
+    files = [
+        path.relative_to(root)
+        for folder in ("tests", "papers/tests")
+        for path in (root / folder).rglob("*.py")
+    ]
+    start = {
+        path.as_posix()
+        for path in files
+        if starts_the_program((root / path).read_text(encoding="utf-8"))
+    }
     outside = {path for path in start if not path.startswith(("tests/cli/", "tests/support/"))} - {
         "tests/test_architecture.py"
     }
@@ -477,7 +539,10 @@ def test_tests_call_functions_and_the_program_is_started_where_no_function_would
 
 def test_problems_that_are_raised_by_hand_are_seen() -> None:
     assert len(list(raised_by_hand(ast.parse("if problems:\n    raise InputError(problems)")))) == 1
-    assert list(raised_by_hand(ast.parse("if wrong:\n    raise InputError(Problem(where=wrong))"))) == []
+    assert (
+        list(raised_by_hand(ast.parse("if wrong:\n    raise InputError(Problem(where=wrong))")))
+        == []
+    )
 
 
 # The package.
@@ -518,7 +583,11 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_there_is_something_to_look_at() -> None:
-    assert {module_name(path).split(".")[0] for path in SOURCES} >= {"errors", "mechanism", "equations"}
+    assert {module_name(path).split(".")[0] for path in SOURCES} >= {
+        "errors",
+        "mechanism",
+        "equations",
+    }
     assert "delta" in MACHINES
 
 
@@ -537,7 +606,11 @@ def test_file_keeps_the_rules(path: Path) -> None:
 
 def test_every_folder_with_code_is_a_package() -> None:
     folders = {path.parent for path in SOURCES}
-    assert not [str(folder.relative_to(PACKAGE)) for folder in folders if not (folder / "__init__.py").is_file()]
+    assert not [
+        str(folder.relative_to(PACKAGE))
+        for folder in folders
+        if not (folder / "__init__.py").is_file()
+    ]
 
 
 def test_public_names_resolve() -> None:
@@ -552,14 +625,21 @@ def test_code_size_counts_lines_and_tokens():
     head = '"""A docstring\nof two lines."""\n\nimport ast  # an import\n'
     text = head + "\n\ndef f(x):\n    # a comment\n    return [\n        x,\n    ]\n"
     assert python_size(text) == CodeSize(lines=4, tokens=11)
-    assert c_lines("/* a comment\n   of two lines */\n#include <math.h>\n\nint f(void) /* and one */\n{\n}\n") == 3
+    assert (
+        c_lines(
+            "/* a comment\n   of two lines */\n#include <math.h>\n\nint f(void) /* and one */\n{\n}\n"
+        )
+        == 3
+    )
 
 
 def test_no_test_imports_a_test_and_folders_of_tests_mirror_packages():
     tests = PACKAGE.parents[1] / "tests"
     files = [*tests.rglob("test_*.py")]
     taken = [
-        path.name for path in files if re.search(r"^\s*(?:from|import) test_", path.read_text("utf-8"), re.MULTILINE)
+        path.name
+        for path in files
+        if re.search(r"^\s*(?:from|import) test_", path.read_text("utf-8"), re.MULTILINE)
     ]
     assert taken == []
     named = {path.parent.name for path in files} - {"tests"}
@@ -570,21 +650,31 @@ def test_no_test_imports_a_test_and_folders_of_tests_mirror_packages():
 def test_tests_run_without_extras():
     """Only ``extras.py`` asks for what they bring (`make core-test` runs without); its table is pyproject.toml's."""
     tests = [
-        path for folder in ("tests", "papers/tests") for path in sorted((PACKAGE.parents[1] / folder).rglob("*.py"))
+        path
+        for folder in ("tests", "papers/tests")
+        for path in sorted((PACKAGE.parents[1] / folder).rglob("*.py"))
     ]
     texts = {path.name: path.read_text("utf-8") for path in tests}
-    suspects = {name: text for name, text in texts.items() if re.search("|".join(["importorskip", *EXTRAS]), text)}
+    suspects = {
+        name: text
+        for name, text in texts.items()
+        if re.search("|".join(["importorskip", *EXTRAS]), text)
+    }
     imports = {name: [*imports_of_extras(ast.parse(text))] for name, text in suspects.items()}
     assert [name for name, places in imports.items() if places] == ["extras.py"]
     project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
     for name, package in EXTRAS.values():
-        assert any(re.match(rf"{package}\b", line) for line in project["optional-dependencies"][name])
+        assert any(
+            re.match(rf"{package}\b", line) for line in project["optional-dependencies"][name]
+        )
 
 
 def test_no_two_classes_have_one_name():
     places: dict[str, list[str]] = {}
     for path in SOURCES:
-        for match in re.finditer(r"^[ ]*class (\w+)\b.*:$", path.read_text(encoding="utf-8"), re.MULTILINE):
+        for match in re.finditer(
+            r"^[ ]*class (\w+)\b.*:$", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             places.setdefault(match.group(1), []).append(f"{path.relative_to(PACKAGE)}")
     assert len(places) > 500
     assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}

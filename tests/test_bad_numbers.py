@@ -20,7 +20,9 @@ from tauloop.kinematics import conditioning
 from tauloop.kinematics.workspace_map import workspace_grid
 from tauloop.motion import Line, SampledPath, polyline, random_multisine
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: What no input may be; 1e200 is finite, and its square is not.
 BAD = (np.nan, np.inf, -np.inf, 1e200)
 #: Samples: more than a block, and no multiple of one.
@@ -67,7 +69,9 @@ def test_one_bad_number_in_any_input_gives_its_own_sample_bad_health(machine, wh
                 assert good.sum() == N - 1
                 for output in set(whole) - {"health"}:
                     others, kept = (np.delete(part[output], 11, 0) for part in (outputs, whole))
-                    np.testing.assert_allclose(others, kept, rtol=SAME, atol=SAME * np.abs(kept).max())
+                    np.testing.assert_allclose(
+                        others, kept, rtol=SAME, atol=SAME * np.abs(kept).max()
+                    )
                 for other in inputs:
                     arrays[other][:] = inputs[other][11]
                 arrays[name][column] = bad
@@ -100,8 +104,14 @@ def test_a_machine_without_loops_has_bad_health_too(tmp_path):
 def test_checked_calls_refuse_an_overflow(evaluator):
     model = Model(load("four_bar"), evaluator=evaluator)
     position, velocity = model.platform_position(model.assembly.q), np.array([1e200])
-    for function in (model.platform.inverse_dynamics, model.platform.regressor, model.platform.kinematics):
-        with pytest.raises(PoseError, match="overflow the range of floating-point numbers in this pose"):
+    for function in (
+        model.platform.inverse_dynamics,
+        model.platform.regressor,
+        model.platform.kinematics,
+    ):
+        with pytest.raises(
+            PoseError, match="overflow the range of floating-point numbers in this pose"
+        ):
             function(position, velocity, np.zeros(1))
     with pytest.raises(PoseError, match="overflow"):
         model.platform.forward_dynamics(position, velocity, np.zeros(1))
@@ -147,7 +157,9 @@ BORDERS = {
     "model.at": lambda model, q, spoil: model.at(spoil(q)),
     "platform_position": lambda model, q, spoil: model.platform_position(spoil(q)),
     "actuator_position": lambda model, q, spoil: model.actuator_position(spoil(q)),
-    "start": lambda model, q, spoil: model.platform.track(model.platform.ports.at(q)[None], spoil(q)),
+    "start": lambda model, q, spoil: model.platform.track(
+        model.platform.ports.at(q)[None], spoil(q)
+    ),
     "conditioning": lambda model, q, spoil: conditioning(model, spoil(model.platform_position(q))),
     "workspace": lambda model, q, spoil: workspace_grid(model, {"platform.x": spoil([0.0, 0.01])}),
     "simulate": lambda model, q, spoil: simulated(model, 0.01, q=spoil(q)),
@@ -155,9 +167,14 @@ BORDERS = {
     "line": lambda model, q, spoil: Line(spoil([0.0, 0.0]), [1.0, 0.0]),
     "spline": lambda model, q, spoil: SampledPath(spoil([[0.0, 0.0], [1.0, 0.0]])),
     "polyline": lambda model, q, spoil: polyline(spoil([[0.0, 0.0], [1.0, 0.0]]), blend=0.1),
-    "multisine": lambda model, q, spoil: random_multisine(spoil([0.0]), [1.0], np.random.default_rng(0)),
+    "multisine": lambda model, q, spoil: random_multisine(
+        spoil([0.0]), [1.0], np.random.default_rng(0)
+    ),
     "encoders": lambda model, q, spoil: Series(
-        instrument=Position(name="tracker"), encoders=spoil([[0.0, 0.0]]), readings=np.zeros((1, 3)), noise=1.0
+        instrument=Position(name="tracker"),
+        encoders=spoil([[0.0, 0.0]]),
+        readings=np.zeros((1, 3)),
+        noise=1.0,
     ),
     "parameters of drives": lambda model, q, spoil: simulate_axis(
         Axis(load_drive("single_motor_axis")), step=spoil(np.array([0.1])), duration=0.1
@@ -188,7 +205,10 @@ def test_every_border_refuses_what_numpy_would_turn_into_numbers(border, spoil):
     ids=["complex", "masked", "short", "narrow", "turned"],
 )
 def test_a_kernel_refuses_arrays_that_it_would_misread(spoil, folder):
-    kernel, states = compiled("five_bar", "actuators", "kinematics_2", folder), motion("five_bar", "actuators", N)
+    kernel, states = (
+        compiled("five_bar", "actuators", "kinematics_2", folder),
+        motion("five_bar", "actuators", N),
+    )
     with pytest.raises(InputError) as error:
         kernel.batch({**states, "velocity": spoil(states["velocity"])}, N)
     assert error.value.problems[0].where == "velocity"
@@ -228,7 +248,15 @@ print(os.waitpid(child, 0)[1])
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 def test_a_batch_on_threads_does_not_wait_for_ever_after_a_fork(tmp_path):
     """The parent's threads are none of its child's."""
-    command = [sys.executable, "-W", "ignore", "-c", FORK, str(tmp_path), str(Path(__file__).parent / "support")]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        FORK,
+        str(tmp_path),
+        str(Path(__file__).parent / "support"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, check=False)
     assert done.stdout.strip() == "0", done.stderr
 

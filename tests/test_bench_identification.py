@@ -23,7 +23,8 @@ def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.skipif(
-    find_compiler() is None, reason="the stream is measured with machine code, and there is no compiler"
+    find_compiler() is None,
+    reason="the stream is measured with machine code, and there is no compiler",
 )
 def test_the_stream_finds_the_parameters_in_parts_that_do_not_divide_it(monkeypatch):
     result = module("bench_identification", monkeypatch).stream(SAMPLES)
@@ -65,7 +66,9 @@ def test_what_differs_from_log_to_log_is_covered_by_deviations_clustered_by_log(
 
 def test_coverage_of_a_closed_form_is_counted(monkeypatch):
     coverage = module("independent_coverage", monkeypatch)
-    monkeypatch.setattr(coverage, "CONDITIONS", {"forces 2 ms late": coverage.CONDITIONS["forces 2 ms late"]})
+    monkeypatch.setattr(
+        coverage, "CONDITIONS", {"forces 2 ms late": coverage.CONDITIONS["forces 2 ms late"]}
+    )
     (row,) = coverage.rows_of(2, "Delta")
     assert row["ok"] == 0.0
     assert 0.0 <= row["worst"] <= row["covered"] <= 1.0

@@ -46,7 +46,10 @@ def quiet(text: str) -> None:
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_small_machine_is_compared(
-    bench: ModuleType, as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    bench: ModuleType,
+    as_json: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # one batch of a few samples each
     monkeypatch.setattr(peers("comparison"), "BATCH", STATES)
@@ -55,7 +58,10 @@ def test_a_small_machine_is_compared(
     assert bench.main([*arguments, *(["--json"] if as_json else [])]) == 0
     text = capsys.readouterr().out
     if not as_json:
-        assert all(word in text for word in (MACHINE, "Pinocchio", "MuJoCo", "no C++ program (switched off)"))
+        assert all(
+            word in text
+            for word in (MACHINE, "Pinocchio", "MuJoCo", "no C++ program (switched off)")
+        )
         return
     (machine,) = json.loads(text)["machines"]
     for work in ("inverse", "forward"):
@@ -74,12 +80,17 @@ def test_wrong_forces_are_not_timed(
 
     def make(mechanism: object) -> object:
         ready = honest.make(mechanism)
-        return replace(ready, work=lambda p, v, a: ready.work(p, v, a) * (1.0 + 2.0 * bench.TOLERANCE))
+        return replace(
+            ready, work=lambda p, v, a: ready.work(p, v, a) * (1.0 + 2.0 * bench.TOLERANCE)
+        )
 
     monkeypatch.setattr(comparison, "INVERSE", (own.Contender(name="nearly", make=make),))
     arguments = ["--machines", MACHINE, "--states", str(STATES), "--seconds", "0", "--no-cpp"]
     assert bench.main(arguments) == 1
-    assert "Tauloop nearly, inverse dynamics differs from the reference by 2.0e-09" in capsys.readouterr().err
+    assert (
+        "Tauloop nearly, inverse dynamics differs from the reference by 2.0e-09"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("name", ["five_bar", "delta", "rcid"])
@@ -141,18 +152,26 @@ def test_scipy_solves_the_same_loops(bench: ModuleType, name: str) -> None:
 def test_a_stream_stays_within_its_memory_and_repeats_its_input(bench: ModuleType) -> None:
     streaming, samples = rows("streaming"), 20_000
     result = streaming.streamed("delta", samples, (samples // 2,))
-    assert (result["input"], result["output"], len(result["times"])) == (samples * 9 * 8, samples * 3 * 8, 2)
+    assert (result["input"], result["output"], len(result["times"])) == (
+        samples * 9 * 8,
+        samples * 3 * 8,
+        2,
+    )
     assert result["beyond"] is None or 0 <= result["beyond"] < streaming.ALLOWED
 
 
-def test_least_times_follow_from_operations(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_times_follow_from_operations(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits = rows("limits")
     measured = limits.core()
     if measured is None:
         pytest.skip("there is no C compiler: nothing was measured")
     assert 1e-10 < measured.cycle < 1e-8
     assert measured.root > 0.0 < measured.division
-    monkeypatch.setattr(limits, "core", lambda: limits.Core(cycle=1.0, division=2.0, root=3.0, lanes=4))
+    monkeypatch.setattr(
+        limits, "core", lambda: limits.Core(cycle=1.0, division=2.0, root=3.0, lanes=4)
+    )
     function = Model(load("delta")).platform.source_function("inverse_dynamics", ("force",))
     counts = operations(function)["once"]
     slow = 2.0 * counts["divisions"] + 3.0 * counts["roots"]
@@ -175,18 +194,33 @@ def test_the_hexapod_gets_as_many_legs_as_are_asked_for(bench: ModuleType) -> No
 
 
 def test_a_line_is_fitted(bench: ModuleType) -> None:
-    slope, zero, away = importlib.import_module("bench_scaling").line((1.0, 2.0, 3.0), (5.0, 7.0, 9.0))
+    slope, zero, away = importlib.import_module("bench_scaling").line(
+        (1.0, 2.0, 3.0), (5.0, 7.0, 9.0)
+    )
     assert (slope, zero) == pytest.approx((2.0, 3.0))
     assert away < 1e-12
-    assert importlib.import_module("bench_scaling").line((0, 1, 2), (0, 3, 0))[2] == pytest.approx(2.0 / 3.0)
+    assert importlib.import_module("bench_scaling").line((0, 1, 2), (0, 3, 0))[2] == pytest.approx(
+        2.0 / 3.0
+    )
 
 
 def test_the_table_goes_between_the_marks_of_a_page(
-    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    bench: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     speed, row = importlib.import_module("bench_speed"), rows("row")
     made = [
-        row.Row(work="a | b", tauloop=2e-7, peer="Peer", version="1.2", peer_time=5e-6, target="40×", limit=1e-7),
+        row.Row(
+            work="a | b",
+            tauloop=2e-7,
+            peer="Peer",
+            version="1.2",
+            peer_time=5e-6,
+            target="40×",
+            limit=1e-7,
+        ),
         row.Row(work="left out", tauloop=None, note="it is not here"),
     ]
     monkeypatch.setitem(speed.SECTIONS, "regressor", lambda settings, say: made)
@@ -195,7 +229,9 @@ def test_the_table_goes_between_the_marks_of_a_page(
     page.write_text("before\n", encoding="utf-8")
     assert speed.main(arguments) == 1
     assert "lacks the marks" in capsys.readouterr().err
-    page.write_text("\n".join(("before", speed.MARKS[0], "old", speed.MARKS[1], "after\n")), encoding="utf-8")
+    page.write_text(
+        "\n".join(("before", speed.MARKS[0], "old", speed.MARKS[1], "after\n")), encoding="utf-8"
+    )
     assert speed.main(arguments) == 0
     lines = page.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "before"
@@ -233,6 +269,8 @@ SHORT = {
 @pytest.mark.nightly
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("bench_*.py")), ids=lambda file: file.stem)
 def test_every_file_of_make_bench_runs(file: Path) -> None:
-    done = subprocess.run([sys.executable, file, *SHORT[file.stem]], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, file, *SHORT[file.stem]], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout

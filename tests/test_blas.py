@@ -104,7 +104,9 @@ CALLS: dict[str, Callable[[tl.Mechanism], object]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_public_function_decomposes_matrices_in_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_public_function_decomposes_matrices_in_one_thread(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every decomposition is recorded with the number of threads that it had."""
     machine, seen = tl.load("five_bar"), []
 

@@ -12,12 +12,18 @@ from conftest import ROOT
 
 __all__ = ["reader_s_folder"]
 
-BLOCKS = {name_of(page): tuple(blocks(page.read_text(encoding="utf-8"), name_of(page))) for page in PAGES}
+BLOCKS = {
+    name_of(page): tuple(blocks(page.read_text(encoding="utf-8"), name_of(page))) for page in PAGES
+}
 #: Tutorials are run as pages and as notebooks by `test_tutorials.py`.
 WITH_CODE = [
-    page for page in PAGES if page.parent.name != "tutorials" and any(block.is_code for block in BLOCKS[name_of(page)])
+    page
+    for page in PAGES
+    if page.parent.name != "tutorials" and any(block.is_code for block in BLOCKS[name_of(page)])
 ]
-WITH_SLOW_CODE = [page for page in WITH_CODE if any(block.mark == "nightly" for block in BLOCKS[name_of(page)])]
+WITH_SLOW_CODE = [
+    page for page in WITH_CODE if any(block.mark == "nightly" for block in BLOCKS[name_of(page)])
+]
 #: Blocks that no test of this file can run: the reason that the page gives, and the pages.
 NOT_RUN = {
     "installs packages": ("README.md", "docs/dependencies.md", "docs/gpu.md", "docs/index.md"),
@@ -33,7 +39,10 @@ NOT_RUN = {
     "minutes": ("docs/identification/excitation.md",),
     "minutes; `make nightly` compares what comes": (
         "docs/reproductions.md",
-        *(f"docs/reproductions/{name}.md" for name in ("calibration", "nuwar", "rcid", "spidermill", "two-runs")),
+        *(
+            f"docs/reproductions/{name}.md"
+            for name in ("calibration", "nuwar", "rcid", "spidermill", "two-runs")
+        ),
     ),
     "the logs are yours": ("docs/many-logs.md", "docs/identification/known-parameters.md"),
     "the machine and its log are yours": (
@@ -60,7 +69,12 @@ def test_slow_code_of_a_page_runs(page: Path, reader_s_folder: Path) -> None:
 
 
 def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
-    left_out = [(block.reason, block.page) for page in BLOCKS.values() for block in page if block.mark == "not run"]
+    left_out = [
+        (block.reason, block.page)
+        for page in BLOCKS.values()
+        for block in page
+        if block.mark == "not run"
+    ]
     assert set(left_out) == {(reason, page) for reason, pages in NOT_RUN.items() for page in pages}
     assert len(left_out) <= 31
     assert all(block.reason for page in BLOCKS.values() for block in page if block.mark)
@@ -80,10 +94,27 @@ def test_a_recipe_is_short_and_says_where_it_fails(page: Path) -> None:
 
 def test_every_block_is_of_a_language_that_is_known() -> None:
     """A command in a block of text, or code in a block without a language, would never run."""
-    known = {"python", "console", "bash", "text", "yaml", "toml", "json", "c", "xml", "matlab", "modelica", "csv"}
+    known = {
+        "python",
+        "console",
+        "bash",
+        "text",
+        "yaml",
+        "toml",
+        "json",
+        "c",
+        "xml",
+        "matlab",
+        "modelica",
+        "csv",
+    }
     assert [b.place for page in BLOCKS.values() for b in page if b.language not in known] == []
     texts = (b for page in BLOCKS.values() for b in page if b.language == "text")
-    assert [b.place for b in texts if any(line.startswith(("$ ", "tauloop ")) for line in b.body.splitlines())] == []
+    assert [
+        b.place
+        for b in texts
+        if any(line.startswith(("$ ", "tauloop ")) for line in b.body.splitlines())
+    ] == []
 
 
 PAGE = """

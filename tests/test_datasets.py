@@ -55,7 +55,9 @@ class Mixed(Tabular):
     """A quantity of every shape."""
 
     def variables(self) -> Iterator[Variable]:
-        yield from rows("parameter", ("mass", "length", "width"), ("kg", "m", "m"), value=[1.0, 2.0, None])
+        yield from rows(
+            "parameter", ("mass", "length", "width"), ("kg", "m", "m"), value=[1.0, 2.0, None]
+        )
         yield Variable(name="time", values=[0.0, 0.5], over=("time",), unit="s")
         yield Variable(name="run", values=["first", "second"], over=("run",))
         yield from columns("speed", ("x", "turn"), ("m/s", "rad/s"), np.ones((2, 2)))
@@ -74,26 +76,43 @@ def result_with(*evidence: Evidence) -> Result:
 
 def test_a_trajectory_is_sampled_as_by_hand(planned: Any, delta: tl.Model):
     data = planned.to_xarray()
-    assert {name: data[name].attrs["units"] for name in ("time", "position.platform.x", "force.leg1.motor")} == {
+    assert {
+        name: data[name].attrs["units"]
+        for name in ("time", "position.platform.x", "force.leg1.motor")
+    } == {
         "time": "s",
         "position.platform.x": "m",
         "force.leg1.motor": "N m",
     }
     x = data["position.platform.x"].to_numpy()
     velocity = np.gradient(x, data["time"].to_numpy(), edge_order=2)
-    assert velocity == pytest.approx(data["velocity.platform.x"].to_numpy(), abs=1e-3 * np.abs(velocity).max())
+    assert velocity == pytest.approx(
+        data["velocity.platform.x"].to_numpy(), abs=1e-3 * np.abs(velocity).max()
+    )
     k = 200
-    at = [[data[f"{kind}.platform.{axis}"][k] for axis in "xyz"] for kind in ("position", "velocity", "acceleration")]
+    at = [
+        [data[f"{kind}.platform.{axis}"][k] for axis in "xyz"]
+        for kind in ("position", "velocity", "acceleration")
+    ]
     force = delta.platform.inverse_dynamics(*map(np.array, at)).force
-    assert [float(data[f"force.leg{i}.motor"][k]) for i in (1, 2, 3)] == pytest.approx(force, rel=1e-9)
+    assert [float(data[f"force.leg{i}.motor"][k]) for i in (1, 2, 3)] == pytest.approx(
+        force, rel=1e-9
+    )
     assert data.equals(planned.trajectory.to_xarray())
 
 
 def test_a_simulation_ends_where_its_record_says(simulation: Any):
     data, stated = simulation.to_xarray(), simulation.as_dict()
-    assert {name: float(data[f"coordinate.{name}"][-1]) for name in stated["final"]} == stated["final"]
-    energy = sum(sign * data[f"energy.{name}"] for name, sign in (("kinetic", 1), ("potential", 1), ("work", -1)))
-    assert float(np.abs(energy + data["energy.loss"] - energy[0]).max()) == float(np.abs(simulation.energy_error).max())
+    assert {name: float(data[f"coordinate.{name}"][-1]) for name in stated["final"]} == stated[
+        "final"
+    ]
+    energy = sum(
+        sign * data[f"energy.{name}"]
+        for name, sign in (("kinetic", 1), ("potential", 1), ("work", -1))
+    )
+    assert float(np.abs(energy + data["energy.loss"] - energy[0]).max()) == float(
+        np.abs(simulation.energy_error).max()
+    )
     assert float(data["residual"].max()) == stated["largest_loop_residual_m"]
     log = simulation.log()
     assert len(log.data_vars) == 9
@@ -108,7 +127,8 @@ def test_parameters_have_a_unit_each_and_the_values_of_the_json(delta: tl.Model)
     names, units = delta.output_ports("actuators")
     data = RegressionData(
         regressor=delta.platform.regressor(*motion),
-        forces=delta.platform.inverse_dynamics(*motion).force + 1e-3 * np.sin(np.arange(180.0)).reshape(60, 3),
+        forces=delta.platform.inverse_dynamics(*motion).force
+        + 1e-3 * np.sin(np.arange(180.0)).reshape(60, 3),
         parameters=tuple(parameter.name for parameter in delta.parameters),
         parameter_units=tuple(parameter.unit for parameter in delta.parameters),
         outputs=names,
@@ -142,7 +162,9 @@ def test_poses_and_modes_are_those_of_the_json():
     assert [row["position.motor_1"], row["position.motor_2"]] == stated["actuators"]
     matrix = tl.jacobian(five_bar, platform={"x": 0.05}).to_xarray()
     # the tool moves as the platform does: x by x
-    assert float(matrix["jacobian"].sel(row="tool.vx", column="platform.x")) == pytest.approx(1.0, abs=ROUNDING)
+    assert float(matrix["jacobian"].sel(row="tool.vx", column="platform.x")) == pytest.approx(
+        1.0, abs=ROUNDING
+    )
     assert matrix["row_unit"].sel(row="tool.vx").item() == "m/s"
     assert matrix["column_unit"].sel(column="platform.x").item() == "m/s"
 
@@ -156,7 +178,9 @@ def test_signals_of_a_drive_line_are_channels():
 
 def test_a_map_has_its_axes(delta: tl.Model):
     grid = {"x": (-0.1, 0.1), "y": (0.0, 0.1)}
-    options = tl.WorkspaceOptions(plane=("x", "y"), section={"z": -0.4}, ranges=grid, resolution=0.05)
+    options = tl.WorkspaceOptions(
+        plane=("x", "y"), section={"z": -0.4}, ranges=grid, resolution=0.05
+    )
     result = tl.workspace(delta, options)
     data = result.to_xarray()
     assert dict(data.sizes) == {"platform.x": 5, "platform.y": 3}
@@ -181,12 +205,16 @@ def test_a_table_has_the_quantities_over_one_dimension():
     assert list(table.columns) == ["speed.x", "speed.turn"]
     assert table.attrs["units"] == {"speed.x": "m/s", "speed.turn": "rad/s"}
     assert list(Mixed().to_pandas("search").columns) == ["cost"]
-    with pytest.raises(tl.InputError, match=r"(?s)no quantity is over speed.*parameter, time, run, search"):
+    with pytest.raises(
+        tl.InputError, match=r"(?s)no quantity is over speed.*parameter, time, run, search"
+    ):
         Mixed().to_pandas("speed")
 
 
 def test_whatever_has_no_quantities_has_its_evidence():
-    result = result_with(Evidence(name="energy", value=1e-9, upper=1e-6), Evidence(name="gap", value=None, unit="m"))
+    result = result_with(
+        Evidence(name="energy", value=1e-9, upper=1e-6), Evidence(name="gap", value=None, unit="m")
+    )
     data = result.to_xarray()
     assert float(data["value"].sel(evidence="energy")) == 1e-9
     assert list(data["evidence_unit"].to_numpy()) == ["1", "m"]
@@ -207,8 +235,14 @@ def test_whatever_has_no_quantities_has_its_evidence():
 def test_a_panel_for_each_unit_and_all_of_it_can_be_restyled(planned: Any, tmp_path: Path):
     axes = planned.plot("position", "velocity", "force")
     assert [each.get_ylabel() for each in axes] == ["position [m]", "velocity [m/s]", "force [N m]"]
-    assert [line.get_label() for line in axes[2].lines] == ["leg1.motor", "leg2.motor", "leg3.motor"]
-    assert axes[2].lines[0].get_ydata() == pytest.approx(planned.to_xarray()["force.leg1.motor"].to_numpy())
+    assert [line.get_label() for line in axes[2].lines] == [
+        "leg1.motor",
+        "leg2.motor",
+        "leg3.motor",
+    ]
+    assert axes[2].lines[0].get_ydata() == pytest.approx(
+        planned.to_xarray()["force.leg1.motor"].to_numpy()
+    )
     axes[0].set_title("Mine")
     axes[0].lines[0].set_color("black")
     assert "Mine" in save_figure(axes[0].figure, tmp_path / "mine.svg").read_text(encoding="utf-8")
@@ -245,20 +279,31 @@ def test_rows_runs_and_matrices_have_panels_of_their_own():
 
 def test_one_sample_is_drawn_by_name(delta: tl.Model):
     (axes,) = tl.inverse_dynamics(delta, tl.DynamicsOptions()).plot("force")
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["leg1.motor", "leg2.motor", "leg3.motor"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [
+        "leg1.motor",
+        "leg2.motor",
+        "leg3.motor",
+    ]
     (axes,) = tl.inverse_dynamics(delta, tl.DynamicsOptions()).plot("condition")
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["condition"]
 
 
 def test_lines_of_several_quantities_are_told_apart(delta: tl.Model):
     axes, angles = tl.forward_kinematics(delta).plot("position.platform.x", "tool")
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["position.platform.x", "tool.x", "tool.y", "tool.z"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [
+        "position.platform.x",
+        "tool.x",
+        "tool.y",
+        "tool.z",
+    ]
     assert [tick.get_text() for tick in angles.get_yticklabels()] == ["rx", "ry", "rz"]
 
 
 def test_a_volume_is_drawn_by_its_section_through_the_reference(delta: tl.Model):
     ranges = {"x": (-0.1, 0.1), "y": (-0.1, 0.1), "z": (-0.6, -0.4)}
-    volume = tl.workspace(delta, tl.WorkspaceOptions(plane=("x", "y", "z"), ranges=ranges, resolution=0.05))
+    volume = tl.workspace(
+        delta, tl.WorkspaceOptions(plane=("x", "y", "z"), ranges=ranges, resolution=0.05)
+    )
     axes, *_ = volume.plot()
     assert axes.get_xlabel() == "platform.x [m]"
     assert any("platform.z = -0.5" in text.get_text() for text in axes.texts)

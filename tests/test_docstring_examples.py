@@ -24,7 +24,16 @@ NEEDS = {
     "verify": ("mujoco",),
     "write_report": ("plotly",),
 }
-COMPILED = ("ballbar", "control", "detect_hit", "export_c", "fit_plant", "load_function", "run_study", "tune")
+COMPILED = (
+    "ballbar",
+    "control",
+    "detect_hit",
+    "export_c",
+    "fit_plant",
+    "load_function",
+    "run_study",
+    "tune",
+)
 
 
 def example(name: str) -> str:
@@ -57,9 +66,9 @@ def test_the_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     test = doctest.DocTestParser().get_doctest(example(name), {}, name, None, 0)
-    failed, tried = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(
-        test, out=printed.write
-    )
+    failed, tried = doctest.DocTestRunner(
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    ).run(test, out=printed.write)
     pyplot.close("all")
     assert tried > 1
     assert not failed, printed.getvalue()

@@ -18,7 +18,8 @@ from tauloop.cli.app import app
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
-#: The best known figures at the comparison setting (README of the shared data): % of the largest torque of each joint.
+#: The best known figures at the comparison setting (README of the shared data): % of the largest
+#: torque of each joint.
 WHOLE_LOG = (3.9, 4.7, 7.7, 7.9, 7.9, 8.0)
 HELD_OUT = (6.1, 8.0, 13.4, 14.1, 12.4, 13.2)
 BASE_PARAMETERS = 61
@@ -74,9 +75,13 @@ def test_identified_values_lie_within_their_standard_deviations(gantry):
 def test_not_all_sixteen_parameters_can_be_told(gantry):
     """The paper's finding: with fixed lengths and three measured forces six are lost; moving telescopes tell more."""
     folder, _ = gantry
-    rows = json.loads((folder / "identification.json").read_text(encoding="utf-8"))["identifiability"]
+    rows = json.loads((folder / "identification.json").read_text(encoding="utf-8"))[
+        "identifiability"
+    ]
     ranks = {(row["lengths"], row["measured"], row["links"]): row["identifiable"] for row in rows}
-    assert ranks == {(row["lengths"], row["measured"], row["links"]): row["expected"] for row in rows}
+    assert ranks == {
+        (row["lengths"], row["measured"], row["links"]): row["expected"] for row in rows
+    }
     assert min(ranks.values()) == 10
     assert max(ranks.values()) == 16
 
@@ -99,7 +104,9 @@ def test_the_example_is_a_program(monkeypatch, capsys):
 def tx40(shared: Path) -> dict[str, Any]:
     data = shared / "data" / "tx40"
     if not data.is_dir():
-        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+        pytest.skip(
+            "needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here"
+        )
     arguments = [
         "identify",
         data / "tx40_nomesh.urdf",
@@ -115,7 +122,11 @@ def tx40(shared: Path) -> dict[str, Any]:
 
 def test_the_arms_friction_at_low_speed_is_named_and_nothing_else_is_wrong(tx40):
     by_name = {finding["where"]: finding for finding in tx40["findings"]}
-    assert {"joint_1", "joint_3", "joint_4"} <= set(by_name) <= {"motor_6", *(f"joint_{k}" for k in range(1, 7))}
+    assert (
+        {"joint_1", "joint_3", "joint_4"}
+        <= set(by_name)
+        <= {"motor_6", *(f"joint_{k}" for k in range(1, 7))}
+    )
     for name in ("joint_1", "joint_3", "joint_4"):
         assert "has friction that is smaller below some" in by_name[name]["what"]
         assert f'--stribeck "{name}=' in by_name[name]["remedy"]
@@ -162,10 +173,14 @@ def test_fast_strokes_are_as_fast_as_their_page_says(tmp_path):
     motions = module.main(tmp_path)
     rows = {cells[0]: cells for cells in page_table("fastest-motion.md", "| stroke").rows}
     for name, motion in motions.items():
-        time, *gains, reserve, condition = (float(numbers(cell)[0]) for cell in rows[module.STROKES[name][0]][1:])
+        time, *gains, reserve, condition = (
+            float(numbers(cell)[0]) for cell in rows[module.STROKES[name][0]][1:]
+        )
         assert 1e3 * motion.duration == pytest.approx(time, rel=1e-3)
         assert [100 * gain for gain in motion.gains.values()] == pytest.approx(gains, abs=0.1)
-        assert 100 * (1 - motion.without_reserve / motion.duration) == pytest.approx(reserve, abs=0.1)
+        assert 100 * (1 - motion.without_reserve / motion.duration) == pytest.approx(
+            reserve, abs=0.1
+        )
         assert motion.trajectory.stroke.condition == pytest.approx(condition, abs=0.01)
         assert motion.status.value == "ok"
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -218,8 +218,18 @@ def test_paths_that_cannot_be_are_refused_beforehand_and_then(tmp_path, make, wh
 
 def test_all_paths_are_tried_at_once(tmp_path):
     with pytest.raises(InputError) as error:
-        require_writable(None, tmp_path, tmp_path / "good.csv", tmp_path / "missing" / "a", os.devnull, "/dev/stdout")
-    assert [problem.where for problem in error.value.problems] == [str(tmp_path), str(tmp_path / "missing" / "a")]
+        require_writable(
+            None,
+            tmp_path,
+            tmp_path / "good.csv",
+            tmp_path / "missing" / "a",
+            os.devnull,
+            "/dev/stdout",
+        )
+    assert [problem.where for problem in error.value.problems] == [
+        str(tmp_path),
+        str(tmp_path / "missing" / "a"),
+    ]
     assert names(tmp_path) == []
 
 
@@ -245,7 +255,9 @@ def test_a_file_that_is_read_only_is_refused(tmp_path):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_file_that_a_command_writes_is_checked_before_its_work(name):
     """An option of a path whose help says that something is written or drawn into it."""
-    command = getattr(importlib.import_module(f"tauloop.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
+    command = getattr(
+        importlib.import_module(f"tauloop.cli.{COMMANDS[name][0]}"), name.replace("-", "_")
+    )
     hints = inspect.get_annotations(command, eval_str=True)
     paths = {
         argument
@@ -259,7 +271,10 @@ def test_every_file_that_a_command_writes_is_checked_before_its_work(name):
 @pytest.mark.parametrize(
     ("command", "wrong"),
     [
-        ("workspace {machine} --out {folder}/missing/map.nc --figure {folder}/map.xyz", ("missing", "xyz")),
+        (
+            "workspace {machine} --out {folder}/missing/map.nc --figure {folder}/map.xyz",
+            ("missing", "xyz"),
+        ),
         ("simulate {machine} --out {folder}/run.txt --figure {folder}", ("run.txt", "folder")),
         ("export c {machine} --out {folder}/file/code", ("no folder",)),
         ("reproduce two_run_identification --out {folder}/file", ("no folder",)),

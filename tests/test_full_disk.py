@@ -1,6 +1,7 @@
 """On a full disk a command refuses with the file's name and leaves the old file; without a cache it goes on.
 
-What is written and where room ends is told by a small disk of its own (tmpfs) in a namespace of its own.
+What is written and where room ends is told by a small disk of its own (tmpfs) in a namespace of its
+own.
 """
 
 from __future__ import annotations
@@ -22,10 +23,16 @@ def no_mounts() -> str:
     """Why nothing can be mounted here, or nothing."""
     if shutil.which("unshare") is None:
         return "there is no unshare(1), by which a process gets disks of its own"
-    if any(Path(path).resolve().is_relative_to(PLACE) for path in (__file__, sys.prefix, sys.base_prefix)):
+    if any(
+        Path(path).resolve().is_relative_to(PLACE)
+        for path in (__file__, sys.prefix, sys.base_prefix)
+    ):
         return f"Tauloop or Python lies under {PLACE}, in whose place the disks would be mounted"
     tried = subprocess.run(
-        [*UNSHARE, "mount", "-t", "tmpfs", "tmpfs", str(PLACE)], capture_output=True, text=True, check=False
+        [*UNSHARE, "mount", "-t", "tmpfs", "tmpfs", str(PLACE)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return f"no disk can be mounted: {tried.stderr.strip()}" if tried.returncode else ""
 
@@ -34,7 +41,9 @@ def faults(full: str, left: str, *names: str) -> list[str]:
     if reason := no_mounts():
         pytest.skip(reason)
     command = [*UNSHARE, sys.executable, "full_disks.py", full, left, *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

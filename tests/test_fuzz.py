@@ -1,8 +1,9 @@
 """Hostile input: every reader answers a damaged file with a value or a named refusal, every command with an exit code.
 
-Random machines come back from other formats, and files of others are read as they are meant or refused by name.
-`make fuzz` runs the same with coverage as its guide and `make nightly` 200 000 files, 5 000 machines, 500 round trips
-and 1 000 files of others; what those found lies in ``fuzz/found`` and is replayed here.
+Random machines come back from other formats, and files of others are read as they are meant or
+refused by name. `make fuzz` runs the same with coverage as its guide and `make nightly` 200 000
+files, 5 000 machines, 500 round trips and 1 000 files of others; what those found lies in
+``fuzz/found`` and is replayed here.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ from tauloop.formats.sdf_writer import _SdfWriter
 FILES = 40
 #: Random machines built in `make test`: a second each.
 MACHINES = 4
-#: Seeds of machines that are written and read again, and of files of others, in `make test`: a second each.
+#: Seeds of machines that are written and read again, and of files of others, in `make test`: a
+#: second each.
 ROUND_TRIP_SEEDS, FOREIGN_SEEDS = (2, 11), range(2)
 #: Files of others, of which all together have every element that is read.
 ALL_READ = 60
-#: Command lines tried in `make test`, and the time after which one counts as work and not as a refusal, s.
+#: Command lines tried in `make test`, and the time after which one counts as work and not as a
+#: refusal, s.
 LINES, LONG = 30, 3
 
 
@@ -61,7 +64,9 @@ def test_a_damaged_file_is_read_or_refused_by_name(name, data):
     outcome(TARGETS[name], mutated(draws(data), data.draw(st.sampled_from(corpus)), corpus))
 
 
-@pytest.mark.parametrize("path", sorted(FOUND.glob("*/*")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize(
+    "path", sorted(FOUND.glob("*/*")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
 def test_what_was_found_before_stays_mended(path):
     outcome(KEPT[path.parent.name], path.read_bytes())
 
@@ -137,7 +142,9 @@ def test_every_harmless_element_leaves_the_machine_as_it_is(file_format: str) ->
 def test_every_refused_element_is_refused_by_its_name(file_format: str) -> None:
     machine = plain_machine(np.random.default_rng(1))
     for place in foreign_files.places_of(file_format, Treatment.REFUSED):
-        foreign_files.require_refusal(file_format, WRITERS[file_format](machine), place, np.random.default_rng(0))
+        foreign_files.require_refusal(
+            file_format, WRITERS[file_format](machine), place, np.random.default_rng(0)
+        )
 
 
 @pytest.mark.parametrize("file_format", WRITERS)
@@ -152,7 +159,9 @@ def test_a_command_refuses_it_with_its_exit_code(file_format: str, tmp_path: Pat
     assert f"<{place[2]}>" in result.output, text
 
 
-def test_an_element_that_changes_the_machine_is_not_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_element_that_changes_the_machine_is_not_harmless(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     place = ("mjcf", "*", "statistic")
     monkeypatch.setitem(SNIPPETS, place, '<option gravity="0 0 -1"/>')
     machine = plain_machine(np.random.default_rng(1))
@@ -196,7 +205,11 @@ SERVING = ("view",)
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
     context = typer.Context(group)
-    return {name: group.get_command(context, name) for name in group.list_commands(context) if name not in SERVING}
+    return {
+        name: group.get_command(context, name)
+        for name in group.list_commands(context)
+        if name not in SERVING
+    }
 
 
 @contextmanager
@@ -219,7 +232,11 @@ def command_line(draw: Draw, name: str, command: Any) -> list[str]:
         if parameter.param_type_name == "argument":
             words.append(("five_bar", "delta", value)[draw(3)] if not words else value)
         elif draw(4) == 0 and parameter.name != "help":
-            words += [parameter.opts[0]] if getattr(parameter, "is_flag", False) else [parameter.opts[0], value]
+            words += (
+                [parameter.opts[0]]
+                if getattr(parameter, "is_flag", False)
+                else [parameter.opts[0], value]
+            )
     return [name, *words]
 
 
@@ -236,7 +253,9 @@ def test_any_command_line_ends_in_an_exit_code(data, tmp_path_factory):
             result = CliRunner().invoke(app, line)
     finally:
         os.chdir(folder)
-    assert result.exception is None or isinstance(result.exception, SystemExit | KeyboardInterrupt), (line, result)
+    assert result.exception is None or isinstance(
+        result.exception, SystemExit | KeyboardInterrupt
+    ), (line, result)
     assert result.exit_code in (0, 1, 2, 130), line
     if "--json" in line and result.exit_code in (0, 1):
         json.loads(result.stdout)

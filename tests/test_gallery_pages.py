@@ -13,23 +13,30 @@ from extras import extra
 import tauloop as tl
 from conftest import ROOT
 
-#: Mean difference of a picture from the one that is kept, of 255: compression to 96 colours leaves about 1.
+#: Mean difference of a picture from the one that is kept, of 255: compression to 96 colours leaves
+#: about 1.
 ALIKE = 3.0
 MACHINES = tl.shipped_machines()
 
 
 def test_the_pages_are_what_the_command_writes() -> None:
-    kept = {path.name: path.read_text(encoding="utf-8") for path in gallery_pages.PAGES.glob("*.md")}
+    kept = {
+        path.name: path.read_text(encoding="utf-8") for path in gallery_pages.PAGES.glob("*.md")
+    }
     assert kept == gallery_pages.texts(), "write them anew: python tests/gallery_pages.py"
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "delta" else pytest.mark.nightly) for n in MACHINES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n == "delta" else pytest.mark.nightly) for n in MACHINES]
+)
 def test_the_picture_is_of_the_machine(name: str) -> None:
     extra("trimesh")
     with PIL.Image.open(gallery_pages.PAGES / f"{name}.png") as kept:
         shown = np.asarray(kept.convert("RGB"), dtype=float)
     drawn = gallery_pages.stage(name).picture(0, gallery_pages.WIDE, gallery_pages.HIGH)
-    assert np.abs(shown - drawn).mean() < ALIKE, f"draw it anew: python tests/gallery_pages.py --pictures {name}"
+    assert np.abs(shown - drawn).mean() < ALIKE, (
+        f"draw it anew: python tests/gallery_pages.py --pictures {name}"
+    )
     assert (drawn < 200).any(axis=2).mean() > 0.01  # something is there
 
 
@@ -50,7 +57,9 @@ def test_the_readme_s_picture_is_small_and_moves() -> None:
 
 
 @pytest.mark.nightly
-def test_a_film_is_kept_until_its_machine_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_film_is_kept_until_its_machine_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     extra("viser")
     films, kept = tmp_path / "films", tmp_path / "kept"
     films.mkdir()

@@ -12,7 +12,9 @@ from compiled_machines import compilers
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 
 
 @pytest.fixture
@@ -25,7 +27,9 @@ def guard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return module
 
 
-def test_a_row_is_stored_and_a_loss_is_a_failure(guard: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_is_stored_and_a_loss_is_a_failure(
+    guard: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     row = "five_bar, inverse_dynamics, call"
     assert guard.main(["--rows", row]) == 0
     assert "nothing was compared" in capsys.readouterr().out

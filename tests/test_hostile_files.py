@@ -48,14 +48,19 @@ def parameters(count: int, of: str) -> str:
 
 
 def legs(count: int, inside: str) -> str:
-    return f"{MACHINE}legs:\n" + "".join(f"- {{name: l{k}x, repeat: 64, {inside}}}\n" for k in range(count))
+    return f"{MACHINE}legs:\n" + "".join(
+        f"- {{name: l{k}x, repeat: 64, {inside}}}\n" for k in range(count)
+    )
 
 
 HOSTILE = {
     "digits": (f"{MACHINE}parameters: {{a: {'1' * LONG}}}", "1900000 characters"),
     "digits and a sign": (f"{MACHINE}parameters: {{a: {'1' * LONG}!}}", "1900001 characters"),
     "spaces in a unit": (f"{MACHINE}parameters: {{a: '1 m{' ' * LONG}!'}}", "characters"),
-    "a long name": (f"{MACHINE}bodies2: {{}}\nparameters:\n  ? {'a' * 60_000}\n  : 1 m\n", "not a valid name"),
+    "a long name": (
+        f"{MACHINE}bodies2: {{}}\nparameters:\n  ? {'a' * 60_000}\n  : 1 m\n",
+        "not a valid name",
+    ),
     "parameters": (parameters(25_000, "p{i}: {i} m"), "more than 20000 parameters"),
     "operations": (
         f"{MACHINE}parameters: {{p0: 1 m, {', '.join(f'p{i}: p{i - 1} + p{i - 1}' for i in range(1, 12))}, "
@@ -112,7 +117,9 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         if "re.compile" not in path.read_text(encoding="utf-8"):
             continue
-        name = ".".join(("tauloop", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+        name = ".".join(("tauloop", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
         for key, value in vars(importlib.import_module(name)).items():
             if isinstance(value, re.Pattern):
                 yield f"{name}.{key}", value
@@ -176,7 +183,14 @@ def test_headers_with_many_brackets_are_read_in_linear_time():
                 "[rad]": ("", "rad"),
             }[header]
         )
-    for header in ("a" + " " * LONG + "b", "[" * LONG, "]" * LONG, "a [" + " " * LONG, "plain", "a [b]c"):
+    for header in (
+        "a" + " " * LONG + "b",
+        "[" * LONG,
+        "]" * LONG,
+        "a [" + " " * LONG,
+        "plain",
+        "a [b]c",
+    ):
         assert tables._name_and_unit(header) == (header.strip(), "")
     assert time.process_time() - start < SOON
 
@@ -188,7 +202,9 @@ def test_headers_with_many_brackets_are_read_in_linear_time():
 def test_an_empty_text_is_no_value_anywhere(nothing):
     """`mass: ''` used to be a traceback; here every value of a file in turn."""
     text = machine_path("pendulum_arm").read_text(encoding="utf-8")
-    places = list(re.finditer(r"(?<=: )-?\d[^\n{}\[\],#]*|(?<=[\[ ])-?\d[^\n{}\[\],:#]*(?=[,\]])", text))
+    places = list(
+        re.finditer(r"(?<=: )-?\d[^\n{}\[\],#]*|(?<=[\[ ])-?\d[^\n{}\[\],:#]*(?=[,\]])", text)
+    )
     assert len(places) > 8
     for place in places:
         with pytest.raises(DescriptionError):
@@ -200,7 +216,19 @@ def test_an_empty_text_is_no_value_anywhere(nothing):
 
 ROBOT = '<robot name="a"><link name="b"/></robot>'
 ENCODINGS = (
-    *("klingon", "gbk", "shift_jis", "base64", "rot13", "idna", "punycode", "undefined", "hex", "utf-7", "utf-32"),
+    *(
+        "klingon",
+        "gbk",
+        "shift_jis",
+        "base64",
+        "rot13",
+        "idna",
+        "punycode",
+        "undefined",
+        "hex",
+        "utf-7",
+        "utf-32",
+    ),
     *("UTF-16", "x" * 5000, "a\0b", "zlib", "mbcs", "cp037", "string-escape", "../../etc/passwd"),
 )
 
@@ -218,12 +246,16 @@ def test_an_odd_encoding_is_refused(encoding, ending, tmp_path):
 PATHS = ("a\0b", "x" * 300, "y/" * 3000, "\udcff", "missing", "file/below")
 
 
-@pytest.mark.parametrize("name", PATHS, ids=["zero", "long", "deep", "no text", "missing", "below a file"])
+@pytest.mark.parametrize(
+    "name", PATHS, ids=["zero", "long", "deep", "no text", "missing", "below a file"]
+)
 @pytest.mark.parametrize("ending", ["yaml", "xml", "urdf", "csv", "csv.gz", "parquet", "mat"])
 def test_a_path_that_cannot_be_is_refused(name, ending, tmp_path):
     (tmp_path / "file").touch()
     path = f"{tmp_path}/{name}.{ending}"
-    with pytest.raises((DescriptionError, LogError), match=r"no such file|cannot be read|zero byte"):
+    with pytest.raises(
+        (DescriptionError, LogError), match=r"no such file|cannot be read|zero byte"
+    ):
         (load if ending in ("yaml", "xml", "urdf") else read_log)(path)
 
 
@@ -249,7 +281,9 @@ def test_a_log_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     with pytest.raises(LogError, match="over 200 times as much"):
         read_log(path)
     rng = np.random.default_rng(0)
-    rows = "".join(f"{k * 0.001:.3f},{x:.6f}\n" for k, x in enumerate(rng.normal(size=100_000).tolist()))
+    rows = "".join(
+        f"{k * 0.001:.3f},{x:.6f}\n" for k, x in enumerate(rng.normal(size=100_000).tolist())
+    )
     path.write_bytes(gzip.compress(f"time [s],position.a [rad]\n{rows}".encode()))
     assert path.stat().st_size < len(rows) / 2
     assert read_log(path).sizes["time"] == 100_000
@@ -296,7 +330,9 @@ def test_groups_that_contain_each_other_are_entered_once(tmp_path):
         group["cycle"] = file["/"]
         group["q"] = np.arange(5.0)
     columns, _ = hdf5_columns(path)
-    assert {name: list(values) for name, values in columns.items()} == {"a." * 40 + "q": [0.0, 1.0, 2.0, 3.0, 4.0]}
+    assert {name: list(values) for name, values in columns.items()} == {
+        "a." * 40 + "q": [0.0, 1.0, 2.0, 3.0, 4.0]
+    }
 
 
 def test_data_sets_that_lie_in_other_files_are_left_out(tmp_path):
@@ -319,7 +355,8 @@ def test_a_data_set_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
     path = tmp_path / "log.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("q", shape=(10**12,), dtype="f8", chunks=(1000,), fillvalue=1.0)  # nothing of it is stored
+        # nothing of it is stored
+        file.create_dataset("q", shape=(10**12,), dtype="f8", chunks=(1000,), fillvalue=1.0)
     with pytest.raises(LogError, match="over 200 times as much"):
         read_log(path)
 
@@ -329,12 +366,20 @@ def test_damaged_pages_of_a_table_are_refused(tmp_path):
     pyarrow = extra("pyarrow")
     parquet = extra("pyarrow.parquet")
     path, values = tmp_path / "log.parquet", np.random.default_rng(0).normal(size=2000)
-    columns = {"time [s]": np.arange(2000) * 0.001, "position.a [rad]": values, "force.a [N m]": np.round(values, 1)}
+    columns = {
+        "time [s]": np.arange(2000) * 0.001,
+        "position.a [rad]": values,
+        "force.a [N m]": np.round(values, 1),
+    }
     parquet.write_table(pyarrow.table(columns), path)
     good = path.read_bytes()
     refused = 0
     for place in range(4, len(good) - 8, len(good) // 150):
-        path.write_bytes(good[:place] + bytes(byte ^ 0xFF for byte in good[place : place + 8]) + good[place + 8 :])
+        path.write_bytes(
+            good[:place]
+            + bytes(byte ^ 0xFF for byte in good[place : place + 8])
+            + good[place + 8 :]
+        )
         try:
             read_log(path)
         except LogError:
@@ -345,7 +390,12 @@ def test_damaged_pages_of_a_table_are_refused(tmp_path):
 def test_a_damaged_archive_is_refused(tmp_path):
     path = tmp_path / "log.csv.gz"
     good = gzip.compress(b"time [s],position.a [rad]\n" + b"0,0\n1,1\n" * 100)
-    for damaged in (good[:-9], good[:20] + b"\xff" * 8 + good[28:], b"\x1f\x8b", good[:-8] + b"\0" * 8):
+    for damaged in (
+        good[:-9],
+        good[:20] + b"\xff" * 8 + good[28:],
+        b"\x1f\x8b",
+        good[:-8] + b"\0" * 8,
+    ):
         path.write_bytes(damaged)
         with pytest.raises((LogError, zlib.error), match=r"cannot be read|not UTF-8") as error:
             read_log(path)

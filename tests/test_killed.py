@@ -38,7 +38,9 @@ EVERY_KIND = (
 
 def harmed(kills: int, *names: str) -> list[str]:
     command = [sys.executable, "kills.py", str(kills), *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -46,7 +48,8 @@ def harmed(kills: int, *names: str) -> list[str]:
 def test_files_of_every_kind_are_whole_after_kills():
     extra("pyarrow")
     endings = {
-        name: {Path(word).suffix for word in words if word.startswith("{out}/")} for name, words in COMMANDS.items()
+        name: {Path(word).suffix for word in words if word.startswith("{out}/")}
+        for name, words in COMMANDS.items()
     }
     assert set.union(*endings.values()) == set.union(*(endings[name] for name in EVERY_KIND))
     assert harmed(DAILY, *EVERY_KIND) == []
@@ -55,7 +58,9 @@ def test_files_of_every_kind_are_whole_after_kills():
 @pytest.mark.parametrize("name", app.COMMANDS)
 def test_every_file_that_a_command_writes_is_among_those(name):
     """By what the command declares to write, which tests/test_files.py compares with its options."""
-    command = getattr(importlib.import_module(f"tauloop.cli.{app.COMMANDS[name][0]}"), name.replace("-", "_"))
+    command = getattr(
+        importlib.import_module(f"tauloop.cli.{app.COMMANDS[name][0]}"), name.replace("-", "_")
+    )
     options = {f"--{argument}".replace("_", "-") for argument in written_by(command)}
     assert options <= {word for words in COMMANDS.values() for word in words if words[0] == name}
 
@@ -71,7 +76,9 @@ def test_half_a_file_would_be_seen(tmp_path):
     (tmp_path / "careless.py").write_text(CARELESS)
     command = [sys.executable, str(tmp_path / "careless.py")]
     surroundings = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        )
     }
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)
     assert "neither the old nor the new file" in done.stdout

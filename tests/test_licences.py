@@ -30,7 +30,9 @@ def test_the_page_has_the_licences_that_are_installed():
 def test_no_copyleft_licence_comes_in_unseen():
     rows = written(PAGE.read_text(encoding="utf-8"))
     assert {
-        name: families(row[1], COPYLEFT) for (name, _), row in rows.items() if families(row[1], COPYLEFT)
+        name: families(row[1], COPYLEFT)
+        for (name, _), row in rows.items()
+        if families(row[1], COPYLEFT)
     } == ACCEPTED
 
 
@@ -49,7 +51,8 @@ def test_copyleft_is_recognised(text, names):
 
 
 @pytest.mark.parametrize(
-    ("number", "is_affected"), [("1.9", False), ("2.0", True), ("2.0.5", True), ("2.1", False), ("2.10", False)]
+    ("number", "is_affected"),
+    [("1.9", False), ("2.0", True), ("2.0.5", True), ("2.1", False), ("2.10", False)],
 )
 def test_a_version_falls_under_an_entry_or_not(number, is_affected):
     """By hand: the fault came with 2.0 and went with 2.1."""
@@ -62,6 +65,8 @@ def test_a_version_falls_under_an_entry_or_not(number, is_affected):
 def test_a_list_in_a_wheel_is_read_with_its_day(tmp_path):
     wheel = tmp_path / "list.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(PLACE, (2026, 7, 7, 0, 0, 0)), '{"Pack_Age": [{"v": "<1"}]}')
+        archive.writestr(
+            zipfile.ZipInfo(PLACE, (2026, 7, 7, 0, 0, 0)), '{"Pack_Age": [{"v": "<1"}]}'
+        )
     assert listed(wheel) == ({"pack-age": [{"v": "<1"}]}, "2026-07-07")
     assert {"numpy", "casadi"} <= installed().keys()

@@ -1,6 +1,7 @@
 """Limits mean the same everywhere: also of joints that close a loop and so have no coordinate.
 
-Angles of the slider-crank and of the five-bar are written out here, from the dimensions in their files.
+Angles of the slider-crank and of the five-bar are written out here, from the dimensions in their
+files.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_
 from tauloop.logs.channels import Channel, build_log
 
 CRANK, ROD = 0.1, 0.3
-#: The crank turns by c; the rod, from its pin at (0.1 cos c, 0.1 sin c) to the axis, leans by k, which closes the loop.
+#: The crank turns by c; the rod, from its pin at (0.1 cos c, 0.1 sin c) to the axis, leans by k,
+#: which closes the loop.
 SLIDER = """
 format: tauloop-machine/1
 name: slider
@@ -36,7 +38,8 @@ joints:
 actuators: {motor: {on: c}}
 platform: {body: piston, independent: [c], tool: {at: [0, 0, 0]}}
 """
-#: Poses with rods leaning by 10 to 18 deg have the crank at 31.4 to 67.98 deg, or at the same angles from 180 deg.
+#: Poses with rods leaning by 10 to 18 deg have the crank at 31.4 to 67.98 deg, or at the same
+#: angles from 180 deg.
 ROUNDING = 1e-9
 #: The border of a map lies within a thousandth of a step of its grid.
 BISECTED = 1e-3
@@ -70,7 +73,8 @@ def test_a_workspace_ends_where_a_joint_that_closes_the_loop_stops() -> None:
     grid = workspace_grid(slider(), {"c": c}, limits=WorkspaceLimits(singularity=0.0))
     inside = (lean(c) >= 10) & (lean(c) <= 18)
     assert 10 < inside.sum() < 50
-    assert (grid.usable == inside & (c < np.pi / 2)).all()  # between both stretches the rod leans beyond its stop
+    # between both stretches the rod leans beyond its stop
+    assert (grid.usable == inside & (c < np.pi / 2)).all()
     assert (grid.reason[inside & (c > np.pi / 2)] == Reason.CUT_OFF).all()
     ends = np.arcsin(ROD * np.sin(np.radians([10, 18])) / CRANK)
     assert grid.size == (pytest.approx(np.ptp(ends), rel=BISECTED), "rad")
@@ -83,7 +87,9 @@ def test_a_workspace_ends_at_the_stops_of_its_own_axes_too() -> None:
     model = slider("limits: [45 deg, 62.5 deg]")
     grid = workspace_grid(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0))
     assert (grid.usable == ((c >= np.radians(45)) & (c <= np.radians(62.5)))).all()
-    assert workspace_grid(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0, ranges=False)).usable.all()
+    assert workspace_grid(
+        model, {"c": c}, limits=WorkspaceLimits(singularity=0.0, ranges=False)
+    ).usable.all()
 
 
 def test_chosen_poses_of_a_calibration_keep_all_stops() -> None:
@@ -109,7 +115,9 @@ def test_modes_say_by_how_much_a_joint_is_beyond_its_stop() -> None:
     kept = modes.within_limits()
     assert (len(kept.modes), kept.left_out["something is beyond a stop"]) == (1, 1)
     beyond = assembly_modes(model, [np.radians(80)])
-    with pytest.raises(PoseError, match=r"beyond its stop at 18 deg; 2 modes, and none is within the stops"):
+    with pytest.raises(
+        PoseError, match=r"beyond its stop at 18 deg; 2 modes, and none is within the stops"
+    ):
         beyond.within_limits()
 
 
@@ -141,7 +149,9 @@ def test_a_log_is_judged_by_all_the_turns_that_a_dependent_joint_makes() -> None
     names = model.topology.coordinate_names
     start = dict(zip(names, model.assembly.q, strict=True))
     time = np.linspace(0, 2, 2001)
-    motor = Channel(quantity="position", channel="motor", values=start["a"] + 2 * np.pi * time, unit="rad")
+    motor = Channel(
+        quantity="position", channel="motor", values=start["a"] + 2 * np.pi * time, unit="rad"
+    )
     (item,) = motion_limits(model, build_log(time, [motor]))
     end = np.degrees(start["d"]) + 720
     assert item.value == 1.0

@@ -10,11 +10,16 @@ import pytest
 from page_tables import DOCS
 
 ROOT = Path(__file__).parents[1]
-STAMP = re.compile(r"Measured at commit ([0-9a-f]{8}) on ([^,]+), (AVX2|AVX-512), (\d{4}-\d{2}-\d{2})\.")
+STAMP = re.compile(
+    r"Measured at commit ([0-9a-f]{8}) on ([^,]+), (AVX2|AVX-512), (\d{4}-\d{2}-\d{2})\."
+)
 #: Commits by which a table may be older than the last change of what it measures.
 MOST_COMMITS = 100
 #: What every benchmark measures: the code that makes machine code and calls it.
-CORE = tuple(f"src/tauloop/{package}" for package in ("equations", "assembly", "programs", "codegen", "model"))
+CORE = tuple(
+    f"src/tauloop/{package}"
+    for package in ("equations", "assembly", "programs", "codegen", "model")
+)
 #: What a benchmark measures besides, by program.
 FURTHER = {
     "bench_calibration.py": ("src/tauloop/calibration",),
@@ -28,14 +33,20 @@ FURTHER = {
 def measured_tables() -> list[tuple[str, str, str]]:
     """Page, beginning of the table's heads, and program of every table that is measured."""
     lines = (ROOT / "tests" / "tables_of_figures.txt").read_text(encoding="utf-8").splitlines()
-    matches = [re.fullmatch(r"(\S+) \| (.*?) : measured by benchmarks/(\S+)", line) for line in lines]
+    matches = [
+        re.fullmatch(r"(\S+) \| (.*?) : measured by benchmarks/(\S+)", line) for line in lines
+    ]
     return [(match[1], match[2], match[3]) for match in matches if match is not None]
 
 
 def git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        pytest.skip(f"needs the history of the repository: git {arguments[0]}: {done.stderr.strip()}")
+        pytest.skip(
+            f"needs the history of the repository: git {arguments[0]}: {done.stderr.strip()}"
+        )
     return done.stdout.strip()
 
 
@@ -49,16 +60,24 @@ def stamp_below(page: str, head: str) -> re.Match[str]:
     return match
 
 
-@pytest.mark.parametrize(("page", "head", "program"), measured_tables(), ids=lambda value: str(value)[:40])
-def test_a_measured_table_states_its_commit_and_is_not_old(page: str, head: str, program: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "head", "program"), measured_tables(), ids=lambda value: str(value)[:40]
+)
+def test_a_measured_table_states_its_commit_and_is_not_old(
+    page: str, head: str, program: str
+) -> None:
     stamp = stamp_below(page, head)
     if git("rev-parse", "--is-shallow-repository") == "true":
         pytest.skip("needs the whole history of the repository, and this clone is shallow")
-    known = subprocess.run(["git", "cat-file", "-e", f"{stamp[1]}^{{commit}}"], cwd=ROOT, check=False)
+    known = subprocess.run(
+        ["git", "cat-file", "-e", f"{stamp[1]}^{{commit}}"], cwd=ROOT, check=False
+    )
     assert known.returncode == 0, f"{page}: commit {stamp[1]} is not in this repository"
     changed = git("log", "-1", "--format=%H", "--", *CORE, *FURTHER.get(program, ()))
     distance = int(git("rev-list", "--count", f"{stamp[1]}..{changed}"))
-    assert distance <= MOST_COMMITS, f"{page}: {distance} commits since {stamp[1]}: run benchmarks/{program} again"
+    assert distance <= MOST_COMMITS, (
+        f"{page}: {distance} commits since {stamp[1]}: run benchmarks/{program} again"
+    )
 
 
 def test_programs_with_further_paths_are_there() -> None:

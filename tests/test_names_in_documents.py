@@ -16,12 +16,20 @@ from conftest import ROOT
 from tauloop.cli.app import COMMANDS, LazyGroup, app
 from tauloop.extensions import GROUPS
 
-PAGES = tuple(sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]))
+PAGES = tuple(
+    sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+)
 FENCED = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.M | re.S)
 #: Text between backticks that is a command line.
 INLINE = re.compile(r"(?<!`)`(tauloop [a-z][^`]*)`(?!`)")
-#: Dotted words that are no names of the library: groups of entry points, and what MJCF keeps in `<custom>`.
-ELSEWHERE = {*GROUPS, "tauloop.platform", "tauloop.independent", "tauloop.joint.NAME.friction.offset"}
+#: Dotted words that are no names of the library: groups of entry points, and what MJCF keeps in
+#: `<custom>`.
+ELSEWHERE = {
+    *GROUPS,
+    "tauloop.platform",
+    "tauloop.independent",
+    "tauloop.joint.NAME.friction.offset",
+}
 #: A command that another distribution brings.
 BROUGHT = ("reproduce",)
 
@@ -47,7 +55,9 @@ def options_of(command: str) -> frozenset[str]:
     group = LazyGroup(name="tauloop")
     result = group.get_command(None, command)
     assert result is not None
-    names = {name for parameter in result.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    names = {
+        name for parameter in result.params for name in (*parameter.opts, *parameter.secondary_opts)
+    }
     return frozenset({*names, "--help"})
 
 
@@ -69,8 +79,12 @@ def unknown(line: str) -> Iterator[str]:
             yield f"{name} {option[0]}"
 
 
-#: Names of the library between backticks, and names of tests: `tauloop.model.Motion.embedding`, `test_x.py::test_y`.
-DOTTED, TESTS = re.compile(r"`(tauloop(?:\.\w+)+)`"), re.compile(r"`(?:[\w/]+/)?(test_\w+\.py)(?:::(\w+))?`")
+#: Names of the library between backticks, and names of tests: `tauloop.model.Motion.embedding`,
+#: `test_x.py::test_y`.
+DOTTED, TESTS = (
+    re.compile(r"`(tauloop(?:\.\w+)+)`"),
+    re.compile(r"`(?:[\w/]+/)?(test_\w+\.py)(?:::(\w+))?`"),
+)
 
 
 def resolves(name: str) -> bool:
@@ -97,9 +111,14 @@ def files_of_tests() -> dict[str, str]:
 def missing_tests(text: str) -> Iterator[str]:
     """Tests that a page names and that are not there."""
     for file, name in TESTS.findall(text):
-        if f"def {name}(" not in files_of_tests().get(file, "") if name else file not in files_of_tests():
+        if (
+            f"def {name}(" not in files_of_tests().get(file, "")
+            if name
+            else file not in files_of_tests()
+        ):
             yield f"{file}::{name}"
-    for name in re.findall(r"`(test_\w+)(?:\.\.\.)?`", text):  # alone, where the page says the file elsewhere
+    # alone, where the page says the file elsewhere
+    for name in re.findall(r"`(test_\w+)(?:\.\.\.)?`", text):
         if not any(f"def {name}" in body for body in files_of_tests().values()):
             yield name
 
@@ -107,14 +126,19 @@ def missing_tests(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_names_tests_commands_and_options_of_a_page_exist(page):
     text = page.read_text(encoding="utf-8")
-    assert [name for name in DOTTED.findall(text) if name not in ELSEWHERE and not resolves(name)] == []
+    assert [
+        name for name in DOTTED.findall(text) if name not in ELSEWHERE and not resolves(name)
+    ] == []
     assert list(missing_tests(text)) == []
     assert [part for line in lines_of_commands(text) for part in unknown(line)] == []
 
 
 def test_the_look_at_pages_sees_what_is_wrong():
     page = "```text\n$ tauloop simulat delta\n```\nand `tauloop check delta --outt x`, `tauloop check delta --json`"
-    assert [part for line in lines_of_commands(page) for part in unknown(line)] == ["simulat", "check --outt"]
+    assert [part for line in lines_of_commands(page) for part in unknown(line)] == [
+        "simulat",
+        "check --outt",
+    ]
 
 
 def test_the_pages_have_code_to_look_at():

@@ -13,7 +13,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def files_of_tests() -> list[Path]:
-    return [path for folder in ("tests", "papers/tests") for path in sorted((ROOT / folder).rglob("test_*.py"))]
+    return [
+        path
+        for folder in ("tests", "papers/tests")
+        for path in sorted((ROOT / folder).rglob("test_*.py"))
+    ]
 
 
 def test_every_line_of_the_list_names_a_function_of_a_file_once():
@@ -39,7 +43,18 @@ def test_every_line_of_the_list_names_a_test():
     listed = [*names, *exceptions]
     named = {name.split("::")[0] for name in listed}
     files = [str(path) for path in files_of_tests() if path.name in named]
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--nightly", "-n", "0", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "--nightly",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+    ]
     done = subprocess.run([*command, *files], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     collected = [short_name(line) for line in done.stdout.splitlines()]

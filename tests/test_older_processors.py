@@ -14,7 +14,10 @@ from older_processors import PROCESSORS, environment
 
 from conftest import unexpected_skips
 
-MACROS = {"avx2": {"__AVX2__": True, "__AVX512F__": False}, "sse2": {"__SSE2__": True, "__AVX__": False}}
+MACROS = {
+    "avx2": {"__AVX2__": True, "__AVX512F__": False},
+    "sse2": {"__SSE2__": True, "__AVX__": False},
+}
 
 
 def macros(folder: Path, flags: list[str]) -> str:
@@ -26,9 +29,15 @@ def macros(folder: Path, flags: list[str]) -> str:
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="needs an x86-64 processor")
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_compilers_make_code_for_an_older_processor(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilers_make_code_for_an_older_processor(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # with `--processor` the compilers on the path are wrapped already
-    folders = [folder for folder in os.environ["PATH"].split(os.pathsep) if "processors" not in Path(folder).parts]
+    folders = [
+        folder
+        for folder in os.environ["PATH"].split(os.pathsep)
+        if "processors" not in Path(folder).parts
+    ]
     monkeypatch.setenv("PATH", os.pathsep.join(folders))
     settings = environment(name, tmp_path)
     assert settings["PATH"].startswith(str(tmp_path / "bin"))
@@ -52,4 +61,6 @@ def test_a_test_that_is_skipped_for_want_of_a_program_is_unexpected() -> None:
     ]
     reports = [SimpleNamespace(longrepr=(__file__, 3, f"Skipped: {reason}")) for reason in reasons]
     terminal = SimpleNamespace(stats={"skipped": reports})
-    assert unexpected_skips(terminal) == ["tests/test_older_processors.py:3: needs clang, which is not here"]  # type: ignore[arg-type]
+    assert unexpected_skips(terminal) == [
+        "tests/test_older_processors.py:3: needs clang, which is not here"
+    ]  # type: ignore[arg-type]

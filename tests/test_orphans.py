@@ -15,7 +15,9 @@ from compiled_machines import compilers
 from interrupted import MARK, processes_of
 from plants import wait_until
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's list of processes")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="needs Linux's list of processes"
+)
 
 #: A compiler that reads a pipe into which nothing is written never ends by itself.
 COMPILES = """
@@ -64,8 +66,20 @@ def is_marked(place: Path, mark: str) -> bool:
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 def test_compilers_end_with_a_killed_process(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert kill_while(COMPILES, tmp_path, lambda lines: any("_0.c" in line and "cc1" in line for line in lines)) == []
+    assert (
+        kill_while(
+            COMPILES,
+            tmp_path,
+            lambda lines: any("_0.c" in line and "cc1" in line for line in lines),
+        )
+        == []
+    )
 
 
 def test_workers_of_a_search_end_with_a_killed_process(tmp_path: Path) -> None:
-    assert kill_while(SEARCHES, tmp_path, lambda lines: sum("spawn_main" in line for line in lines) == 2) == []
+    assert (
+        kill_while(
+            SEARCHES, tmp_path, lambda lines: sum("spawn_main" in line for line in lines) == 2
+        )
+        == []
+    )

@@ -31,7 +31,9 @@ def test_alone_no_process_is_started():
     assert list(here.results(operator.sub, os.getpid(), [os.getpid(), 0])) == [0, os.getpid()]
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at Linux's list of processes")
+@pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="looks at Linux's list of processes"
+)
 def test_processes_end_with_the_one_that_was_killed():
     """Nobody could tell them: they wait for work, or are in the middle of it."""
     work = "list(SharedWork(2).results(operator.call, time.sleep, [90, 90]))"
@@ -51,12 +53,15 @@ def test_processes_end_with_the_one_that_was_killed():
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 @pytest.mark.parametrize(
-    ("script", "code"), [("exit 0", 0), ("exit 3", 3), ("kill -s KILL $$", -9), ("kill -s SEGV $$", -11)]
+    ("script", "code"),
+    [("exit 0", 0), ("exit 3", 3), ("kill -s KILL $$", -9), ("kill -s SEGV $$", -11)],
 )
 def test_a_process_that_ends_with_this_one_has_its_own_exit_code(script, code):
     pipe = subprocess.PIPE
     command = following(["/bin/sh", "-c", f"cat; echo printed; echo wrong >&2; {script}"])
-    process = subprocess.Popen(command, stdin=lifeline(), stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdin=lifeline(), stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )
     printed, complaint = process.communicate(timeout=60)
     assert process.returncode == code
     assert printed == "printed\n", "it reads nothing, and its output is its own"

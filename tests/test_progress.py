@@ -44,7 +44,9 @@ def test_nobody_need_listen():
     stages.done()
 
 
-@pytest.mark.parametrize(("done", "text"), [(0, "0:00:30 so far"), (1, "0:01:30 left"), (3, "0:00:10 left")])
+@pytest.mark.parametrize(
+    ("done", "text"), [(0, "0:00:30 so far"), (1, "0:01:30 left"), (3, "0:00:10 left")]
+)
 def test_the_time_that_is_left_is_known_from_the_first_step_on(done: int, text: str):
     task = Task(TaskID(0), "poses", 4, done, _get_time=lambda: 30.0)
     task.start_time = 0.0

@@ -30,7 +30,11 @@ PACKAGES = tuple(
     package
     for package in (
         tauloop,
-        *(importlib.import_module(m.name) for m in pkgutil.walk_packages(tauloop.__path__, "tauloop.") if m.ispkg),
+        *(
+            importlib.import_module(m.name)
+            for m in pkgutil.walk_packages(tauloop.__path__, "tauloop.")
+            if m.ispkg
+        ),
     )
     if hasattr(package, "__all__")
 )
@@ -48,7 +52,9 @@ def contents(root: object) -> Iterator[object]:
             waiting.extend(value.values() if isinstance(value, dict) else value)
         elif type(value).__module__.startswith("tauloop."):
             yield value
-            slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+            slots = (
+                name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())
+            )
             names = {*getattr(value, "__dict__", ()), *slots}
             waiting.extend(getattr(value, name) for name in names if hasattr(value, name))
 
@@ -63,7 +69,9 @@ def test_a_package_lists_its_public_names_and_nothing_else(package: ModuleType):
 def test_the_tab_key_shows_the_packages_too():
     rooms = [name for name in dir(tauloop) if isinstance(getattr(tauloop, name), ModuleType)]
     assert {"drives", "logs", "motion", "report"} <= set(rooms)
-    assert all(getattr(tauloop, name) is importlib.import_module(f"tauloop.{name}") for name in rooms)
+    assert all(
+        getattr(tauloop, name) is importlib.import_module(f"tauloop.{name}") for name in rooms
+    )
     assert not {*rooms} & {*tauloop.__all__}
 
 
@@ -79,7 +87,9 @@ def test_no_public_name_means_two_things():
 
 
 def test_every_public_name_is_on_one_page_of_the_api():
-    pages = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md"))]
+    pages = [
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md"))
+    ]
     shown = [name for page in pages for name in SHOWN.findall(page)]
     counted = Counter("".join(names) for names in shown)
     public = {name for package in PACKAGES for name in package.__all__}
@@ -88,7 +98,8 @@ def test_every_public_name_is_on_one_page_of_the_api():
     elsewhere = {"Evidence", "Formulation", "Result", "Status", "Tabular", "Variable"}
     known = public | elsewhere  # of tauloop.result, tauloop.datasets and equations.formulations
     assert sorted(counted.keys() - known) == []
-    assert (PAGES / "index.md").read_text(encoding="utf-8") == index()  # every package is on the first page
+    # every package is on the first page
+    assert (PAGES / "index.md").read_text(encoding="utf-8") == index()
 
 
 def test_every_public_constant_says_what_it_is():
@@ -101,7 +112,11 @@ def test_every_public_constant_says_what_it_is():
         if not isinstance(getattr(package, name), type | FunctionType | ModuleType)
     }
     assert len(constants) > 20
-    assert [n for n in sorted(constants) if not re.search(rf"^#: .*\n(?:\w+, )*{n}\b.* = ", source, re.MULTILINE)] == []
+    assert [
+        n
+        for n in sorted(constants)
+        if not re.search(rf"^#: .*\n(?:\w+, )*{n}\b.* = ", source, re.MULTILINE)
+    ] == []
 
 
 def test_the_version_is_that_of_the_distribution():
@@ -125,7 +140,8 @@ def results(model: Model) -> tuple[Result, ...]:
     motion = states.position, states.velocity, states.acceleration
     data = RegressionData(
         regressor=model.platform.regressor(*motion),
-        forces=model.platform.inverse_dynamics(*motion).force + 1e-3 * np.sin(np.arange(600.0)).reshape(200, 3),
+        forces=model.platform.inverse_dynamics(*motion).force
+        + 1e-3 * np.sin(np.arange(600.0)).reshape(200, 3),
         parameters=tuple(parameter.name for parameter in model.parameters),
         parameter_units=tuple(parameter.unit for parameter in model.parameters),
         outputs=model.output_ports("actuators")[0],
@@ -134,7 +150,9 @@ def results(model: Model) -> tuple[Result, ...]:
     return simulated(model, 0.01), fit(data, None, OrdinaryLeastSquares())
 
 
-def test_everything_that_a_model_or_a_result_holds_fits_on_a_screen(model: Model, results: tuple[Result, ...]):
+def test_everything_that_a_model_or_a_result_holds_fits_on_a_screen(
+    model: Model, results: tuple[Result, ...]
+):
     held = [value for root in (model, *results) for value in contents(root)]
     assert {Mechanism, Model, tauloop.Assembly} <= {type(value) for value in held}
     assert {type(value).__name__ for value in held if len(repr(value)) > SCREEN} == set()
@@ -154,7 +172,9 @@ def test_a_repr_names_the_numbers_and_counts_the_rest(model: Model):
     assert "array(37, 6)" in repr(model.assembly)
 
 
-def test_a_notebook_shows_tables_and_no_text_of_a_file_becomes_markup(model: Model, results: tuple[Result, ...]):
+def test_a_notebook_shows_tables_and_no_text_of_a_file_becomes_markup(
+    model: Model, results: tuple[Result, ...]
+):
     hostile = replace(model.mechanism, name="<script>alert(1)</script>")
     page = hostile._repr_html_()
     assert "<script>" not in page
@@ -173,7 +193,10 @@ def test_a_notebook_shows_tables_and_no_text_of_a_file_becomes_markup(model: Mod
         (lambda model: model.mechanism.body("plat"), "did you mean plate"),
         (lambda model: model.mechanism.joint("leg1.sholder"), "did you mean leg1.shoulder"),
         (lambda model: model.mechanism.rod("leg1.forarm"), "did you mean leg1.forearm"),
-        (lambda model: model.forward_kinematics([0.7] * 3).coordinate("platform.X"), "did you mean platform.x"),
+        (
+            lambda model: model.forward_kinematics([0.7] * 3).coordinate("platform.X"),
+            "did you mean platform.x",
+        ),
         (lambda model: model.output_ports("actuator"), "did you mean actuators"),
         (lambda model: model.determined("joint"), "did you mean joints"),
         (lambda model: Model(model.mechanism, free=["arm_lenght"]), "did you mean arm_length"),
@@ -193,15 +216,25 @@ def test_parameters_are_found_by_index_slice_and_name(model: Model):
 
 
 #: What a field may be written as that can hold much.
-MUCH = re.compile(r"ndarray|Array|Mapping|dict|list|State\b|Mechanism|Assembly|Model\b|tuple\[[A-Z]")
+MUCH = re.compile(
+    r"ndarray|Array|Mapping|dict|list|State\b|Mechanism|Assembly|Model\b|tuple\[[A-Z]"
+)
 
 
 def test_every_public_dataclass_that_can_hold_much_shows_itself_in_short():
-    kinds = {value for package in PACKAGES for name in package.__all__ if is_dataclass(value := getattr(package, name))}
+    kinds = {
+        value
+        for package in PACKAGES
+        for name in package.__all__
+        if is_dataclass(value := getattr(package, name))
+    }
     long = [
         kind
         for kind in kinds
-        if any(MUCH.search(str(item.type)) and "Callable" not in str(item.type) for item in fields(kind))
+        if any(
+            MUCH.search(str(item.type)) and "Callable" not in str(item.type)
+            for item in fields(kind)
+        )
         and "reproduce" not in kind.__module__  # papers have a distribution of their own
     ]
     assert len(long) > 50
@@ -259,5 +292,7 @@ def test_an_algorithm_names_its_source(module: str):
     output = SOURCE.findall((ROOT / "src" / "tauloop" / f"{module}.py").read_text(encoding="utf-8"))
     assert output
     assert [
-        text for text in output if not re.search(r"\b(1[89]|20)\d\d\b|paper|\bISO \d|section|eqs?\.|as of `", text)
+        text
+        for text in output
+        if not re.search(r"\b(1[89]|20)\d\d\b|paper|\bISO \d|section|eqs?\.|as of `", text)
     ] == []

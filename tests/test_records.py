@@ -66,7 +66,14 @@ def same(tell: Any, **options: Any) -> Any:
     return result
 
 
-OPTIONS = [FROZEN, {}, {"frozen": True}, {"slots": True}, {**FROZEN, "eq": False}, {"frozen": True, "repr": False}]
+OPTIONS = [
+    FROZEN,
+    {},
+    {"frozen": True},
+    {"slots": True},
+    {**FROZEN, "eq": False},
+    {"frozen": True, "repr": False},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -74,7 +81,13 @@ def test_objects_hold_and_show_what_pythons_do(options):
     def tell(point, named, own):
         made = named(x=3.0, y=4.0, name="a")
         shown = repr(made) if options.get("repr", True) else type(made).__repr__ is object.__repr__
-        return shown, dataclasses.asdict(made), repr(own()), made.notes, dataclasses.replace(made, x=0.0).length
+        return (
+            shown,
+            dataclasses.asdict(made),
+            repr(own()),
+            made.notes,
+            dataclasses.replace(made, x=0.0).length,
+        )
 
     assert same(tell, **options)[4] == 4.0
 
@@ -83,8 +96,19 @@ def test_objects_hold_and_show_what_pythons_do(options):
 def test_comparisons_and_hashes_are_pythons(options):
     def tell(point, named, own):
         single, other, third = named(x=1.0, notes=["a"]), named(x=1.0), named(x=2.0)
-        hashes = point.__hash__ is None or (point.__hash__ is object.__hash__) or hash(single) == hash(other)
-        return single == other, single == third, single != point(x=1.0), own() == 7, hashes, own.__hash__ is None
+        hashes = (
+            point.__hash__ is None
+            or (point.__hash__ is object.__hash__)
+            or hash(single) == hash(other)
+        )
+        return (
+            single == other,
+            single == third,
+            single != point(x=1.0),
+            own() == 7,
+            hashes,
+            own.__hash__ is None,
+        )
 
     same(tell, **options)
 
@@ -98,9 +122,15 @@ def test_arguments_and_their_faults_are_pythons(options):
                 named(**arguments)
             faults.append(str(fault.value).rpartition(".")[2])
         shown = [
-            [(p.name, p.kind, p.default) for p in inspect.signature(made).parameters.values()] for made in (named, own)
+            [(p.name, p.kind, p.default) for p in inspect.signature(made).parameters.values()]
+            for made in (named, own)
         ]
-        return faults, [[item[:2] for item in row] for row in shown], shown[0][1], own.__init__.__annotations__["x"]
+        return (
+            faults,
+            [[item[:2] for item in row] for row in shown],
+            shown[0][1],
+            own.__init__.__annotations__["x"],
+        )
 
     same(tell, **options)
 
@@ -108,7 +138,11 @@ def test_arguments_and_their_faults_are_pythons(options):
 def test_fields_of_a_frozen_object_are_kept():
     def tell(point, named, own):
         made = named(x=1.0)
-        for change in (lambda: setattr(made, "x", 2), lambda: delattr(made, "y"), lambda: setattr(made, "z", 2)):
+        for change in (
+            lambda: setattr(made, "x", 2),
+            lambda: delattr(made, "y"),
+            lambda: setattr(made, "z", 2),
+        ):
             with pytest.raises((dataclasses.FrozenInstanceError, TypeError)):
                 change()
         return made.x, made.y
@@ -145,7 +179,9 @@ def test_an_object_inside_others_is_asked_once_for_its_hash_and_its_equal(fields
             asked.append("equal")
             return True
 
-    kind = quick(frozen=True)(type("Nested", (), {"__annotations__": dict.fromkeys(fields, object)}))
+    kind = quick(frozen=True)(
+        type("Nested", (), {"__annotations__": dict.fromkeys(fields, object)})
+    )
     single, other = Counted(), Counted()
     for _ in range(12):
         single, other = (kind(*[part, 0][: len(fields)]) for part in (single, other))
@@ -253,7 +289,13 @@ def test_a_deferred_field_is_frozen_and_needs_slots():
     with pytest.raises(dataclasses.FrozenInstanceError):
         del made.square
     with pytest.raises(TypeError, match=r"Open\.square: a deferred field needs a class with slots"):
-        quick(frozen=True)(type("Open", (), {"__annotations__": {"square": float}, "square": field(metadata=DEFERRED)}))
+        quick(frozen=True)(
+            type(
+                "Open",
+                (),
+                {"__annotations__": {"square": float}, "square": field(metadata=DEFERRED)},
+            )
+        )
 
 
 def test_all_classes_of_the_package_are_quick():

@@ -46,5 +46,8 @@ def test_a_word_is_found_from_the_disk(tmp_path: Path) -> None:
     with browser(program, tmp_path) as page:
         page.open(site.as_uri())
         page.run(TYPED)
-        page.wait(lambda: page.run("document.querySelectorAll('.md-search-result__item').length"), "pages are found")
+        page.wait(
+            lambda: page.run("document.querySelectorAll('.md-search-result__item').length"),
+            "pages are found",
+        )
         assert page.errors() == []

@@ -34,11 +34,18 @@ def test_every_picture_is_shown_and_can_be_opened() -> None:
 
 
 @pytest.mark.nightly
-def test_the_drawing_by_lines_is_drawn_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_drawing_by_lines_is_drawn_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     extra("trimesh")
     kind = KINDS["viewing"]
-    moved = kind._replace(commands=tuple(command.replace(f"{DOCS}", f"{tmp_path}") for command in kind.commands))
+    moved = kind._replace(
+        commands=tuple(command.replace(f"{DOCS}", f"{tmp_path}") for command in kind.commands)
+    )
     monkeypatch.setitem(site_pictures.KINDS, "viewing", moved)
     site_pictures.draw("viewing")
-    with PIL.Image.open(tmp_path / "viewing.png") as made, PIL.Image.open(DOCS / "viewing.png") as kept:
+    with (
+        PIL.Image.open(tmp_path / "viewing.png") as made,
+        PIL.Image.open(DOCS / "viewing.png") as kept,
+    ):
         assert made.size == kept.size

@@ -44,7 +44,10 @@ print(json.dumps(sorted(sys.modules)))
 def imported(code: str, *arguments: str) -> set[str]:
     """Packages and modules that a new process has imported after some code."""
     done = subprocess.run(
-        [sys.executable, "-c", TELLS.format(code=code), *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-c", TELLS.format(code=code), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout.splitlines()[-1]))
@@ -86,13 +89,21 @@ def test_a_function_from_the_cache_needs_no_model(tmp_path):
 
 def test_a_log_as_plain_arrays_needs_no_data_frames(tmp_path):
     log = tmp_path / "log.csv"
-    log.write_text("time [s],position.motor [rad],force.motor [N m]\n0,1,2\n1,2,3\n2,3,4\n", encoding="ascii")
+    log.write_text(
+        "time [s],position.motor [rad],force.motor [N m]\n0,1,2\n1,2,3\n2,3,4\n", encoding="ascii"
+    )
     code = "from tauloop.logs import read_signals; assert len(read_signals(sys.argv[1]).time) == 3"
     assert slow(code, str(log)) == {"numpy", "scipy", "yaml"}
 
 
 def test_identification_needs_no_data_frames():
-    assert not imported("import tauloop.cli.identify") & {"matplotlib", "pandas", "xarray", "cvxpy", "scipy.signal"}
+    assert not imported("import tauloop.cli.identify") & {
+        "matplotlib",
+        "pandas",
+        "xarray",
+        "cvxpy",
+        "scipy.signal",
+    }
 
 
 # Names that are imported late.
@@ -104,7 +115,9 @@ def homes(package: str) -> dict[str, str]:
     table = {}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tauloop."):
-            table |= {alias.name: str(node.module) for alias in node.names if alias.name != "lazy_names"}
+            table |= {
+                alias.name: str(node.module) for alias in node.names if alias.name != "lazy_names"
+            }
     return table
 
 
@@ -170,7 +183,10 @@ def test_a_model_needs_no_program_and_nothing_that_runs_one():
     code = "import tauloop; tauloop.Model(tauloop.load('delta'))"
     tells = "print([n for n in sys.modules if n.startswith(('tauloop.codegen', 'tauloop.programs.motion', 'scipy'))])"
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}; {tells}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import sys; {code}; {tells}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == "[]"
 
@@ -210,4 +226,5 @@ def test_values_are_typers_whoever_converts_them(words):
         single.command(cls=kind)(kinds)
         done = CliRunner().invoke(single, words.split())
         rows.append((done.exit_code, done.output))
-    assert (rows[0][0], rows[0][1].replace("Value error, ", "")) == rows[1]  # which is Pydantic's word, not ours
+    # which is Pydantic's word, not ours
+    assert (rows[0][0], rows[0][1].replace("Value error, ", "")) == rows[1]

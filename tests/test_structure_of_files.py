@@ -101,7 +101,13 @@ FILES: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where values stand: keys and numbers from the top."""
     yield path
-    children = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    children = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for key, child in children:
         yield from places(child, (*path, key))
 
@@ -143,7 +149,9 @@ def test_another_form_at_any_place_is_read_or_refused_by_name(name: str, tmp_pat
     changed = [with_value(data, place, value) for place in chosen for value in VALUES]
     changed += [with_key(data, place, key) for place in chosen if place for key in KEYS]
     for content in changed:
-        path.write_text(yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        path.write_text(
+            yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True), encoding="utf-8"
+        )
         refusal = refused(read, path)
         assert all(problem.what and problem.remedy for problem in refusal), (content, refusal)
 
@@ -178,7 +186,10 @@ HOSTILE = {
     "a flow list as a key": ("[a, b]: x", "a key is a list or a mapping"),
     "a mapping as a key": ("? {a: b}\n: x", "a key is a list or a mapping"),
     "lists in lists": ("a: " + "[" * 500 + "]" * 500, "nested more than 32 deep"),
-    "mappings in mappings": ("".join(f"{' ' * k}k:\n" for k in range(200)), "nested more than 32 deep"),
+    "mappings in mappings": (
+        "".join(f"{' ' * k}k:\n" for k in range(200)),
+        "nested more than 32 deep",
+    ),
     "a type of Python": ("a: !!python/object/apply:os.system [ls]", "tag"),
 }
 

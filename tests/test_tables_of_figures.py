@@ -14,20 +14,36 @@ MADE = ("api/", "gallery/", "tutorials/", "command-line.md")
 #: A table with fewer cells of figures holds words.
 FEW = 2
 PAGES = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md"))]
-TABLES = [table for page in PAGES if not page.startswith(MADE) for table in page_tables(page) if table.figures >= FEW]
+TABLES = [
+    table
+    for page in PAGES
+    if not page.startswith(MADE)
+    for table in page_tables(page)
+    if table.figures >= FEW
+]
 
 
 def entries() -> dict[tuple[str, str], str]:
     """By page and beginning of the heads: what stands behind the colon."""
     lines = (ROOT / "tests" / "tables_of_figures.txt").read_text(encoding="utf-8").splitlines()
-    parts = [re.fullmatch(r"(\S+) \| (.*?) : (.*)", line) for line in lines if line and not line.startswith("#")]
+    parts = [
+        re.fullmatch(r"(\S+) \| (.*?) : (.*)", line)
+        for line in lines
+        if line and not line.startswith("#")
+    ]
     return {(part[1], part[2]): part[3] for part in parts if part is not None}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.page} {table.head[:30]}")
 def test_every_table_of_figures_is_in_the_list_once(table: PageTable) -> None:
-    kinds = [kind for (page, head), kind in entries().items() if page == table.page and table.head.startswith(head)]
-    assert len(kinds) == 1, f"name it in tests/tables_of_figures.txt: {table.page} | {table.head[:40]}"
+    kinds = [
+        kind
+        for (page, head), kind in entries().items()
+        if page == table.page and table.head.startswith(head)
+    ]
+    assert len(kinds) == 1, (
+        f"name it in tests/tables_of_figures.txt: {table.page} | {table.head[:40]}"
+    )
 
 
 def test_the_list_names_tables_tests_and_programs_that_are_there() -> None:
@@ -37,7 +53,10 @@ def test_the_list_names_tables_tests_and_programs_that_are_there() -> None:
         for path in (ROOT / folder).rglob("test_*.py")
     }
     for (page, head), kind in entries().items():
-        assert any(table.page == page and table.head.startswith(head) for table in TABLES), (page, head)
+        assert any(table.page == page and table.head.startswith(head) for table in TABLES), (
+            page,
+            head,
+        )
         word, _, names = kind.partition(" by ")
         assert word in ("compared", "bounded", "measured", "words"), kind
         for name in filter(None, names.split(", ")):
@@ -49,8 +68,15 @@ def test_the_list_names_tables_tests_and_programs_that_are_there() -> None:
 
 
 def test_numbers_of_pages() -> None:
-    assert numbers("20 000 of 3-DOF, −1.5e-3 and (0.5, 72 461)") == ["20000", "1.5e-3", "0.5", "72461"]
-    assert [unit(number) for number in ("20", "0.50", "1.5e-3", "1300")] == pytest.approx([1.0, 0.01, 1e-4, 100])
+    assert numbers("20 000 of 3-DOF, −1.5e-3 and (0.5, 72 461)") == [
+        "20000",
+        "1.5e-3",
+        "0.5",
+        "72461",
+    ]
+    assert [unit(number) for number in ("20", "0.50", "1.5e-3", "1300")] == pytest.approx(
+        [1.0, 0.01, 1e-4, 100]
+    )
     assert same("1.5e-3", 1.54e-3)
     assert not same("1.5e-3", 1.56e-3)
     assert agree("2.7, 1.8 N", "2.72, 1.80; 19.84")

@@ -17,11 +17,19 @@ from conftest import ROOT
 #: The page that is run by day; the others take longer.
 QUICK = "controller"
 #: What a page needs beside the core.
-NEEDS = {"machine": ("mujoco", "pinocchio"), "identify": ("plotly", "viser"), "move": ("plotly", "viser")}
+NEEDS = {
+    "machine": ("mujoco", "pinocchio"),
+    "identify": ("plotly", "viser"),
+    "move": ("plotly", "viser"),
+}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == QUICK else pytest.mark.nightly, id=name) for name in PAGES]
+    "name",
+    [
+        pytest.param(name, marks=() if name == QUICK else pytest.mark.nightly, id=name)
+        for name in PAGES
+    ],
 )
 def test_a_page_prints_what_it_says_and_its_notebook_runs(name: str, tmp_path: Path) -> None:
     """In an empty folder, from the first block to the last; the pictures that the page shows are written on the way."""
@@ -44,7 +52,11 @@ def test_a_notebook_is_that_of_its_page(name: str) -> None:
     assert (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8") == written(name)
     cells = [cell for cell in notebook(name).cells if cell.cell_type == "code"]
     assert not any(cell.outputs for cell in cells)
-    codes = [cell.source.removeprefix("%%bash\n").strip() for cell in cells if "IPython.display" not in cell.source]
+    codes = [
+        cell.source.removeprefix("%%bash\n").strip()
+        for cell in cells
+        if "IPython.display" not in cell.source
+    ]
     assert codes == [block.code.strip() for block in blocks(page(name))]
     assert f"({name}.ipynb)" in page(name)
 
@@ -74,7 +86,9 @@ def test_tutorials_stand_right_behind_the_first_page() -> None:
 def test_the_walk_takes_its_commands_from_the_readme_and_the_first_tutorial() -> None:
     """`make walk` runs them in an empty environment."""
     readme = readme_commands((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert [command for command in readme if command.startswith("pip install")] == ["pip install '.[all]'"]
+    assert [command for command in readme if command.startswith("pip install")] == [
+        "pip install '.[all]'"
+    ]
     assert readme[-1] == "tauloop check my_robot.yaml"
     tutorial = tutorial_commands(page("machine"))
     assert tutorial[0].startswith("tauloop new picker")

@@ -1,10 +1,11 @@
 """``python tests/tutorial_pages.py``: the tutorials' notebooks; with ``--run`` their outputs and pictures anew, too.
 
-A tutorial is written once, as docs/tutorials/NAME.md: commands in blocks of ``bash``, code in blocks of ``python``, and
-behind each block that prints something a block of ``text`` with what it prints. A line ``...`` in it stands for lines
-that are left out. Jupytext makes the notebook from the page: blocks are cells, outputs are left away, and a picture,
-which the commands before it have written, is shown by a cell of its own. nbclient runs the notebook in an empty
-folder; what its cells print is what must stand on the page.
+A tutorial is written once, as docs/tutorials/NAME.md: commands in blocks of ``bash``, code in
+blocks of ``python``, and behind each block that prints something a block of ``text`` with what it
+prints. A line ``...`` in it stands for lines that are left out. Jupytext makes the notebook from
+the page: blocks are cells, outputs are left away, and a picture, which the commands before it have
+written, is shown by a cell of its own. nbclient runs the notebook in an empty folder; what its
+cells print is what must stand on the page.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def notebook(name: str) -> nbformat.NotebookNode:
     """The notebook of a page, without outputs."""
     text = BLOCK.sub(lambda block: f"```{block[1]}\n{block[2]}```\n", page(name))
     text = PICTURE.sub(
-        lambda picture: f'```python\nfrom IPython.display import Image\n\nImage("{picture[1]}")\n```', text
+        lambda picture: (
+            f'```python\nfrom IPython.display import Image\n\nImage("{picture[1]}")\n```'
+        ),
+        text,
     )
     made = jupytext.reads(HEAD + LINK.sub(r"\1", text), fmt="md")
     made.metadata = {
@@ -90,13 +94,19 @@ def run(name: str, folder: Path) -> list[str]:
     )
     client.execute(env=os.environ | {"PATH": path, "COLUMNS": "80", "MPLBACKEND": "Agg"})
     ours = {f'Image("{picture}")' for picture in pictures(page(name))}
-    cells = [cell for cell in made.cells if cell.cell_type == "code" and cell.source.splitlines()[-1] not in ours]
+    cells = [
+        cell
+        for cell in made.cells
+        if cell.cell_type == "code" and cell.source.splitlines()[-1] not in ours
+    ]
     return [_printed(cell) for cell in cells]
 
 
 def _printed(cell: nbformat.NotebookNode) -> str:
     """What a cell prints, and the value of its last line; kernels ask for colours, which a page has not."""
-    texts = [part.get("text") or part.get("data", {}).get("text/plain", "") for part in cell.outputs]
+    texts = [
+        part.get("text") or part.get("data", {}).get("text/plain", "") for part in cell.outputs
+    ]
     return "".join(f"{line.rstrip()}\n" for line in COLOUR.sub("", "".join(texts)).splitlines())
 
 
@@ -118,9 +128,13 @@ def renew(name: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("pages", nargs="*", help="these alone")
-    parser.add_argument("--run", action="store_true", help="run the pages: their outputs and pictures anew")
+    parser.add_argument(
+        "--run", action="store_true", help="run the pages: their outputs and pictures anew"
+    )
     asked = parser.parse_args()
     for stem in asked.pages or PAGES:
         if asked.run:

@@ -1,7 +1,7 @@
 """What an installed wheel must do, run by `make wheel-test` with the Python of an environment that holds nothing else.
 
-Commands and imports run from an empty folder, once with the system's compiler and once without any: without, the
-answers must be the same.
+Commands and imports run from an empty folder, once with the system's compiler and once without any:
+without, the answers must be the same.
 """
 
 from __future__ import annotations
@@ -41,9 +41,13 @@ print(json.dumps(model.platform.inverse_dynamics(position, zero, zero).force[::5
 def run(*command: str, folder: str, path: str) -> str:
     """Output of a command in a folder of its own, with a cache of its own."""
     environment = {"PATH": path, "HOME": folder, "XDG_CACHE_HOME": folder, "LANG": "C.UTF-8"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        raise SystemExit(
+            f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        )
     return done.stdout
 
 
@@ -62,7 +66,11 @@ def answers(how: str, path: str) -> tuple[str, list[float]]:
 def numbers(value: object) -> list[float]:
     """All numbers of plain data, in order."""
     if isinstance(value, dict | list):
-        return [x for item in (value.values() if isinstance(value, dict) else value) for x in numbers(item)]
+        return [
+            x
+            for item in (value.values() if isinstance(value, dict) else value)
+            for x in numbers(item)
+        ]
     return [float(value)] if isinstance(value, int | float) else []
 
 
@@ -72,5 +80,9 @@ if __name__ == "__main__":
     assert printed == said_without
     assert len(compiled) == len(interpreted) > 0
     # two evaluations of the same program: rounding of some hundred operations
-    assert all(abs(a - b) <= 1e-9 * (1 + abs(a)) for a, b in zip(compiled, interpreted, strict=True))
-    print(printed.splitlines()[0], "with a compiler and without: the same", len(compiled), "numbers")
+    assert all(
+        abs(a - b) <= 1e-9 * (1 + abs(a)) for a, b in zip(compiled, interpreted, strict=True)
+    )
+    print(
+        printed.splitlines()[0], "with a compiler and without: the same", len(compiled), "numbers"
+    )

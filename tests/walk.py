@@ -1,10 +1,11 @@
 """``python tests/walk.py``: from the README to a verified machine of one's own, in an empty environment, and its time.
 
-What a new user does, without knowledge of the repository: a clone, the commands of the README's first two blocks, those
-of the first tutorial. All of them are read from these texts; none is written here. They run one after the other in one
-shell, whose home is empty and whose path has the system's programs alone; the environment is the one that the README
-makes. A page that would open in a browser is not looked at. The walk ends where the tutorial does: with ``tauloop
-verify``, every line of which agrees. Ten minutes are the limit.
+What a new user does, without knowledge of the repository: a clone, the commands of the README's
+first two blocks, those of the first tutorial. All of them are read from these texts; none is
+written here. They run one after the other in one shell, whose home is empty and whose path has the
+system's programs alone; the environment is the one that the README makes. A page that would open in
+a browser is not looked at. The walk ends where the tutorial does: with ``tauloop verify``, every
+line of which agrees. Ten minutes are the limit.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ def disagreeing(printed: str) -> list[str]:
     """Lines of the last verification that do not agree, or a word that there is none."""
     table = printed.rpartition("random states")[2]
     compared = re.findall(r"^.* (?:Pinocchio|MuJoCo)  .*$", table, re.M)
-    return [line for line in compared if not line.rstrip().endswith("agrees")] if compared else ["nothing is compared"]
+    return (
+        [line for line in compared if not line.rstrip().endswith("agrees")]
+        if compared
+        else ["nothing is compared"]
+    )
 
 
 def walk(folder: Path) -> float:
@@ -64,8 +69,11 @@ def walk(folder: Path) -> float:
     """
     clone, own = folder / "tauloop", folder / "own"
     own.mkdir()
-    subprocess.run(["git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), str(clone)], check=True)
-    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}  # where packages are
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), str(clone)], check=True
+    )
+    # where packages are
+    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     path = f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin"
     empty = {"PATH": path, "HOME": str(folder), "LANG": "C.UTF-8", "BROWSER": "true"}
     begin = time.monotonic()

@@ -1,8 +1,8 @@
 """LLVM's machine code analyser (`llvm-mca`): how many cycles a stretch of instructions takes on a core.
 
-It simulates dispatch, waiting for operands, and the units of the core, as LLVM's scheduling models describe them. It
-takes every load for one that hits the nearest cache and depends on no store, every branch for foreseen, and knows
-neither the decoders nor the clock that wide registers cost.
+It simulates dispatch, waiting for operands, and the units of the core, as LLVM's scheduling models
+describe them. It takes every load for one that hits the nearest cache and depends on no store,
+every branch for foreseen, and knows neither the decoders nor the clock that wide registers cost.
 """
 
 from __future__ import annotations
@@ -68,9 +68,16 @@ class Analyser:
         )
 
     def _report(self, lines: tuple[str, ...], core: str, repetitions: int) -> str:
-        options = [f"-mcpu={core}", f"-iterations={repetitions}", "-instruction-info=0", "-resource-pressure=0"]
+        options = [
+            f"-mcpu={core}",
+            f"-iterations={repetitions}",
+            "-instruction-info=0",
+            "-resource-pressure=0",
+        ]
         text = "\n".join(lines) + "\n"
-        done = subprocess.run([self.path, *options, "-"], input=text, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [self.path, *options, "-"], input=text, capture_output=True, text=True, check=False
+        )
         # an unknown core is no error to it: it takes a plain one
         if done.returncode or "is not a recognized processor" in done.stderr:
             lines = done.stderr.strip().splitlines()
@@ -87,7 +94,9 @@ def analyser(path: str = "llvm-mca") -> Analyser:
     """
     found = shutil.which(path)
     if found is None:
-        raise Missing(f"there is no {path}: install LLVM's tools (Debian: apt-get install llvm) or give --analyser")
+        raise Missing(
+            f"there is no {path}: install LLVM's tools (Debian: apt-get install llvm) or give --analyser"
+        )
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"LLVM version ([\d.]+)", said)
     host = re.search(r"Host CPU: (\S+)", said)

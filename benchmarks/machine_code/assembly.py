@@ -38,7 +38,12 @@ class Instruction:
     def writes_memory(self) -> bool:
         """Whether the operand in memory is the one written to."""
         compares = self.name.startswith(("cmp", "test", "vcomi", "vucomi", "push", "jmp", "call"))
-        return bool(self.operands) and "(" in self.operands[-1] and not compares and self.memory is not None
+        return (
+            bool(self.operands)
+            and "(" in self.operands[-1]
+            and not compares
+            and self.memory is not None
+        )
 
     @property
     def is_vector(self) -> bool:

@@ -13,12 +13,17 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-#: Kinds of instructions: of the unit for doubles, of the one for floats, and those that load or store a thread's own
-#: memory (by pointers, too, which may lead elsewhere).
-_DOUBLE, _FLOAT = re.compile(r"DFMA|DMUL|DADD|DSETP|DMNMX"), re.compile(r"FFMA|FMUL|FADD|FSETP|FMNMX|FSEL")
+#: Kinds of instructions: of the unit for doubles, of the one for floats, and those that load or
+#: store a thread's own memory (by pointers, too, which may lead elsewhere).
+_DOUBLE, _FLOAT = (
+    re.compile(r"DFMA|DMUL|DADD|DSETP|DMNMX"),
+    re.compile(r"FFMA|FMUL|FADD|FSETP|FMNMX|FSEL"),
+)
 _OWN = re.compile(r"(?:LDL|STL|LD|ST)(?:\.E)?(?:\.(?P<bits>64|128|U8))?$")
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)")
-_LABEL = re.compile(r"^(?:\.text\.(?P<kernel>\w+)|\$\w+\$_Z.*?\d(?P<function>(?:system|tl)_\w+?)(?:E?P|i|d)\S*):")
+_LABEL = re.compile(
+    r"^(?:\.text\.(?P<kernel>\w+)|\$\w+\$_Z.*?\d(?P<function>(?:system|tl)_\w+?)(?:E?P|i|d)\S*):"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,9 @@ def functions_of(path: Path) -> dict[str, Code] | None:
     program = disassembler()
     if program is None:
         return None
-    text = subprocess.run([program, "-c", str(path)], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run(
+        [program, "-c", str(path)], capture_output=True, text=True, check=False
+    ).stdout
     functions: dict[str, Code] = {}
     name = kernel = ""
     for line in text.splitlines():
@@ -74,7 +81,9 @@ def _code(name: str) -> Code:
     own = _OWN.match(name)
     bits = "0" if own is None else own["bits"]
     size = {"64": 8, "128": 16, "U8": 1, None: 4, "0": 0}[bits]
-    return Code(1, int(bool(_DOUBLE.match(name))), int(bool(_FLOAT.match(name))), size, int(bits == "U8"))
+    return Code(
+        1, int(bool(_DOUBLE.match(name))), int(bool(_FLOAT.match(name))), size, int(bits == "U8")
+    )
 
 
 def step(functions: dict[str, Code], kernel: str, evaluations: int) -> Code:

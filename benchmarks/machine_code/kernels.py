@@ -56,13 +56,18 @@ class Kernel:
         """Mean number of Newton steps: of a block, which goes on for its slowest lane, or of a sample."""
         if in_lanes:
             return float(self.compiled.batch(self.inputs, STATES)["health"][:, 3].mean())
-        alone = [self.compiled.batch({k: a[i : i + 1] for k, a in self.inputs.items()}, 1) for i in range(STATES)]
+        alone = [
+            self.compiled.batch({k: a[i : i + 1] for k, a in self.inputs.items()}, 1)
+            for i in range(STATES)
+        ]
         return float(np.mean([one["health"][0, 3] for one in alone]))
 
     def seconds(self, budget: float, *, in_lanes: bool) -> float:
         """Measured time of a sample of a batch, or of a call from a loop in C."""
         n = BATCH if in_lanes else STATES
-        arrays = {name: np.resize(array, (n, array.shape[1])) for name, array in self.inputs.items()}
+        arrays = {
+            name: np.resize(array, (n, array.shape[1])) for name, array in self.inputs.items()
+        }
         ports = self.function.arguments[len(self.function.inputs) :]
         out = {port.name: np.empty((n, port.size)) for port in ports}
         if in_lanes:
@@ -110,7 +115,10 @@ def assembly(function: CFunction, compiler: Compiler, architecture: str) -> list
     flags = [target if flag == "-march=native" else flag for flag in FLAGS if flag != "-shared"]
     flags += GCC_FLAGS if compiler.is_gcc else ()
     asked = subprocess.run(
-        [compiler.path, target, "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True, text=True, check=True
+        [compiler.path, target, "-dM", "-E", "-x", "c", "/dev/null"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     flags += WIDE_FLAGS if "__AVX512F__" in asked.stdout else ()
     with tempfile.TemporaryDirectory() as folder:
@@ -120,12 +128,16 @@ def assembly(function: CFunction, compiler: Compiler, architecture: str) -> list
             own = GCC_LANE_FLAGS if compiler.is_gcc and i < len(texts) - 1 else ()
             source, result = Path(folder) / f"{i}.c", Path(folder) / f"{i}.s"
             source.write_text(text, encoding="ascii")
-            subprocess.run([compiler.path, *flags, *own, "-S", str(source), "-o", str(result)], check=True)
+            subprocess.run(
+                [compiler.path, *flags, *own, "-S", str(source), "-o", str(result)], check=True
+            )
             made.append(result.read_text(encoding="utf-8"))
     return made
 
 
-def passed(function: CFunction, code: Assembly, rounds: int, *, in_lanes: bool) -> tuple[list[Step], int]:
+def passed(
+    function: CFunction, code: Assembly, rounds: int, *, in_lanes: bool
+) -> tuple[list[Step], int]:
     """What a block of a batch, or a call, passes through, and its samples; Newton's loops run the given rounds."""
     arrays = [None] * len(function.arguments)
     if not in_lanes:
@@ -144,11 +156,21 @@ def _samples_of_a_block(function: CFunction, code: Assembly) -> int:
 
 
 def predicted(
-    function: CFunction, code: Assembly, iterations: float, analyser: Analyser, core: str, *, in_lanes: bool
+    function: CFunction,
+    code: Assembly,
+    iterations: float,
+    analyser: Analyser,
+    core: str,
+    *,
+    in_lanes: bool,
 ) -> Cycles:
     """Cycles of a sample; between whole numbers of Newton steps they grow evenly."""
     low = int(iterations)
-    shares = [(low, 1.0)] if iterations == low else [(low, low + 1 - iterations), (low + 1, iterations - low)]
+    shares = (
+        [(low, 1.0)]
+        if iterations == low
+        else [(low, low + 1 - iterations), (low + 1, iterations - low)]
+    )
     simulated = bound = 0.0
     for rounds, share in shares:
         steps, samples = passed(function, code, rounds, in_lanes=in_lanes)

@@ -29,7 +29,10 @@ _PATTERNS = (
     (re.compile(r"v(add|sub|mul)[ps]d"), "sums and products"),
     (re.compile(r"vdiv"), "divisions"),
     (re.compile(r"vsqrt"), "roots"),
-    (re.compile(r"v(perm|unpck|insert|extract|shuf|align|pextr|movh|movl|movddup|p?broadcast)"), "shuffles"),
+    (
+        re.compile(r"v(perm|unpck|insert|extract|shuf|align|pextr|movh|movl|movddup|p?broadcast)"),
+        "shuffles",
+    ),
     (re.compile(r"vmov"), "copies"),
 )
 
@@ -42,14 +45,17 @@ def kind(one: Instruction) -> str:
         return "stores"
     if one.memory is not None and re.match(r"v(mov(?!h|l)|broadcast)", one.name):
         return "loads"
-    return next((name for pattern, name in _PATTERNS if pattern.match(one.name)), "comparisons and masks")
+    return next(
+        (name for pattern, name in _PATTERNS if pattern.match(one.name)), "comparisons and masks"
+    )
 
 
 def counts(code: Assembly, steps: Sequence[Step]) -> dict[str, int]:
     """How many instructions of each kind a stretch of a walk passes, several rounds of its loops included.
 
-    A spill is a store to a place on the stack that every round of a loop over lanes writes again; values of lanes have
-    a place each. Reloads are all reads from there, those within other instructions included.
+    A spill is a store to a place on the stack that every round of a loop over lanes writes again;
+    values of lanes have a place each. Reloads are all reads from there, those within other
+    instructions included.
     """
     found = Counter(kind(code.instructions[step.place]) for step in steps)
     stores = Counter(
@@ -62,7 +68,9 @@ def counts(code: Assembly, steps: Sequence[Step]) -> dict[str, int]:
     slots = {address for (_, address), times in stores.items() if times > 1}
     found["spills"] = sum(times for (_, address), times in stores.items() if address in slots)
     found["reloads"] = sum(
-        1 for step in steps if step.address in slots and not code.instructions[step.place].writes_memory
+        1
+        for step in steps
+        if step.address in slots and not code.instructions[step.place].writes_memory
     )
     return {name: found[name] for name in KINDS}
 

@@ -1,8 +1,9 @@
 """Which instructions a function runs, without running them: only the integers that steer loops are computed.
 
-A processor that lacks the instructions cannot show which of them a kernel passes through. Generated kernels branch on
-counters and addresses alone, but for the end of Newton's loop; so it is enough to follow the integer registers and what
-of them is kept on the stack. Numbers in vector registers stay unknown.
+A processor that lacks the instructions cannot show which of them a kernel passes through. Generated
+kernels branch on counters and addresses alone, but for the end of Newton's loop; so it is enough to
+follow the integer registers and what of them is kept on the stack. Numbers in vector registers stay
+unknown.
 """
 
 from __future__ import annotations
@@ -18,16 +19,21 @@ _SHORT = ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")
 REGISTERS = {f"%r{name}": (f"%r{name}", 8) for name in _SHORT}
 REGISTERS |= {f"%e{name}": (f"%r{name}", 4) for name in _SHORT}
 REGISTERS |= {f"%{name}": (f"%r{name}", 2) for name in _SHORT}
-REGISTERS |= {f"%{name[0]}l": (f"%r{name}", 1) for name in _SHORT[:4]} | {f"%{n}l": (f"%r{n}", 1) for n in _SHORT[4:]}
+REGISTERS |= {f"%{name[0]}l": (f"%r{name}", 1) for name in _SHORT[:4]} | {
+    f"%{n}l": (f"%r{n}", 1) for n in _SHORT[4:]
+}
 REGISTERS |= {
-    f"%r{k}{mark}": (f"%r{k}", width) for k in range(8, 16) for mark, width in (("", 8), ("d", 4), ("w", 2), ("b", 1))
+    f"%r{k}{mark}": (f"%r{k}", width)
+    for k in range(8, 16)
+    for mark, width in (("", 8), ("d", 4), ("w", 2), ("b", 1))
 }
 #: In the order of a call's arguments.
 ARGUMENTS = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
 STACK, DATA, APART = 1 << 40, 1 << 32, 1 << 24
 #: Instructions after which a walk is given up, and within which a loop must come back.
 LONGEST, LONGEST_LOOP = 2_000_000, 50_000
-#: Instructions by which the two ways of a choice within a loop differ at most; leaving the loop makes more of a detour.
+#: Instructions by which the two ways of a choice within a loop differ at most; leaving the loop
+#: makes more of a detour.
 CHOICE = 10
 _WIDTHS = {"b": 1, "w": 2, "l": 4, "q": 8}
 
@@ -84,7 +90,9 @@ class Walker:
     def value(self, operand: str, width: int = 8) -> int | None:
         """What an operand holds."""
         if operand.startswith("$"):
-            return int(operand[1:], 0) if operand[1:].lstrip("-").replace("x", "").isalnum() else None
+            return (
+                int(operand[1:], 0) if operand[1:].lstrip("-").replace("x", "").isalnum() else None
+            )
         if operand in REGISTERS:
             name, width = REGISTERS[operand]
             held = self.registers.get(name)
@@ -117,7 +125,9 @@ class Walker:
             if width >= 4 or value is None:
                 self.registers[name] = None if value is None else value & _mask(width)
             else:
-                self.registers[name] = None if before is None else (before & ~_mask(width)) | (value & _mask(width))
+                self.registers[name] = (
+                    None if before is None else (before & ~_mask(width)) | (value & _mask(width))
+                )
         elif "(" in operand:
             where = self.where(operand)
             if where is not None:
@@ -244,7 +254,9 @@ class Walker:
             self.put(operands[0], None if holds is None else int(holds))
         elif name.startswith("rep stos"):
             count, at = self.registers.get("%rcx"), self.registers.get("%rdi")
-            self.registers["%rdi"] = None if count is None or at is None else at + count * _WIDTHS[name[-1]]
+            self.registers["%rdi"] = (
+                None if count is None or at is None else at + count * _WIDTHS[name[-1]]
+            )
             self.registers["%rcx"] = 0
         elif name in ("vzeroupper", "nop", "endbr64") or not operands:
             return
@@ -323,7 +335,8 @@ _CONDITIONS = {
 
 def _holds(condition: str, flags: tuple[int, int, int] | None) -> bool | None:
     """Whether a condition holds after a comparison of two numbers of some width."""
-    test = _CONDITIONS.get(condition) or _CONDITIONS.get(condition[:-1])  # cmovel has its width behind it
+    # cmovel has its width behind it
+    test = _CONDITIONS.get(condition) or _CONDITIONS.get(condition[:-1])
     if flags is None or test is None:
         return None
     a, b, width = flags
@@ -347,7 +360,9 @@ def _width(one: Instruction) -> int:
     return _WIDTHS.get(one.name[-1], 8)
 
 
-def walked(code: Assembly, function: str, integers: Sequence[int | None], rounds: int = 1) -> Walker:
+def walked(
+    code: Assembly, function: str, integers: Sequence[int | None], rounds: int = 1
+) -> Walker:
     """Walk through a call of a function.
 
     Args:

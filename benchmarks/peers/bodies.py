@@ -1,8 +1,9 @@
 """A machine as a skilled user of an engine would write it: few bodies, each with all its joints, depth first.
 
-`tauloop.engines` writes a link for every freedom, which is good for checking and slow. A comparison of speed owes the
-peers their best: links that are fixed to each other become one body, massless links between freedoms vanish into one
-joint (a free, planar or universal one), and unused ones are left out.
+`tauloop.engines` writes a link for every freedom, which is good for checking and slow. A comparison
+of speed owes the peers their best: links that are fixed to each other become one body, massless
+links between freedoms vanish into one joint (a free, planar or universal one), and unused ones are
+left out.
 """
 
 from __future__ import annotations
@@ -86,17 +87,28 @@ def peer_tree(tree: RigidTree) -> PeerTree:
         if link.primitive is not None:
             if _continues(tree, i):
                 old = bodies[body]
-                bodies[body] = replace(old, primitives=(*old.primitives, link.primitive), q=(*old.q, q), v=(*old.v, v))
+                bodies[body] = replace(
+                    old, primitives=(*old.primitives, link.primitive), q=(*old.q, q), v=(*old.v, v)
+                )
             else:
                 bodies.append(
-                    PeerBody(parent=body, at=at, primitives=(link.primitive,), q=(q,), v=(v,), inertia=NOTHING)
+                    PeerBody(
+                        parent=body,
+                        at=at,
+                        primitives=(link.primitive,),
+                        q=(q,),
+                        v=(v,),
+                        inertia=NOTHING,
+                    )
                 )
                 body = len(bodies) - 1
             at = IDENTITY
             q, v = q + len(link.primitive.coordinates), v + len(link.primitive.velocities)
         where[i] = body, at
         if link.inertia is not None and body != GROUND:
-            bodies[body] = replace(bodies[body], inertia=_joined(bodies[body].inertia, link.inertia, at))
+            bodies[body] = replace(
+                bodies[body], inertia=_joined(bodies[body].inertia, link.inertia, at)
+            )
 
     def end(link: int, at: FramePose) -> PeerEnd:
         body, offset = where[link]
@@ -150,5 +162,7 @@ def _depth_first(peer: PeerTree) -> PeerTree:
     return replace(
         peer,
         bodies=tuple(replace(peer.bodies[i], parent=place[peer.bodies[i].parent]) for i in order),
-        constraints=tuple(PeerConstraint(first=moved(c.first), second=moved(c.second)) for c in peer.constraints),
+        constraints=tuple(
+            PeerConstraint(first=moved(c.first), second=moved(c.second)) for c in peer.constraints
+        ),
     )

@@ -18,7 +18,8 @@ from tauloop.mechanism.poses import Array
 def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:
     """A call that runs a C function on every row of its arrays (N, n), one after the other.
 
-    The rows are all different, as in the peers' loops, so that nothing is foreseen that would not be in use.
+    The rows are all different, as in the peers' loops, so that nothing is foreseen that would not
+    be in use.
 
     Raises:
         NotComparable: there is no C compiler, or it failed.
@@ -30,7 +31,9 @@ def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:
         source = Path(folder) / "loop.c"
         source.write_text(_source(len(arrays)), encoding="ascii")
         try:
-            library = built("loop", [compiler, "-O2", "-fPIC", "-shared"], source, compiler_version(compiler))
+            library = built(
+                "loop", [compiler, "-O2", "-fPIC", "-shared"], source, compiler_version(compiler)
+            )
         except NotBuilt as error:
             raise NotComparable(str(error)) from error
     loop = ctypes.CDLL(str(library)).loop

@@ -18,7 +18,8 @@ class NotBuilt(Exception):
 def built(name: str, command: Sequence[str], source: Path, salt: str, *, suffix: str = "") -> Path:
     """The program of a compiler command, from the cache or built now.
 
-    It is written under a temporary name and renamed, so that two runs at once do not see half a program.
+    It is written under a temporary name and renamed, so that two runs at once do not see half a
+    program.
 
     Args:
         name: of the program.
@@ -31,7 +32,11 @@ def built(name: str, command: Sequence[str], source: Path, salt: str, *, suffix:
         NotBuilt: with the compiler's first error.
     """
     text = "\0".join([*command, source.read_text(encoding="utf-8"), salt])
-    program = cache_folder() / "benchmarks" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{suffix}"
+    program = (
+        cache_folder()
+        / "benchmarks"
+        / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{suffix}"
+    )
     if program.is_file():
         return program
     try:
@@ -39,7 +44,10 @@ def built(name: str, command: Sequence[str], source: Path, salt: str, *, suffix:
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             fresh = Path(folder) / name
             done = subprocess.run(
-                [*command, str(source), "-o", str(fresh)], capture_output=True, text=True, check=False
+                [*command, str(source), "-o", str(fresh)],
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if done.returncode:
                 raise NotBuilt(_first_error(done.stderr))
@@ -50,5 +58,9 @@ def built(name: str, command: Sequence[str], source: Path, salt: str, *, suffix:
 
 
 def _first_error(text: str) -> str:
-    lines = [line for line in text.splitlines() if "error" in line.lower()] or text.splitlines() or ["no message"]
+    lines = (
+        [line for line in text.splitlines() if "error" in line.lower()]
+        or text.splitlines()
+        or ["no message"]
+    )
     return lines[0][:200]

@@ -20,7 +20,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
-#: Largest difference, as a share of the largest number of a sample: rounding through the loops' conditioning.
+#: Largest difference, as a share of the largest number of a sample: rounding through the loops'
+#: conditioning.
 TOLERANCE = 1e-9
 #: Samples of a batch for machine code, and for CasADi's virtual machine.
 BATCH, SMALL_BATCH = 4096, 512
@@ -109,11 +110,13 @@ class Comparison:
     forward: Work
 
 
-def compared(mechanism: Mechanism, settings: Settings, say: Callable[[str], None] = lambda text: None) -> Comparison:
+def compared(
+    mechanism: Mechanism, settings: Settings, say: Callable[[str], None] = lambda text: None
+) -> Comparison:
     """Check and time all contenders on one machine, without friction.
 
-    The peers are given all coordinates of their trees; Tauloop starts from the platform's motion and works out the
-    kinematics as well.
+    The peers are given all coordinates of their trees; Tauloop starts from the platform's motion
+    and works out the kinematics as well.
 
     Args:
         mechanism: the machine.
@@ -122,19 +125,28 @@ def compared(mechanism: Mechanism, settings: Settings, say: Callable[[str], None
 
     Raises:
         EngineError: neither engine is installed.
-        Disagreement: a contender's forces or accelerations differ from the reference by more than `TOLERANCE`.
+        Disagreement: a contender's forces or accelerations differ from the reference by more than
+            `TOLERANCE`.
     """
     say("states")
     mechanism = frictionless(mechanism)
-    engine, motion, chosen = consistent(mechanism, settings.states, np.random.default_rng(settings.seed))
+    engine, motion, chosen = consistent(
+        mechanism, settings.states, np.random.default_rng(settings.seed)
+    )
     reference = engine.inverse_dynamics(motion).forces
     before = _peers(engine, motion, reference, settings, say)
 
     arrays = (chosen.position, chosen.velocity, chosen.acceleration)
-    inverse = [_own(c, mechanism, arrays, reference, settings, say, "inverse") for c in INVERSE if settings.wants(c)]
+    inverse = [
+        _own(c, mechanism, arrays, reference, settings, say, "inverse")
+        for c in INVERSE
+        if settings.wants(c)
+    ]
     arrays = (chosen.position, chosen.velocity, reference)
     wanted = [c for c in FORWARD if settings.forward and settings.wants(c)]
-    forward = [_own(c, mechanism, arrays, chosen.acceleration, settings, say, "forward") for c in wanted]
+    forward = [
+        _own(c, mechanism, arrays, chosen.acceleration, settings, say, "forward") for c in wanted
+    ]
     # The peers run before and after Tauloop, so that a busy minute is not counted against them.
     after = _peers(engine, motion, reference, settings, say)
     peers = [tuple(map(_faster, one, other)) for one, other in zip(before, after, strict=True)]
@@ -152,7 +164,9 @@ def _faster(one: Times, other: Times) -> Times:
     return replace(one, **{name: min(pair) for name, pair in both.items() if None not in pair})
 
 
-def consistent(mechanism: Mechanism, n: int, rng: np.random.Generator) -> tuple[Engine, NamedMotion, RandomStates]:
+def consistent(
+    mechanism: Mechanism, n: int, rng: np.random.Generator
+) -> tuple[Engine, NamedMotion, RandomStates]:
     """An engine for the machine, and the same n random states as engines and as Tauloop take them."""
     model = Model(mechanism)
     chosen = random_states(model, n, rng)
@@ -174,7 +188,9 @@ def difference(found: Array, wanted: Array) -> float:
 
 def _agreeing(name: str, worst: float) -> float:
     if not worst <= TOLERANCE:
-        raise Disagreement(f"{name} differs from the reference by {worst:.1e} (limit {TOLERANCE:.0e})")
+        raise Disagreement(
+            f"{name} differs from the reference by {worst:.1e} (limit {TOLERANCE:.0e})"
+        )
     return worst
 
 
@@ -187,7 +203,11 @@ def closing_engine(mechanism: Mechanism) -> Engine:
 
 
 def _peers(
-    engine: Engine, motion: NamedMotion, reference: Array, settings: Settings, say: Callable[[str], None]
+    engine: Engine,
+    motion: NamedMotion,
+    reference: Array,
+    settings: Settings,
+    say: Callable[[str], None],
 ) -> tuple[tuple[Times, ...], tuple[Times, ...]]:
     """Inverse and forward dynamics of the peers."""
     try:
@@ -204,14 +224,22 @@ def _peers(
     return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
 
 
-def _pinocchio(engine: Engine, states: PeerStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
+def _pinocchio(
+    engine: Engine, states: PeerStates, reference: Array, settings: Settings
+) -> tuple[Times, Times]:
     peer = peer_tree(engine.tree)
     loop = pinocchio_python.run(peer, states, settings.seconds)
     worst = _agreeing("Pinocchio in Python", difference(loop.forces, reference))
     if isinstance(settings.cpp, str):
         note = f"Python loop only: no C++ program ({settings.cpp})"
         return (
-            Times(name="Pinocchio", version=loop.version, python=loop.inverse, difference=worst, note=note),
+            Times(
+                name="Pinocchio",
+                version=loop.version,
+                python=loop.inverse,
+                difference=worst,
+                note=note,
+            ),
             Times(name="Pinocchio", version=loop.version, note=note),
         )
     native = pinocchio_cpp.run(settings.cpp, peer, states, settings.seconds)
@@ -229,10 +257,14 @@ def _pinocchio(engine: Engine, states: PeerStates, reference: Array, settings: S
         note = "the tree's mass matrix cannot be inverted (massless links), which its forward dynamics needs"
         return inverse, Times(name="Pinocchio", version=native.version, note=note)
     error = _agreeing("Pinocchio's forward dynamics", native.forward_error or 0.0)
-    return inverse, Times(name="Pinocchio", version=native.version, call=native.forward, difference=error)
+    return inverse, Times(
+        name="Pinocchio", version=native.version, call=native.forward, difference=error
+    )
 
 
-def _mujoco(engine: Engine, states: PeerStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
+def _mujoco(
+    engine: Engine, states: PeerStates, reference: Array, settings: Settings
+) -> tuple[Times, Times]:
     found = mujoco_peer.run(peer_tree(engine.tree), states, settings.seconds)
     forces = shared_out(states, engine, mujoco_peer.file_forces(engine, states, found.tree_forces))
     inverse = Times(
@@ -248,7 +280,9 @@ def _mujoco(engine: Engine, states: PeerStates, reference: Array, settings: Sett
     if found.forward is None:
         note = "the tree's mass matrix cannot be inverted (massless links)"
     overhead = None if found.forward is None else found.overhead
-    return inverse, Times(name="MuJoCo", version=found.version, call=found.forward, overhead=overhead, note=note)
+    return inverse, Times(
+        name="MuJoCo", version=found.version, call=found.forward, overhead=overhead, note=note
+    )
 
 
 def _own(
@@ -266,11 +300,15 @@ def _own(
         calls = None if ready.calls is None else ready.calls(*arrays)
     except NotComparable as error:
         return Times(name=contender.name, note=str(error))
-    worst = _agreeing(f"Tauloop {contender.name}, {what} dynamics", difference(ready.work(*arrays), wanted))
+    worst = _agreeing(
+        f"Tauloop {contender.name}, {what} dynamics", difference(ready.work(*arrays), wanted)
+    )
     call = None
     if calls is not None:
         loop, found = calls
-        worst = max(worst, _agreeing(f"Tauloop {contender.name}, calls in C", difference(found, wanted)))
+        worst = max(
+            worst, _agreeing(f"Tauloop {contender.name}, calls in C", difference(found, wanted))
+        )
         call = seconds_per_call(loop, settings.seconds, len(wanted))
     return Times(
         name=contender.name,
@@ -291,10 +329,16 @@ def _loop(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings) 
     """A Python loop over states; where there is no faster way, arrays of one sample."""
     work: Callable[..., Array]
     if ready.single is not None:
-        work, samples = ready.single, [(sample,) for sample in np.hstack([array[:LOOP] for array in arrays])]
+        work, samples = (
+            ready.single,
+            [(sample,) for sample in np.hstack([array[:LOOP] for array in arrays])],
+        )
     else:
         work = ready.work
-        samples = [tuple(x[None] for x in sample) for sample in zip(*(array[:8] for array in arrays), strict=True)]
+        samples = [
+            tuple(x[None] for x in sample)
+            for sample in zip(*(array[:8] for array in arrays), strict=True)
+        ]
 
     def loop() -> None:
         for sample in samples:

@@ -39,7 +39,9 @@ def processor() -> Processor:
             name = value.strip()
         elif key.strip() in ("flags", "Features"):
             features = tuple(vector for vector in VECTORS if vector in value.split())
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return Processor(name=name, cores=cores, features=features)
 
 

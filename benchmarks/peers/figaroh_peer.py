@@ -1,7 +1,7 @@
 """FIGAROH on one serial arm: regressor, decimation and base parameters by least squares, as its own example does it.
 
-FIGAROH (github thanhndv212/figaroh, ``pip install figaroh``) is not among Tauloop's requirements: where it is not
-installed, its rows say so.
+FIGAROH (github thanhndv212/figaroh, ``pip install figaroh``) is not among Tauloop's requirements:
+where it is not installed, its rows say so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ def modules() -> dict[str, Any]:
     Raises:
         NotInstalled: one of them is missing.
     """
-    names = ("figaroh.tools.regressor", "figaroh.tools.qrdecomposition", "scipy.signal", "pinocchio")
+    names = (
+        "figaroh.tools.regressor",
+        "figaroh.tools.qrdecomposition",
+        "scipy.signal",
+        "pinocchio",
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its dependencies register their types twice
         try:
@@ -51,7 +56,9 @@ def modules() -> dict[str, Any]:
             raise NotInstalled(str(error)) from None
 
 
-def identify(urdf: str, motion: tuple[np.ndarray, np.ndarray, np.ndarray], torques: np.ndarray, factor: int) -> Found:
+def identify(
+    urdf: str, motion: tuple[np.ndarray, np.ndarray, np.ndarray], torques: np.ndarray, factor: int
+) -> Found:
     """Identify base parameters of an arm whose last two joints share a drive.
 
     Args:
@@ -69,7 +76,9 @@ def identify(urdf: str, motion: tuple[np.ndarray, np.ndarray, np.ndarray], torqu
     q, v, a = motion
     count, joints = v.shape
     options = {
-        **dict.fromkeys(("has_friction", "has_actuator_inertia", "has_joint_offset", "is_joint_torques"), True),
+        **dict.fromkeys(
+            ("has_friction", "has_actuator_inertia", "has_joint_offset", "is_joint_torques"), True
+        ),
         "act_idxv": range(joints),
     }
     start = time.process_time()
@@ -82,13 +91,19 @@ def identify(urdf: str, motion: tuple[np.ndarray, np.ndarray, np.ndarray], torqu
     decimate = found["signal"].decimate
     parts = [
         np.stack(
-            [decimate(column, factor, ftype="fir", zero_phase=True) for column in rows[first : first + count].T], 1
+            [
+                decimate(column, factor, ftype="fir", zero_phase=True)
+                for column in rows[first : first + count].T
+            ],
+            1,
         )
         for first in range(0, len(rows), count)
     ]
     rows, forces = np.vstack(parts), torques.T.ravel()
     decimated = time.process_time()
-    regressor, _, expressions, values = found["qrdecomposition"].QRDecomposer().double_decomposition(forces, rows, kept)
+    regressor, _, expressions, values = (
+        found["qrdecomposition"].QRDecomposer().double_decomposition(forces, rows, kept)
+    )
     done = time.process_time()
     residuals = (forces - regressor @ values).reshape(joints, -1)
     return Found(

@@ -1,8 +1,8 @@
 """GRiD (`grid-rbd`) on machines without loops: is it the same machine, and how fast is its dynamics.
 
-It prints CUDA of its own from a URDF and has nvcc compile it, one block of threads a sample. Here it gets the URDF that
-`tauloop convert` writes. Its reference in Python (`RBDReference`, of the same package) needs no GPU, and proves the
-conversion everywhere.
+It prints CUDA of its own from a URDF and has nvcc compile it, one block of threads a sample. Here
+it gets the URDF that `tauloop convert` writes. Its reference in Python (`RBDReference`, of the same
+package) needs no GPU, and proves the conversion everywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def compared(model: Model, samples: int) -> float:
     with tempfile.TemporaryDirectory() as folder, _silent():
         robot = URDFParser.URDFParser().parse(str(_written(model, Path(folder))))
         theirs = RBDReference.RBDReference(robot)
-        torques = np.array([theirs.inverse_dynamics(*motion, GRAVITY)[0] for motion in zip(q, v, a, strict=True)])
+        torques = np.array(
+            [theirs.inverse_dynamics(*motion, GRAVITY)[0] for motion in zip(q, v, a, strict=True)]
+        )
     own = _own(model, q, v, a)
     return float(np.abs(torques - own).max() / np.abs(own).max())
 
@@ -56,7 +58,9 @@ def rates(model: Model, samples: int, budget: float, dtype: str = "float64") -> 
     import grid_rbd
     import torch
 
-    q, v, a = (np.tile(array, (-(-samples // 2048), 1))[:samples] for array in _motions(model, 2048))
+    q, v, a = (
+        np.tile(array, (-(-samples // 2048), 1))[:samples] for array in _motions(model, 2048)
+    )
     own = _own(model, q[:2048], v[:2048], a[:2048])
     with tempfile.TemporaryDirectory() as folder, _silent():
         path = _written(model, Path(folder))
@@ -76,7 +80,9 @@ def rates(model: Model, samples: int, budget: float, dtype: str = "float64") -> 
             "inverse_dynamics": lambda: robot.inverse_dynamics(*there),
             "forward_dynamics": lambda: robot.forward_dynamics(there[0], there[1], torque),
         }
-        result = {"deviation": float(np.abs(torque[:2048].cpu().numpy() - own).max() / np.abs(own).max())}
+        result = {
+            "deviation": float(np.abs(torque[:2048].cpu().numpy() - own).max() / np.abs(own).max())
+        }
         for name, call in work.items():
             best, end = np.inf, time.perf_counter() + budget
             while time.perf_counter() < end:
@@ -92,7 +98,11 @@ def rates(model: Model, samples: int, budget: float, dtype: str = "float64") -> 
 def _motions(model: Model, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random motions of the joints of a machine that drives each of them."""
     rng, n = np.random.default_rng(3), len(model.mechanism.actuators)
-    return rng.uniform(-1.0, 1.0, (samples, n)), rng.normal(size=(samples, n)), rng.normal(size=(samples, n))
+    return (
+        rng.uniform(-1.0, 1.0, (samples, n)),
+        rng.normal(size=(samples, n)),
+        rng.normal(size=(samples, n)),
+    )
 
 
 def _own(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -103,7 +113,9 @@ def _own(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarra
     A, bodies = model.assembly.loops.transmission, {body.name for body in model.mechanism.bodies}
     pi = np.where([parameter.element in bodies for parameter in model.parameters], model.pi, 0.0)
     return np.asarray(
-        model.actuators.regressor(model.actuator_position(q + model.assembly.q), v @ A.T, a @ A.T) @ pi @ A
+        model.actuators.regressor(model.actuator_position(q + model.assembly.q), v @ A.T, a @ A.T)
+        @ pi
+        @ A
     )
 
 

@@ -1,6 +1,7 @@
 """MuJoCo with the loops closed by its own (soft) constraints: `mj_inverse` and `mj_forward`, through its Python module.
 
-The time of a call in C is that of the call from Python less that of a call of the same signature which does nothing.
+The time of a call in C is that of the call from Python less that of a call of the same signature
+which does nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tauloop.engines.optional import engine_module
 from tauloop.engines.rigid_tree import GROUND
 from tauloop.mechanism.poses import Array, rotation_quaternion
 
-#: How often a call is repeated in one state: sweeps of a millisecond, for a longer one is seldom left undisturbed.
+#: How often a call is repeated in one state: sweeps of a millisecond, for a longer one is seldom
+#: left undisturbed.
 REPEATS = 10
 #: Data structures, each in a state of its own, that a measurement goes through.
 PLACES = 16
@@ -32,11 +34,12 @@ class MujocoResult:
 
     Attributes:
         version: of MuJoCo.
-        inverse, forward: of `mj_inverse` and `mj_forward` in C; the latter None where the tree's mass matrix cannot
-            be inverted.
+        inverse, forward: of `mj_inverse` and `mj_forward` in C; the latter None where the tree's
+            mass matrix cannot be inverted.
         overhead: of a Python call that does nothing, left out of these two.
         loop: of a Python loop that sets a state, calls `mj_inverse` and reads the forces.
-        tree_forces: M a + h (N, n_v) on the tree's velocities, the soft constraint forces added back.
+        tree_forces: M a + h (N, n_v) on the tree's velocities, the soft constraint forces added
+            back.
     """
 
     version: str
@@ -122,8 +125,8 @@ def _run(mj: Any, peer: PeerTree, states: PeerStates, seconds: float) -> MujocoR
 def mujoco_model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
     """The model, and where the tree's coordinates and velocities stand in its own.
 
-    As in `tauloop.engines`, it is compiled with unit masses, then given the true ones: the compiler refuses rods
-    without an axial moment of inertia.
+    As in `tauloop.engines`, it is compiled with unit masses, then given the true ones: the compiler
+    refuses rods without an axial moment of inertia.
     """
     loads = peer.tree.loads
     if np.any(loads.inertia != np.diag(np.diag(loads.inertia))):
@@ -152,7 +155,11 @@ def mujoco_model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
         for name, end in zip(names, (constraint.first, constraint.second), strict=True):
             _add_site(bodies, name, end)
         spec.add_equality(
-            type=mj.mjtEq.mjEQ_CONNECT, name1=names[0], name2=names[1], objtype=mj.mjtObj.mjOBJ_SITE, name=f"loop {i}"
+            type=mj.mjtEq.mjEQ_CONNECT,
+            name1=names[0],
+            name2=names[1],
+            objtype=mj.mjtObj.mjOBJ_SITE,
+            name=f"loop {i}",
         )
     model = spec.compile()
     for i, body in enumerate(peer.bodies):
@@ -164,7 +171,9 @@ def mujoco_model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
         model.dof_armature[own] = loads.inertia[tree, tree]
         if loads.stiffness[tree] != 0.0:
             model.jnt_stiffness[joint] = loads.stiffness[tree]
-            model.qpos_spring[model.jnt_qposadr[joint]] = loads.preload[tree] / loads.stiffness[tree]
+            model.qpos_spring[model.jnt_qposadr[joint]] = (
+                loads.preload[tree] / loads.stiffness[tree]
+            )
     mj.mj_setConst(model, mj.MjData(model))  # what the compiler derived from the unit masses
     return model, q_order, v_order
 
@@ -185,13 +194,19 @@ def _add_joints(mj: Any, body: Any, i: int, peer: PeerBody) -> None:
     if _is_free(peer):
         body.add_joint(name=f"joint {i} 0", type=mj.mjtJoint.mjJNT_FREE)
         return
-    kinds = {"hinge": mj.mjtJoint.mjJNT_HINGE, "slide": mj.mjtJoint.mjJNT_SLIDE, "ball": mj.mjtJoint.mjJNT_BALL}
+    kinds = {
+        "hinge": mj.mjtJoint.mjJNT_HINGE,
+        "slide": mj.mjtJoint.mjJNT_SLIDE,
+        "ball": mj.mjtJoint.mjJNT_BALL,
+    }
     for k, primitive in enumerate(peer.primitives):
         body.add_joint(name=f"joint {i} {k}", type=kinds[primitive.kind], axis=primitive.axis)
 
 
 def _add_site(bodies: dict[int, Any], name: str, end: PeerEnd) -> None:
-    bodies[end.body].add_site(name=name, pos=end.at.position, quat=rotation_quaternion(end.at.rotation))
+    bodies[end.body].add_site(
+        name=name, pos=end.at.position, quat=rotation_quaternion(end.at.rotation)
+    )
 
 
 def _orders(model: Any, peer: PeerTree) -> tuple[Array, Array]:
@@ -201,7 +216,11 @@ def _orders(model: Any, peer: PeerTree) -> tuple[Array, Array]:
     for i, body in enumerate(peer.bodies):
         for k, primitive in enumerate(body.primitives):
             # a free joint has its three distances and its quaternion in the order of the primitives
-            joint, skip = (model.joint(f"joint {i} 0"), k) if _is_free(body) else (model.joint(f"joint {i} {k}"), 0)
+            joint, skip = (
+                (model.joint(f"joint {i} 0"), k)
+                if _is_free(body)
+                else (model.joint(f"joint {i} {k}"), 0)
+            )
             n_q, n_v = len(primitive.coordinates), len(primitive.velocities)
             q_order[body.q[k] : body.q[k] + n_q] = joint.qposadr[0] + skip + np.arange(n_q)
             v_order[body.v[k] : body.v[k] + n_v] = joint.dofadr[0] + skip + np.arange(n_v)

@@ -1,7 +1,7 @@
 """MuJoCo's `rollout` of a machine with loops under given forces: its speed, and how far it strays.
 
-Loops are closed by its soft constraints, made as stiff as its documentation allows for the step (time constant of two
-steps), and nearly rigid (impedance 0.9999).
+Loops are closed by its soft constraints, made as stiff as its documentation allows for the step
+(time constant of two steps), and nearly rigid (impedance 0.9999).
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from tauloop.engines.optional import engine_module
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
-#: Time constant of the constraints in steps (just above the least that is allowed), and their impedance.
+#: Time constant of the constraints in steps (just above the least that is allowed), and their
+#: impedance.
 CONSTANT, IMPEDANCE = 2.1, 0.9999
 #: Integrators by name, and steps per held force.
-INTEGRATORS = {"Euler": "mjINT_EULER", "implicit": "mjINT_IMPLICITFAST", "Runge-Kutta 4": "mjINT_RK4"}
+INTEGRATORS = {
+    "Euler": "mjINT_EULER",
+    "implicit": "mjINT_IMPLICITFAST",
+    "Runge-Kutta 4": "mjINT_RK4",
+}
 STEPS = (1, 10)
 
 
@@ -42,7 +47,9 @@ class Rollout:
     error: float
 
 
-def rollouts(model: Model, q: Array, force: Array, actuated: Array, period: float, seconds: float) -> list[Rollout]:
+def rollouts(
+    model: Model, q: Array, force: Array, actuated: Array, period: float, seconds: float
+) -> list[Rollout]:
     """Forces held over periods, from rest.
 
     Args:
@@ -62,7 +69,9 @@ def rollouts(model: Model, q: Array, force: Array, actuated: Array, period: floa
 
     shape, engine = model.topology, closing_engine(model.mechanism)
     still = {name: np.zeros(1) for name in shape.velocity_names}
-    start = NamedMotion(q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still)
+    start = NamedMotion(
+        q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still
+    )
     peer, states = peer_tree(engine.tree), tree_states(engine, start)
     made, q_order, v_order = mujoco_model(mj, peer)
     S = engine.tree.loads.transmission
@@ -72,7 +81,10 @@ def rollouts(model: Model, q: Array, force: Array, actuated: Array, period: floa
     found = []
     for label, integrator in INTEGRATORS.items():
         for steps in STEPS:
-            made.opt.integrator, made.opt.timestep = getattr(mj.mjtIntegrator, integrator), period / steps
+            made.opt.integrator, made.opt.timestep = (
+                getattr(mj.mjtIntegrator, integrator),
+                period / steps,
+            )
             made.eq_solref[:] = [CONSTANT * made.opt.timestep, 1.0]
             made.eq_solimp[:] = [IMPEDANCE, IMPEDANCE, 1e-3, 0.5, 2.0]
             data = mj.MjData(made)
@@ -87,13 +99,21 @@ def rollouts(model: Model, q: Array, force: Array, actuated: Array, period: floa
             while time.perf_counter() < until or not times:
                 begin = time.perf_counter()
                 out, _ = rollout.rollout(
-                    made, data, state, applied[None], control_spec=int(mj.mjtState.mjSTATE_QFRC_APPLIED)
+                    made,
+                    data,
+                    state,
+                    applied[None],
+                    control_spec=int(mj.mjtState.mjSTATE_QFRC_APPLIED),
                 )
                 times.append(time.perf_counter() - begin)
             # a state is the time, then the coordinates
             reached = out[0, steps - 1 :: steps, 1 : 1 + made.nq][:, driven] * ratio
             error = float(np.abs(reached - actuated).max())
             found.append(
-                Rollout(method=f"{label}, {steps} step{'s' if steps > 1 else ''}", seconds=min(times), error=error)
+                Rollout(
+                    method=f"{label}, {steps} step{'s' if steps > 1 else ''}",
+                    seconds=min(times),
+                    error=error,
+                )
             )
     return found

@@ -1,7 +1,7 @@
 """Tauloop's own side of the comparison: one small entry for each way of running it.
 
-A contender is a name and a function that makes, for one model, what is timed. To add one, write such a function and
-put it into `INVERSE` or `FORWARD`.
+A contender is a name and a function that makes, for one model, what is timed. To add one, write
+such a function and put it into `INVERSE` or `FORWARD`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
-#: (position, velocity, acceleration or force) of the platform's entry, (N, n) each, to forces or accelerations.
+#: (position, velocity, acceleration or force) of the platform's entry, (N, n) each, to forces or
+#: accelerations.
 Work = Callable[[Array, Array, Array], Array]
 
 
@@ -29,9 +30,12 @@ class Ready:
     """What is timed of a contender.
 
     Attributes:
-        work: arrays in, arrays out: for a batch, and for one call from Python where there is no `single`.
-        single: sets one state (its three vectors in one), calls, and gives the result: the fastest way from Python.
-        calls: runs the machine code from a loop in C over all samples, one call each; None where there is none.
+        work: arrays in, arrays out: for a batch, and for one call from Python where there is no
+            `single`.
+        single: sets one state (its three vectors in one), calls, and gives the result: the fastest
+            way from Python.
+        calls: runs the machine code from a loop in C over all samples, one call each; None where
+            there is none.
     """
 
     work: Work
@@ -89,7 +93,9 @@ def _bound(mechanism: Mechanism, program: str, given: str, result: str) -> Ready
         if n not in starts:
             starts[n] = np.tile(model.assembly.q, (n, 1))
         # results go to the same arrays again, as in the peers' loops: new memory would be timed too
-        kept[n] = kernel.batch({"position": p, "velocity": v, given: x, "start": starts[n]}, n, out=kept.get(n))
+        kept[n] = kernel.batch(
+            {"position": p, "velocity": v, given: x, "start": starts[n]}, n, out=kept.get(n)
+        )
         return kept[n][result]
 
     single = None
@@ -104,7 +110,9 @@ def _bound(mechanism: Mechanism, program: str, given: str, result: str) -> Ready
         ports = [port.name for port in kernel.function.arguments]
         many = {name: np.repeat(arrays[name][None], len(p), axis=0) for name in ports}
         many["position"][:], many["velocity"][:], many[given][:] = p, v, x
-        loop = c_loop(getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(many.values()))
+        loop = c_loop(
+            getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(many.values())
+        )
         loop()
         return loop, many[result]
 

@@ -17,7 +17,14 @@ import numpy as np
 from peers.bodies import PeerTree
 from peers.cache import NotBuilt, built
 from peers.computer import compiler_version, processor
-from peers.pinocchio_joints import COORDINATES, PinJoints, PinRegressor, pin_joints, pin_loads, pin_states
+from peers.pinocchio_joints import (
+    COORDINATES,
+    PinJoints,
+    PinRegressor,
+    pin_joints,
+    pin_loads,
+    pin_states,
+)
 from peers.states import NotComparable, PeerStates
 from tauloop.mechanism.poses import Array, FramePose
 
@@ -38,10 +45,12 @@ class CppResult:
 
     Attributes:
         version, eigen: of the libraries.
-        rnea, inverse: seconds for a state, of the tree's forces alone and of whole inverse dynamics.
+        rnea, inverse: seconds for a state, of the tree's forces alone and of whole inverse
+            dynamics.
         forces: actuator forces (N, n_u).
         forward: seconds for a state of `constraintDynamics`; None where it does not apply.
-        forward_error: largest difference of its accelerations from those of the states, as a share of the largest.
+        forward_error: largest difference of its accelerations from those of the states, as a share
+            of the largest.
     """
 
     version: str
@@ -59,7 +68,9 @@ def program() -> Path:
     Raises:
         NotBuilt: no compiler, no headers, or an error of the compiler.
     """
-    compiler = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
+    compiler = next(
+        (path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None
+    )
     if compiler is None:
         raise NotBuilt("there is no C++ compiler (c++, g++ or clang++)")
     folders = (
@@ -68,8 +79,13 @@ def program() -> Path:
         _headers("cmeel-eigen", "eigen3/Eigen/Core") / "eigen3",
     )
     includes = [part for folder in dict.fromkeys(folders) for part in ("-isystem", str(folder))]
-    versions = [f"{name} {metadata.version(name)}" for name in ("libpinocchio", "cmeel-boost", "cmeel-eigen")]
-    salt = "; ".join([compiler_version(compiler), processor().name, *processor().features, *versions])
+    versions = [
+        f"{name} {metadata.version(name)}"
+        for name in ("libpinocchio", "cmeel-boost", "cmeel-eigen")
+    ]
+    salt = "; ".join(
+        [compiler_version(compiler), processor().name, *processor().features, *versions]
+    )
     return built("pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt)
 
 
@@ -146,7 +162,8 @@ class CppDerivatives:
 
     Attributes:
         version: of Pinocchio.
-        inverse: seconds for a state of a tree's `rnea`, and of `computeRNEADerivatives`; None with loops.
+        inverse: seconds for a state of a tree's `rnea`, and of `computeRNEADerivatives`; None with
+            loops.
         forward: of `aba` and `computeABADerivatives`, with loops of `constraintDynamics` and
             `computeConstraintDynamicsDerivatives` behind it.
         difference: of derivatives by configuration from differences, as a share of the largest.
@@ -158,18 +175,23 @@ class CppDerivatives:
     difference: float
 
 
-def derivatives(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> CppDerivatives:
+def derivatives(
+    program: Path, peer: PeerTree, states: PeerStates, seconds: float
+) -> CppDerivatives:
     """Measure derivatives, each of two or four measurements for so many seconds.
 
     Raises:
         NotComparable: a machine that the program cannot be given.
         RuntimeError: the program failed, or its constraints are not of points alone.
     """
-    # of universal joints, whose axes move with them, its derivatives are wrong by up to a fifth (Pinocchio 4.1.0)
+    # of universal joints, whose axes move with them, its derivatives are wrong by up to a fifth
+    # (Pinocchio 4.1.0)
     found, _ = _ran(program, "derivatives", peer, states, seconds, universal=False)
     value, both = (1e-9 * time for time in found["forward"])
     inverse = tuple(1e-9 * time for time in found["inverse"]) if "inverse" in found else None
-    return CppDerivatives(version=found["version"], inverse=inverse, forward=(value, both), difference=found["worst"])
+    return CppDerivatives(
+        version=found["version"], inverse=inverse, forward=(value, both), difference=found["worst"]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,11 +215,14 @@ def rollout(
     """Integrate from the first state, at rest or not, under forces (N, n_u) that are held over periods.
 
     Raises:
-        NotComparable: a machine whose loops Pinocchio's own constraints do not close, or that has massless links.
+        NotComparable: a machine whose loops Pinocchio's own constraints do not close, or that has
+            massless links.
         RuntimeError: the program failed.
     """
     if states.forward_mu is None or not states.is_regular:
-        raise NotComparable("Pinocchio's own constraints do not close the loops, or links are massless")
+        raise NotComparable(
+            "Pinocchio's own constraints do not close the loops, or links are massless"
+        )
     found, _ = _ran(program, "rollout", peer, states, seconds, held, period)
     q = np.array(found["coordinates"], dtype=float)
     columns = []
@@ -209,7 +234,11 @@ def rollout(
             before += COORDINATES[joint.kind]
     if len(columns) < len(states.driven):
         raise NotComparable("a driven coordinate is one of several of a joint")
-    return CppRollout(version=found["version"], seconds=found["rollout_ns"] * 1e-9, driven=np.stack(columns, axis=1))
+    return CppRollout(
+        version=found["version"],
+        seconds=found["rollout_ns"] * 1e-9,
+        driven=np.stack(columns, axis=1),
+    )
 
 
 def _ran(
@@ -230,11 +259,15 @@ def _ran(
         held = np.empty((0, len(states.driven)))
     with tempfile.TemporaryDirectory() as folder:
         problem = Path(folder) / "problem.txt"
-        problem.write_text(problem_text(peer, joints, states, motion, held, period), encoding="ascii")
+        problem.write_text(
+            problem_text(peer, joints, states, motion, held, period), encoding="ascii"
+        )
         command = [str(program), str(problem), str(seconds), work]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{program.name} ended with {done.returncode}: {done.stderr.strip()[:200]}")
+        raise RuntimeError(
+            f"{program.name} ended with {done.returncode}: {done.stderr.strip()[:200]}"
+        )
     return json.loads(done.stdout), motion[2]
 
 
@@ -247,11 +280,17 @@ def problem_text(
     period: float,
 ) -> str:
     """All numbers that the program reads, in its order, with the 17 digits that give a double back exactly."""
-    lines = [*_lines(peer, joints, states, motion), f"{period:.17g} {len(held)}", *map(_numbers, held)]
+    lines = [
+        *_lines(peer, joints, states, motion),
+        f"{period:.17g} {len(held)}",
+        *map(_numbers, held),
+    ]
     return "\n".join(lines) + "\n"
 
 
-def _lines(peer: PeerTree, joints: PinJoints, states: PeerStates, motion: tuple[Array, Array, Array]) -> Iterator[str]:
+def _lines(
+    peer: PeerTree, joints: PinJoints, states: PeerStates, motion: tuple[Array, Array, Array]
+) -> Iterator[str]:
     tree, loads = peer.tree, pin_loads(joints, peer.tree, states.driven)
     yield _numbers(tree.gravity)
     yield str(len(joints.joints))
@@ -286,7 +325,9 @@ def _rows(peer: PeerTree, states: PeerStates) -> list[list[tuple[bool, Array, Ar
     """The chosen constraint rows of each constraint, numbered as `tauloop.engines` does: points, then directions."""
     constraints = peer.tree.constraints
     every = [(k, True, e, np.zeros(3)) for k, c in enumerate(constraints) for e in c.points]
-    every += [(k, False, pair[0], pair[1]) for k, c in enumerate(constraints) for pair in c.directions]
+    every += [
+        (k, False, pair[0], pair[1]) for k, c in enumerate(constraints) for pair in c.directions
+    ]
     chosen = [every[i] for i in states.rows]
     return [[row[1:] for row in chosen if row[0] == k] for k in range(len(constraints))]
 

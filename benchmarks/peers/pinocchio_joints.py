@@ -14,9 +14,26 @@ from tauloop.mechanism.poses import IDENTITY, Array, FramePose, quaternion_rotat
 
 Kind = Literal["free", "planar", "translation", "universal", "ball", "hinge", "slide"]
 
-#: How many coordinates and velocities each joint has; the tree has one angle where a planar joint has cos and sin.
-COORDINATES = {"free": 7, "planar": 4, "translation": 3, "universal": 2, "ball": 4, "hinge": 1, "slide": 1}
-VELOCITIES = {"free": 6, "planar": 3, "translation": 3, "universal": 2, "ball": 3, "hinge": 1, "slide": 1}
+#: How many coordinates and velocities each joint has; the tree has one angle where a planar joint
+#: has cos and sin.
+COORDINATES = {
+    "free": 7,
+    "planar": 4,
+    "translation": 3,
+    "universal": 2,
+    "ball": 4,
+    "hinge": 1,
+    "slide": 1,
+}
+VELOCITIES = {
+    "free": 6,
+    "planar": 3,
+    "translation": 3,
+    "universal": 2,
+    "ball": 3,
+    "hinge": 1,
+    "slide": 1,
+}
 #: Joints whose velocities are those of the moving body in its own axes.
 LOCAL = ("free", "planar")
 
@@ -61,7 +78,8 @@ class PinRegressor:
         version: of Pinocchio.
         seconds: for a state.
         columns: of the regressor: ten for each joint.
-        forces: actuator forces (N, n_u) that it gives with Pinocchio's own parameters, rotors and springs added.
+        forces: actuator forces (N, n_u) that it gives with Pinocchio's own parameters, rotors and
+            springs added.
     """
 
     version: str
@@ -104,18 +122,31 @@ def _kind(body: PeerBody) -> Kind | None:
         return "free"
     if slides and len(body.kinds) == 3:
         return "translation"
-    if body.kinds == ("hinge", "hinge") and np.min(body.axes) >= 0.0 and body.axes[0] @ body.axes[1] == 0.0:
+    if (
+        body.kinds == ("hinge", "hinge")
+        and np.min(body.axes) >= 0.0
+        and body.axes[0] @ body.axes[1] == 0.0
+    ):
         return "universal"
     return None
 
 
-def _joint(body: PeerBody, k: int, kind: Kind, parent: int, at: FramePose, inertia: LinkInertia | None) -> PinJoint:
+def _joint(
+    body: PeerBody, k: int, kind: Kind, parent: int, at: FramePose, inertia: LinkInertia | None
+) -> PinJoint:
     axes = body.axes[k : k + 2] if kind == "universal" else np.stack([body.axes[k], body.axes[k]])
     sign = 1.0
     if kind in ("hinge", "slide") and np.min(axes[0]) == -1.0:
         sign, axes = -1.0, -axes
     return PinJoint(
-        parent=parent, at=at, kind=kind, axes=axes + 0.0, sign=sign, q=body.q[k], v=body.v[k], inertia=inertia
+        parent=parent,
+        at=at,
+        kind=kind,
+        axes=axes + 0.0,
+        sign=sign,
+        q=body.q[k],
+        v=body.v[k],
+        inertia=inertia,
     )
 
 
@@ -143,7 +174,9 @@ def pin_loads(joints: PinJoints, tree: RigidTree, driven: tuple[int, ...]) -> Pi
         NotComparable: rotor inertias that couple joints, or loads on a joint with local axes.
     """
     loads = tree.loads
-    v_places = [(joint.v + i, joint) for joint in joints.joints for i in range(VELOCITIES[joint.kind])]
+    v_places = [
+        (joint.v + i, joint) for joint in joints.joints for i in range(VELOCITIES[joint.kind])
+    ]
     q_places = [joint.q + i for joint in joints.joints for i in range(COORDINATES[joint.kind])]
     own = {place: i for i, (place, _) in enumerate(v_places)}
     rotors, sprung = np.diag(loads.inertia), (loads.stiffness != 0.0) | (loads.preload != 0.0)
@@ -156,7 +189,12 @@ def pin_loads(joints: PinJoints, tree: RigidTree, driven: tuple[int, ...]) -> Pi
     return PinLoads(
         armature=np.array([rotors[place] for place, _ in v_places]),
         springs=tuple(
-            (own[i], q_places.index(loads.q_index[i]), loads.stiffness[i], sign[own[i]] * loads.preload[i])
+            (
+                own[i],
+                q_places.index(loads.q_index[i]),
+                loads.stiffness[i],
+                sign[own[i]] * loads.preload[i],
+            )
             for i in map(int, np.flatnonzero(sprung))
         ),
         driven=tuple(own[i] for i in driven),
@@ -189,7 +227,9 @@ def _state(joint: PinJoint, states: PeerStates) -> tuple[Array, Array, Array]:
         c, s, zero = np.cos(q[:, 2]), np.sin(q[:, 2]), np.zeros(len(q))
         R = np.stack([c, -s, zero, s, c, zero, zero, zero, zero + 1.0], axis=1).reshape(-1, 3, 3)
         flat = np.array([1.0, 1.0, 0.0])
-        velocity, acceleration = _local(R, v[:, :3] * (1.0 - flat), v[:, :3] * flat, a[:, :3] * flat)
+        velocity, acceleration = _local(
+            R, v[:, :3] * (1.0 - flat), v[:, :3] * flat, a[:, :3] * flat
+        )
         return (
             np.stack([q[:, 0], q[:, 1], c, s], axis=1),
             np.concatenate([velocity[:, :2], v[:, 2:3]], axis=1),

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from peers.bodies import PeerTree
-from peers.pinocchio_joints import PinJoint, PinLoads, PinRegressor, pin_joints, pin_loads, pin_states
+from peers.pinocchio_joints import (
+    PinJoint,
+    PinLoads,
+    PinRegressor,
+    pin_joints,
+    pin_loads,
+    pin_states,
+)
 from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines.optional import engine_module
@@ -99,7 +106,9 @@ def regressor(peer: PeerTree, states: PeerStates, seconds: float) -> PinRegresso
             besides[spring_v] += stiffness * q[spring_q] - preload
         forces.append(one(q, v, a) @ pi + projected(q, besides))
     time = seconds_per_call(loop, seconds, min(LOOP, len(built.samples)))
-    return PinRegressor(version=pin.__version__, seconds=time, columns=len(pi), forces=np.array(forces))
+    return PinRegressor(
+        version=pin.__version__, seconds=time, columns=len(pi), forces=np.array(forces)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,14 +137,18 @@ def _build(peer: PeerTree, states: PeerStates) -> _Built:
     for i, joint in enumerate(joints.joints):
         number = model.addJoint(joint.parent, _joint(pin, joint), _se3(pin, joint.at), f"joint {i}")
         if joint.inertia is not None:
-            inertia = pin.Inertia(joint.inertia.mass, joint.inertia.center, joint.inertia.about_center)
+            inertia = pin.Inertia(
+                joint.inertia.mass, joint.inertia.center, joint.inertia.about_center
+            )
             model.appendBodyToJoint(number, inertia, pin.SE3.Identity())
     model.armature = loads.armature
     data = model.createData()
     points = pin.StdVec_RigidConstraintModel()
     for c in peer.constraints:
         ends = [(joints.of_body[end.body], _se3(pin, end.at)) for end in (c.first, c.second)]
-        points.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, *ends[0], *ends[1]))
+        points.append(
+            pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, *ends[0], *ends[1])
+        )
     workspaces = pin.StdVec_RigidConstraintData()
     for point in points:
         workspaces.append(point.createData())

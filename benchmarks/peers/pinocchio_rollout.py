@@ -17,7 +17,13 @@ from tauloop.model import Model
 
 
 def rollout(
-    program: Path, model: Model, q: Array, force: Array, actuated: Array, period: float, seconds: float
+    program: Path,
+    model: Model,
+    q: Array,
+    force: Array,
+    actuated: Array,
+    period: float,
+    seconds: float,
 ) -> Rollout:
     """Forces held over periods, from rest: one step of Runge-Kutta 4 for each.
 
@@ -36,11 +42,15 @@ def rollout(
     """
     shape, engine = model.topology, closing_engine(model.mechanism)
     still = {name: np.zeros(1) for name in shape.velocity_names}
-    start = NamedMotion(q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still)
+    start = NamedMotion(
+        q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still
+    )
     states = tree_states(engine, start)
     found = pinocchio_cpp.rollout(program, peer_tree(engine.tree), states, force, period, seconds)
     names = [engine.tree.velocity_names[i] for i in states.driven]
     order = [names.index(shape.velocity_names[i]) for i in model.assembly.driven]
     ratio = np.diagonal(model.assembly.loops.transmission[:, list(model.assembly.driven)])
     error = float(np.abs(found.driven[:, order] * ratio - actuated).max())
-    return Rollout(method=f"{found.version}, Runge-Kutta 4, 1 step", seconds=found.seconds, error=error)
+    return Rollout(
+        method=f"{found.version}, Runge-Kutta 4, 1 step", seconds=found.seconds, error=error
+    )

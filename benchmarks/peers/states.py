@@ -10,7 +10,8 @@ from scipy.linalg import qr
 from tauloop.engines import Engine, NamedMotion, TreeStates
 from tauloop.mechanism.poses import Array
 
-#: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the machines it is below 1e4.
+#: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the
+#: machines it is below 1e4.
 WORST_CONDITION = 1e8
 
 
@@ -23,14 +24,17 @@ class PeerStates:
     """States (N) of an engine's tree with closed loops.
 
     Attributes:
-        q, v, a: coordinates, velocities and accelerations as engines have them: quaternions w x y z of the link
-            nearer the tips, its angular velocities in its own axes.
+        q, v, a: coordinates, velocities and accelerations as engines have them: quaternions w x y z
+            of the link nearer the tips, its angular velocities in its own axes.
         jacobian: all constraint rows (N, n_c, n_v) on velocities as the machine file has them.
-        rows: constraint rows, as many as there are passive velocities, that leave the multipliers unique.
+        rows: constraint rows, as many as there are passive velocities, that leave the multipliers
+            unique.
         driven: velocities that the actuators drive.
-        forward_mu: Pinocchio's regularisation of constraints of points alone; None where these do not close the loops.
+        forward_mu: Pinocchio's regularisation of constraints of points alone; None where these do
+            not close the loops.
         in_file: the same as machine files have them.
-        is_regular: whether the tree's mass matrix can be inverted: not with massless links that are free to move.
+        is_regular: whether the tree's mass matrix can be inverted: not with massless links that are
+            free to move.
     """
 
     q: Array
@@ -94,7 +98,9 @@ def _independent_rows(K: Array) -> tuple[int, ...]:
         if worst < best:
             best, choice = worst, rows
     if best > WORST_CONDITION:
-        raise NotComparable(f"{K.shape[1]} constraint rows do not determine {n} passive coordinates")
+        raise NotComparable(
+            f"{K.shape[1]} constraint rows do not determine {n} passive coordinates"
+        )
     return choice
 
 
@@ -115,6 +121,8 @@ def _mass_condition(M: Array) -> float:
 
 def shared_out(states: PeerStates, engine: Engine, tau: Array) -> Array:
     """Actuator forces (N, n_u) that, with the multipliers of the chosen rows, give tree forces (N, n_v)."""
-    S = np.broadcast_to(engine.tree.loads.transmission.T, (len(tau), *engine.tree.loads.transmission.T.shape))
+    S = np.broadcast_to(
+        engine.tree.loads.transmission.T, (len(tau), *engine.tree.loads.transmission.T.shape)
+    )
     A = np.concatenate([S, np.swapaxes(states.jacobian[:, states.rows, :], 1, 2)], axis=2)
     return np.linalg.solve(A, tau[:, :, None])[:, : S.shape[2], 0]

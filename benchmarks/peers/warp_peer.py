@@ -1,7 +1,8 @@
 """`mujoco_warp` on a machine with its loops as equality constraints: is it the same machine, and how fast are steps.
 
-Runs on warp's device, a GPU where there is one, else the processor, slowly; which proves the conversion everywhere.
-Constraints are as stiff as MuJoCo allows for the step (time constant of 2.1 steps), and nearly rigid.
+Runs on warp's device, a GPU where there is one, else the processor, slowly; which proves the
+conversion everywhere. Constraints are as stiff as MuJoCo allows for the step (time constant of 2.1
+steps), and nearly rigid.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def compared(model: Model, worlds: int) -> dict[str, float]:
     """Accelerations of the actuators as the machine falls from rest, by MuJoCo, by `mujoco_warp`, and by Tauloop.
 
     Returns:
-        Deviations of the largest acceleration: of `mujoco_warp` (floats) from MuJoCo, over all coordinates, and of both
-        from Tauloop's rigid loops, over the actuators' joints.
+        Deviations of the largest acceleration: of `mujoco_warp` (floats) from MuJoCo, over all
+        coordinates, and of both from Tauloop's rigid loops, over the actuators' joints.
     """
     import mujoco
     import mujoco_warp
@@ -53,7 +54,9 @@ def compared(model: Model, worlds: int) -> dict[str, float]:
     names, driven = model.topology.velocity_names, list(model.assembly.driven)
     joints = [made.joint(names[i]).dofadr[0] for i in driven]
     zero = np.zeros((1, len(model.mechanism.actuators)))
-    moved = model.actuators.forward_dynamics(model.actuators.ports.at(model.assembly.q)[None], zero, zero)
+    moved = model.actuators.forward_dynamics(
+        model.actuators.ports.at(model.assembly.q)[None], zero, zero
+    )
     right = np.ravel(moved.a)[driven]
     largest, fastest = np.abs(data.qacc).max(), np.abs(right).max()
     return {

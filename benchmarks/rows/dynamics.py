@@ -28,7 +28,9 @@ class Wanted:
 
 TARGETS = {
     "rcid": Wanted(
-        inverse=("0.12 µs, 40×", "18 ns, 260×"), forward=("0.2 µs, 37×", "38 ns, 195×"), python="0.6 µs, 25×"
+        inverse=("0.12 µs, 40×", "18 ns, 260×"),
+        forward=("0.2 µs, 37×", "38 ns, 195×"),
+        python="0.6 µs, 25×",
     ),
     "delta": Wanted(inverse=("60 ns, 33×", "7.5 ns, 260×"), forward=("100 ns, 33×", "12 ns, 275×")),
     "gantry_tau_5dof": Wanted(inverse=("30×", "200×")),
@@ -38,7 +40,10 @@ TARGETS = {
     "hexapod": Wanted(),
     "five_bar": Wanted(),
 }
-PROGRAMS = {"inverse": ("inverse_dynamics", "force"), "forward": ("forward_dynamics", "acceleration")}
+PROGRAMS = {
+    "inverse": ("inverse_dynamics", "force"),
+    "forward": ("forward_dynamics", "acceleration"),
+}
 
 
 def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
@@ -59,10 +64,14 @@ def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
             yield from _python(name, found.inverse, wanted.python)
 
 
-def _pair(name: str, mechanism: Mechanism, work: Work, what: str, targets: tuple[str, str]) -> Iterator[Row]:
+def _pair(
+    name: str, mechanism: Mechanism, work: Work, what: str, targets: tuple[str, str]
+) -> Iterator[Row]:
     """A call and a sample of a batch."""
     (own,) = work.tauloop
-    peer = min((p for p in work.peers if p.call is not None), key=lambda p: p.call or 0.0, default=None)
+    peer = min(
+        (p for p in work.peers if p.call is not None), key=lambda p: p.call or 0.0, default=None
+    )
     beside = {"peer": peer.name, "version": peer.version, "peer_time": peer.call} if peer else {}
     if own.call is None or own.batch is None:
         yield Row(work=f"{name}, {work.name}", tauloop=None, note=own.note)
@@ -77,7 +86,15 @@ def _pair(name: str, mechanism: Mechanism, work: Work, what: str, targets: tuple
     ):
         limit, divider = limits(kernel.function, iterations, in_lanes=in_lanes)
         work_text = f"{name}, {work.name}, {label}"
-        yield Row(work=work_text, tauloop=time, target=target, limit=limit, divider=divider, note=note, **beside)
+        yield Row(
+            work=work_text,
+            tauloop=time,
+            target=target,
+            limit=limit,
+            divider=divider,
+            note=note,
+            **beside,
+        )
 
 
 def newton_iterations(model: Model, kernel: CompiledFunction, what: str, n: int = 256) -> float:
@@ -86,7 +103,9 @@ def newton_iterations(model: Model, kernel: CompiledFunction, what: str, n: int 
         return 0.0
     states = random_states(model, n, np.random.default_rng(0))
     last = "acceleration" if what == "inverse" else "force"
-    other = states.acceleration if what == "inverse" else np.zeros((n, len(model.mechanism.actuators)))
+    other = (
+        states.acceleration if what == "inverse" else np.zeros((n, len(model.mechanism.actuators)))
+    )
     inputs = {"position": states.position, "velocity": states.velocity, last: other}
     inputs["start"] = np.broadcast_to(model.assembly.q, (n, model.topology.n_q))
     return float(kernel.batch(inputs, n)["health"][:, 3].mean())

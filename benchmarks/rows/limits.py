@@ -1,7 +1,7 @@
 """How fast a function could be by the number of its operations, on the core at hand.
 
-The core's clock and the throughput of its divider are measured; that it has two units for sums and products is taken
-for granted, as on all cores with AVX2 or AVX-512 that are in question.
+The core's clock and the throughput of its divider are measured; that it has two units for sums and
+products is taken for granted, as on all cores with AVX2 or AVX-512 that are in question.
 """
 
 from __future__ import annotations
@@ -22,8 +22,17 @@ from tauloop.codegen.source import CFunction
 #: Units for sums and products, and lanes of a register by the processor's widest extension.
 UNITS = 2
 LANES = {"avx512f": 8, "avx2": 4, "avx": 4, "asimd": 2, "sse4_2": 2}
-FLAGS = ("-std=gnu99", "-O2", "-ftree-vectorize", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
-#: A round of the chain below is three shifts and three exclusive ors, each waiting for the one before: one cycle each.
+FLAGS = (
+    "-std=gnu99",
+    "-O2",
+    "-ftree-vectorize",
+    "-march=native",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+)
+#: A round of the chain below is three shifts and three exclusive ors, each waiting for the one
+#: before: one cycle each.
 CYCLES = 6
 SOURCE = """
 #include <math.h>
@@ -94,13 +103,17 @@ def core() -> Core | None:
             return None
     library.probe.restype = ctypes.c_double
     sink = ctypes.c_uint64(1)
-    chain, division, root = (min(library.probe(what, ctypes.byref(sink)) for _ in range(TRIES)) for what in range(3))
+    chain, division, root = (
+        min(library.probe(what, ctypes.byref(sink)) for _ in range(TRIES)) for what in range(3)
+    )
     features = processor().features
     lanes = next((count for name, count in LANES.items() if name in features), 1)
     return Core(cycle=chain / CYCLES, division=division, root=root, lanes=lanes)
 
 
-def limits(function: CFunction, iterations: float = 0.0, *, in_lanes: bool) -> tuple[float | None, float | None]:
+def limits(
+    function: CFunction, iterations: float = 0.0, *, in_lanes: bool
+) -> tuple[float | None, float | None]:
     """Least time of a sample by its operations, and that of its divisions and roots alone, s.
 
     Args:
@@ -112,7 +125,10 @@ def limits(function: CFunction, iterations: float = 0.0, *, in_lanes: bool) -> t
     if found is None:
         return None, None
     counted = operations(function)
-    counts = {kind: counted["once"][kind] + iterations * counted["each_iteration"][kind] for kind in counted["once"]}
+    counts = {
+        kind: counted["once"][kind] + iterations * counted["each_iteration"][kind]
+        for kind in counted["once"]
+    }
     lanes = found.lanes if in_lanes else 1
     # one division alone keeps the divider nearly as long as a register full of them
     times = found.lanes / lanes

@@ -48,4 +48,6 @@ def _tx40() -> Mechanism:
     with tempfile.TemporaryDirectory() as folder:
         urdf = Path(folder) / "tx40.urdf"
         urdf.write_text(head + tag + last, encoding="utf-8")
-        return load_urdf(urdf, Path(__file__).resolve().parents[2] / "examples" / "tx40" / "side.yaml")
+        return load_urdf(
+            urdf, Path(__file__).resolve().parents[2] / "examples" / "tx40" / "side.yaml"
+        )

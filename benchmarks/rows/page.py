@@ -31,15 +31,23 @@ def summary(table: Iterable[str]) -> Iterator[str]:
 def between(page: Path, between: tuple[str, str]) -> list[str]:
     """What stands between the marks of a page, without empty lines."""
     begin, end = between
-    return [line for line in page.read_text(encoding="utf-8").split(begin)[1].split(end)[0].splitlines() if line]
+    return [
+        line
+        for line in page.read_text(encoding="utf-8").split(begin)[1].split(end)[0].splitlines()
+        if line
+    ]
 
 
 def is_marked(page: Path, between: tuple[str, str]) -> bool:
     """Whether a page has both marks, once each."""
-    return page.is_file() and all(page.read_text(encoding="utf-8").count(mark) == 1 for mark in between)
+    return page.is_file() and all(
+        page.read_text(encoding="utf-8").count(mark) == 1 for mark in between
+    )
 
 
-def write_or_print(page: Path | None, between: tuple[str, str], table: Iterable[str], note: str) -> None:
+def write_or_print(
+    page: Path | None, between: tuple[str, str], table: Iterable[str], note: str
+) -> None:
     """Put a table and a note below it between the marks of a page; print them without one."""
     if page is None:
         print("\n".join([*table, note, stamp()]))
@@ -50,7 +58,8 @@ def write_or_print(page: Path | None, between: tuple[str, str], table: Iterable[
 def stamp() -> str:
     """Return the line that states what was measured: the commit, the processor and the date.
 
-    A test reads it (`tests/test_measured_tables.py`) and fails where the measured code has changed much since.
+    A test reads it (`tests/test_measured_tables.py`) and fails where the measured code has changed
+    much since.
     """
     commit = _git("rev-parse", "--short=8", "HEAD") or "unknown"
     changed = " with uncommitted changes" if _git("status", "--porcelain", "--", "src") else ""
@@ -63,7 +72,9 @@ def _git(*arguments: str) -> str:
     """Return what git prints; nothing where there is no repository."""
     folder = Path(__file__).resolve().parent
     try:
-        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()

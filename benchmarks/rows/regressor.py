@@ -19,7 +19,8 @@ from tauloop.engines import frictionless
 
 MACHINE = "gantry_tau_5dof"
 TARGET = "20×"
-#: Samples of a batch: a regressor has hundreds of numbers for each, and they should stay in the core's own cache.
+#: Samples of a batch: a regressor has hundreds of numbers for each, and they should stay in the
+#: core's own cache.
 BATCH = 128
 
 
@@ -31,20 +32,32 @@ def rows(settings: Settings, say: Callable[[str], None], name: str = MACHINE) ->
     """
     say(f"{name}: states")
     mechanism = frictionless(machine(name))
-    engine, motion, chosen = consistent(mechanism, settings.states, np.random.default_rng(settings.seed))
+    engine, motion, chosen = consistent(
+        mechanism, settings.states, np.random.default_rng(settings.seed)
+    )
     reference = engine.inverse_dynamics(motion).forces
     states, peer = tree_states(engine, motion), peer_tree(engine.tree)
     say(f"{name}: Pinocchio's regressor")
     if isinstance(settings.cpp, str):
-        found, by = pinocchio_python.regressor(peer, states, settings.seconds), "Pinocchio in Python"
+        found, by = (
+            pinocchio_python.regressor(peer, states, settings.seconds),
+            "Pinocchio in Python",
+        )
     else:
-        found, by = pinocchio_cpp.regressor(settings.cpp, peer, states, settings.seconds), "Pinocchio C++"
+        found, by = (
+            pinocchio_cpp.regressor(settings.cpp, peer, states, settings.seconds),
+            "Pinocchio C++",
+        )
     _require(by, found.forces, reference)
 
     say(f"{name}: Tauloop's regressor (large programs take the compiler tens of seconds, once)")
     model = Model(mechanism)
     kernel = model.platform.compiled("regressor_actuators", ("regressor",))
-    given = {"position": chosen.position, "velocity": chosen.velocity, "acceleration": chosen.acceleration}
+    given = {
+        "position": chosen.position,
+        "velocity": chosen.velocity,
+        "acceleration": chosen.acceleration,
+    }
     given["start"] = np.broadcast_to(model.assembly.q, chosen.q.shape)
     Y = kernel.batch(given, len(reference))["regressor"].reshape(len(reference), -1, len(model.pi))
     _require("Tauloop", Y @ model.pi, reference)
@@ -68,4 +81,6 @@ def rows(settings: Settings, say: Callable[[str], None], name: str = MACHINE) ->
 def _require(who: str, forces: np.ndarray, reference: np.ndarray) -> None:
     worst = difference(forces, reference)
     if not worst <= TOLERANCE:
-        raise Disagreement(f"the regressor by {who} differs from the reference by {worst:.1e} (limit {TOLERANCE:.0e})")
+        raise Disagreement(
+            f"the regressor by {who} differs from the reference by {worst:.1e} (limit {TOLERANCE:.0e})"
+        )

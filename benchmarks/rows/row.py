@@ -8,7 +8,18 @@ from dataclasses import dataclass
 
 #: Prefixes for seconds.
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-HEADINGS = ("work", "Tauloop", "peer", "peer's time", "ratio", "must reach", "limit", "over limit", "divider", "note")
+HEADINGS = (
+    "work",
+    "Tauloop",
+    "peer",
+    "peer's time",
+    "ratio",
+    "must reach",
+    "limit",
+    "over limit",
+    "divider",
+    "note",
+)
 LEGEND = (
     "must reach: issue 3's targets, which are for a core with AVX-512.",
     "limit: operations / (2 units x vector lanes) at the measured clock (one lane for single calls and for one call "

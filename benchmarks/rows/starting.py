@@ -26,7 +26,9 @@ def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
         say(name)
         with tempfile.TemporaryDirectory() as cache:
             cold = started(name, cache, "cold")
-            warm = min((started(name, cache) for _ in range(WARM)), key=lambda found: found["ready"])
+            warm = min(
+                (started(name, cache) for _ in range(WARM)), key=lambda found: found["ready"]
+            )
         for label, found, target in (("cold", cold, "1 s"), ("warm", warm, "10 ms")):
             note = f"importing took {found['imports']:.2f} s before"
             work = f"{name}, from file to compiled inverse dynamics, {label} cache"

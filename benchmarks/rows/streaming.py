@@ -43,7 +43,11 @@ def rows(settings: Settings, say: Callable[[str], None], samples: int = SAMPLES)
         last = found["times"][-1]
         function = Model(load(name)).platform.source_function("inverse_dynamics", ("force",))
         limit, divider = limits(function, in_lanes=True)
-        beyond = "not measured here" if found["beyond"] is None else f"{found['beyond'] / 2**20:.1f} MB beyond both"
+        beyond = (
+            "not measured here"
+            if found["beyond"] is None
+            else f"{found['beyond'] / 2**20:.1f} MB beyond both"
+        )
         yield Row(
             work=f"{name}, inverse dynamics, {samples / 1e6:g} million samples in chunks, a sample",
             tauloop=last / samples,
@@ -115,12 +119,14 @@ def main(name: str, counts: list[int]) -> None:
     )
 
 
-def _through(kernel: CompiledFunction, arrays: dict[str, np.ndarray], force: np.ndarray, n: int) -> None:
+def _through(
+    kernel: CompiledFunction, arrays: dict[str, np.ndarray], force: np.ndarray, n: int
+) -> None:
     for first in range(0, n, CHUNK):
         last = min(first + CHUNK, n)
-        force[first:last] = kernel.batch({key: array[first:last] for key, array in arrays.items()}, last - first)[
-            "force"
-        ]
+        force[first:last] = kernel.batch(
+            {key: array[first:last] for key, array in arrays.items()}, last - first
+        )["force"]
 
 
 def _peak(*, resets: bool) -> int | None:

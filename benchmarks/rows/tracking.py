@@ -1,9 +1,10 @@
 """Forward kinematics along a motion sampled at 1 kHz: machine code beside SciPy's `root`.
 
-A machine with a closed form has nothing to track: its samples are computed one call each, and in batch.
+A machine with a closed form has nothing to track: its samples are computed one call each, and in
+batch.
 
-SciPy gets the same loop equations and their Jacobian as machine code (CasADi's C, compiled), reduced to the unknown
-coordinates, and starts from the line through its last two solutions.
+SciPy gets the same loop equations and their Jacobian as machine code (CasADi's C, compiled),
+reduced to the unknown coordinates, and starts from the line through its last two solutions.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ from tauloop.programs.program import Newton
 #: (one lane, lanes) of issue 3.
 TARGETS = {"rcid": ("0.3 µs, 500×", "60 ns, 500×"), "delta": ("80 ns, 500×", "15 ns, 500×")}
 RATE = 1000.0
-#: Of the motion of each actuator around its reference: share of the machine's length (or of a radian), and Hz.
+#: Of the motion of each actuator around its reference: share of the machine's length (or of a
+#: radian), and Hz.
 AMPLITUDE, FREQUENCIES = 0.05, (0.5, 1.3)
 #: No parameters are free.
 NOTHING = np.empty(0)
 #: Samples that the tracker follows, and that SciPy solves.
 LONG, SHORT = 8_000, 300
-#: SciPy stops at a relative step of 1.5e-8; what it leaves is about the square of that, or rounding.
+#: SciPy stops at a relative step of 1.5e-8; what it leaves is about the square of that, or
+#: rounding.
 TOLERANCE = 1e-7
 
 
@@ -83,7 +86,9 @@ def _machine(name: str, targets: tuple[str, str], settings: Settings) -> Iterato
     function = model.actuators.source_function("kinematics_0", ("q",))
     is_closed = not any(isinstance(step, Newton) for step in function.program.steps)
     make = _computed if is_closed else _followed
-    for label, in_lanes, target in zip(("one lane", "batch lanes"), (False, True), targets, strict=True):
+    for label, in_lanes, target in zip(
+        ("one lane", "batch lanes"), (False, True), targets, strict=True
+    ):
         work, found = make(model, function, compiler, position, in_lanes)
         q, steps = found()
         worst = float(np.abs(q[:SHORT] - wanted).max())
@@ -108,7 +113,9 @@ def _machine(name: str, targets: tuple[str, str], settings: Settings) -> Iterato
 Made = tuple[Callable[[], object], Callable[[], tuple[np.ndarray, float]]]
 
 
-def _followed(model: Model, function: CFunction, compiler: Compiler, position: np.ndarray, in_lanes: bool) -> Made:
+def _followed(
+    model: Model, function: CFunction, compiler: Compiler, position: np.ndarray, in_lanes: bool
+) -> Made:
     tracker = Tracker(function, in_lanes=in_lanes)
     start = np.ascontiguousarray(model.actuators.follow(position[tracker.starts(LONG)]).q)
 
@@ -119,18 +126,24 @@ def _followed(model: Model, function: CFunction, compiler: Compiler, position: n
         q, health, gaps = work()
         gap = float((gaps / model.assembly.loops.coordinate_scale).max(initial=0.0))
         if not gap <= TOLERANCE:
-            raise Disagreement(f"{model.mechanism.name}: parts of the motion do not meet, by {gap:.1e}")
+            raise Disagreement(
+                f"{model.mechanism.name}: parts of the motion do not meet, by {gap:.1e}"
+            )
         return q, float(health[:, 3].mean())
 
     return work, found
 
 
-def _computed(model: Model, function: CFunction, compiler: Compiler, position: np.ndarray, in_lanes: bool) -> Made:
+def _computed(
+    model: Model, function: CFunction, compiler: Compiler, position: np.ndarray, in_lanes: bool
+) -> Made:
     kernel = compile_function(function, compiler)
     sizes = {port.name: port.size for port in kernel.function.arguments}
     arrays = {name: np.zeros((LONG, size)) for name, size in sizes.items()}
     arrays["position"][:] = position
-    loop = c_loop(getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(arrays.values()))
+    loop = c_loop(
+        getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(arrays.values())
+    )
     out = {name: arrays[name] for name in ("q", "health")}
 
     def batch() -> object:
@@ -192,7 +205,12 @@ def compiled_equations(model: Model) -> Equations:
     ]
     buffers = [_external(function).buffer() for function in functions]
     n = len(unknown)
-    at, given, value, slope = np.zeros(n), np.zeros(len(known)), np.zeros(equations.numel()), np.zeros((n, n))
+    at, given, value, slope = (
+        np.zeros(n),
+        np.zeros(len(known)),
+        np.zeros(equations.numel()),
+        np.zeros((n, n)),
+    )
     for (buffer, _), out in zip(buffers, (value, slope.reshape(-1)), strict=True):
         buffer.set_arg(0, memoryview(at))
         buffer.set_arg(1, memoryview(given))

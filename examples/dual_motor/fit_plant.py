@@ -36,7 +36,9 @@ def fit(generations: int = 0, seed: int = 0) -> PlantFit:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--generations", type=int, default=0, help="of the global search")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

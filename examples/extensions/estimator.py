@@ -27,7 +27,9 @@ class LeastAbsoluteDeviations(Estimator):
         scale, weights = np.ones(outputs), np.ones(f.shape)
         for _ in range(self.repetitions):
             rows = (weights**0.5 / scale)[:, :, None]
-            values = np.linalg.lstsq((rows * Y).reshape(-1, r), (rows[..., 0] * f).ravel(), rcond=None)[0]
+            values = np.linalg.lstsq(
+                (rows * Y).reshape(-1, r), (rows[..., 0] * f).ravel(), rcond=None
+            )[0]
             residual = np.abs(f - Y @ values)
             least = 1e-12 * np.abs(f).max(axis=0)
             scale = np.maximum(np.median(residual, axis=0) / 0.6745, least)
@@ -35,7 +37,10 @@ class LeastAbsoluteDeviations(Estimator):
         # of a median's kind: pi / 2 times the variance of least squares with normal errors
         information = np.einsum("nor,no,nos->rs", Y, np.broadcast_to(scale**-2.0, f.shape), Y)
         return Estimate(
-            values=values, covariance=np.pi / 2 * np.linalg.inv(information), noise=scale, weights=1.0 / scale
+            values=values,
+            covariance=np.pi / 2 * np.linalg.inv(information),
+            noise=scale,
+            weights=1.0 / scale,
         )
 
     def instruments(self, regression, estimate: Estimate) -> np.ndarray:

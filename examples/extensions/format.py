@@ -25,7 +25,9 @@ class Packed(Format):
             with gzip.open(path, "rt", encoding="utf-8") as stream:
                 text = stream.read(MOST)
         except (OSError, EOFError, ValueError, zlib.error) as error:
-            raise DescriptionError(Problem(where="", what=f"cannot be unpacked: {error}", file=str(path))) from None
+            raise DescriptionError(
+                Problem(where="", what=f"cannot be unpacked: {error}", file=str(path))
+            ) from None
         return tl.loads(text, str(path))
 
     def write(self, mechanism: tl.Mechanism, path: Path) -> Written:

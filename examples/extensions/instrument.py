@@ -29,9 +29,12 @@ class String(Instrument):
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Three coordinates of the eye, the target on the tool, and the zero."""
         eye = (
-            Nuisance(name=f"{self.name}.eye.{axis}", value=x, unit="m") for axis, x in zip("xyz", self.eye, strict=True)
+            Nuisance(name=f"{self.name}.eye.{axis}", value=x, unit="m")
+            for axis, x in zip("xyz", self.eye, strict=True)
         )
-        target = (Nuisance(name=f"{self.name}.target.{axis}", value=0.0, unit="m") for axis in "xyz")
+        target = (
+            Nuisance(name=f"{self.name}.target.{axis}", value=0.0, unit="m") for axis in "xyz"
+        )
         return (*eye, *target, Nuisance(name=f"{self.name}.zero", value=self.zero, unit="m"))
 
     def error(self, scene, reading: ca.SX) -> ca.SX:

@@ -33,10 +33,14 @@ class BogackiShampine(Integrator):
         dense[0] += [1.0, -2.0, 1.0]
         dense[3] += [0.0, -1.0, 1.0]
         error = np.array([2 / 9 - 7 / 24, 1 / 3 - 1 / 4, 4 / 9 - 1 / 3, -1 / 8])
-        tableau = Tableau(A=A, c=np.array([0.0, 1 / 2, 3 / 4, 1.0]), error=error, dense=dense, order=3)
+        tableau = Tableau(
+            A=A, c=np.array([0.0, 1 / 2, 3 / 4, 1.0]), error=error, dense=dense, order=3
+        )
         return Method.adaptive(tableau, self.rtol, self.atol)
 
 
 if __name__ == "__main__":
     check_integrator(BogackiShampine(), tauloop.load("four_bar"))
-    print("the pair of Bogacki and Shampine is an integrator: Simulator(model, integrator=BogackiShampine())")
+    print(
+        "the pair of Bogacki and Shampine is an integrator: Simulator(model, integrator=BogackiShampine())"
+    )

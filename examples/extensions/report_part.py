@@ -26,7 +26,11 @@ class Masses(ReportPart):
     def data(self, result: Inspection) -> Mapping[str, float]:
         """See `ReportPart`."""
         mechanism = result.model.mechanism
-        return {body.name: mechanism.value(body.inertia.mass) for body in mechanism.bodies if body.inertia is not None}
+        return {
+            body.name: mechanism.value(body.inertia.mass)
+            for body in mechanism.bodies
+            if body.inertia is not None
+        }
 
     def figure(self, result: Inspection) -> Figure:
         """See `ReportPart`."""
@@ -46,4 +50,6 @@ MASSES = Masses()
 
 if __name__ == "__main__":
     check_report_part(MASSES, tl.check(tl.load("four_bar")))
-    print("masses of bodies are a part of reports: `tauloop check` prints it where a package brings it")
+    print(
+        "masses of bodies are a part of reports: `tauloop check` prints it where a package brings it"
+    )

@@ -24,7 +24,9 @@ class StabilisedAndProjected(Route):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """See `Route`."""
-        return extended_rate_program(model.assembly, self.factor, self.factor, with_wrench=with_wrench)
+        return extended_rate_program(
+            model.assembly, self.factor, self.factor, with_wrench=with_wrench
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python -m pythonfmu3 build -f servo_motor.py
 
-writes `ServoMotor.fmu`. L di/dt = u - R i - k w in the winding; u = K_p (i_asked - i) + z, dz/dt = K_i (i_asked - i) in
-the current loop, within the voltage of the drive; torque k i. K_p = L b and K_i = R b with the loop's bandwidth b.
+writes `ServoMotor.fmu`. L di/dt = u - R i - k w in the winding; u = K_p (i_asked - i) + z, dz/dt =
+K_i (i_asked - i) in the current loop, within the voltage of the drive; torque k i. K_p = L b and
+K_i = R b with the loop's bandwidth b.
 """
 
 from pythonfmu3 import Float64, Fmi3Causality, Fmi3Slave, Fmi3Variability, Unit
@@ -32,7 +33,10 @@ class ServoMotor(Fmi3Slave):
                 Unit(name="A", A=1),
             ]
         )
-        independent = {"causality": Fmi3Causality.independent, "variability": Fmi3Variability.continuous}
+        independent = {
+            "causality": Fmi3Causality.independent,
+            "variability": Fmi3Variability.continuous,
+        }
         self.register_variable(Float64("time", **independent))
         for name, unit in (("asked", "N.m"), ("speed", "rad/s")):
             self.register_variable(Float64(name, causality=Fmi3Causality.input, unit=unit))
@@ -40,7 +44,9 @@ class ServoMotor(Fmi3Slave):
         self.register_variable(Float64("current", causality=Fmi3Causality.output, unit="A"))
         for name in ("resistance", "inductance", "constant", "bandwidth", "voltage"):
             self.register_variable(
-                Float64(name, causality=Fmi3Causality.parameter, variability=Fmi3Variability.tunable)
+                Float64(
+                    name, causality=Fmi3Causality.parameter, variability=Fmi3Variability.tunable
+                )
             )
 
     def rates(self, current, memory):
@@ -49,7 +55,9 @@ class ServoMotor(Fmi3Slave):
         voltage = self.inductance * self.bandwidth * wanted + memory
         applied = max(-self.voltage, min(self.voltage, voltage))
         growth = self.resistance * self.bandwidth * wanted if applied == voltage else 0.0
-        return (applied - self.resistance * current - self.constant * self.speed) / self.inductance, growth
+        return (
+            applied - self.resistance * current - self.constant * self.speed
+        ) / self.inductance, growth
 
     def do_step(self, current_time, step_size):
         """Heun's steps of equal length."""

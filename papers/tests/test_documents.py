@@ -22,7 +22,8 @@ PAGE = {
     "rcid": "rcid",
     "spidermill": "spidermill",
 }
-#: Row of the page (beginning of its first cell), column or columns, and beginnings of the comparisons that it quotes.
+#: Row of the page (beginning of its first cell), column or columns, and beginnings of the
+#: comparisons that it quotes.
 QUOTED: dict[str, list[tuple[str, int | slice, str | tuple[str, ...]]]] = {
     "gantry-tau-calibration": [
         ("mean absolute position error, nominal geometry", 2, "mean absolute position error"),
@@ -40,7 +41,11 @@ QUOTED: dict[str, list[tuple[str, int | slice, str | tuple[str, ...]]]] = {
         ("Table 1, 5-DOF I ", 2, "Table 1, 5-DOF I:"),
         ("Table 1, 5-DOF II", 2, "Table 1, 5-DOF II"),
         ("Table 1: 3-DOF and 5-DOF I apart", 2, "Table 1: 3-DOF and 5-DOF I apart"),
-        ("Table 1, nearest plant, rigid, 3 rows", 2, "Table 1, nearest plant, rigid, by its first 3"),
+        (
+            "Table 1, nearest plant, rigid, 3 rows",
+            2,
+            "Table 1, nearest plant, rigid, by its first 3",
+        ),
         (
             "the same with friction and frame, 3 rows",
             2,
@@ -59,7 +64,10 @@ QUOTED: dict[str, list[tuple[str, int | slice, str | tuple[str, ...]]]] = {
         (
             "optimised, two fixed sets",
             1,
-            ("told to 30% of the value by noise alone, fixed", "fixed lengths, optimised: standard"),
+            (
+                "told to 30% of the value by noise alone, fixed",
+                "fixed lengths, optimised: standard",
+            ),
         ),
         ("optimised, moving", 1, "told to 30% of the value by noise alone, moving"),
     ],
@@ -82,9 +90,17 @@ QUOTED: dict[str, list[tuple[str, int | slice, str | tuple[str, ...]]]] = {
         ),
     ],
     "rcid": [
-        ("stroke: position in the sphere", 2, "stroke of the actuators: position in the sphere, turned"),
+        (
+            "stroke: position in the sphere",
+            2,
+            "stroke of the actuators: position in the sphere, turned",
+        ),
         ("stroke: each coordinate", 2, "stroke of the actuators: each coordinate"),
-        ("stroke: the sphere, all three", 2, "stroke of the actuators: position in the sphere, each"),
+        (
+            "stroke: the sphere, all three",
+            2,
+            "stroke of the actuators: position in the sphere, each",
+        ),
         ("operations of generalized momentum", 2, "operations of generalized momentum"),
         ("impedance control: force on", 2, "impedance control: force on"),
         ("force control: force on", 2, "force control: force on"),
@@ -122,7 +138,8 @@ ELSEWHERE = {
     "spidermill": r"32 loop equations",
     "dual-motor": r"takes \d+ to \d+ s of processor time \(bound: \d+ s\)",
 }
-#: A solver of matrix inequalities stops where it may, and another version elsewhere: ratios with two decimals.
+#: A solver of matrix inequalities stops where it may, and another version elsewhere: ratios with
+#: two decimals.
 SOLVED = 0.016
 #: What counts things of the paper, or of this project, and is no figure.
 _NAMED = re.compile(
@@ -144,7 +161,11 @@ def prose(text: str) -> str:
 
 def texts(result: Any) -> str:
     """All that the command writes of a result."""
-    parts = [part for item in result.comparisons for part in (item.quantity, item.stated, item.ours, item.why)]
+    parts = [
+        part
+        for item in result.comparisons
+        for part in (item.quantity, item.stated, item.ours, item.why)
+    ]
     parts += result.choices
     for table in result.printed:
         parts += [table.title, table.why, *table.columns]
@@ -188,7 +209,8 @@ def test_figures_of_the_document_are_those_of_the_command(done: tuple[str, Any])
         (cells,) = [row for row in rows(name) if f"{row[0]} ".startswith(beginning)]
         beginnings = (quantity,) if isinstance(quantity, str) else quantity
         ours = "; ".join(
-            next(item.ours for item in result.comparisons if item.quantity.startswith(q)) for q in beginnings
+            next(item.ours for item in result.comparisons if item.quantity.startswith(q))
+            for q in beginnings
         )
         quoted = quoted_in(cells, column)
         if not agree(quoted, ours):
@@ -217,7 +239,10 @@ def test_the_cost_of_physical_limits_on_other_machines() -> None:
         for name, cells in (("eq. 5's sixteen", "sixteen"), ("all forty", "forty")):
             (row,) = [row for row in table.rows if row[0].startswith(name)]
             for seed, cell in zip(table.columns[1:], row[1:], strict=True):
-                assert abs(float(cell.strip("*")) - getattr(measured[int(seed)], cells)) < SOLVED, (seed, name)
+                assert abs(float(cell.strip("*")) - getattr(measured[int(seed)], cells)) < SOLVED, (
+                    seed,
+                    name,
+                )
     assert all(measured[seed].negative for seed in range(1, 13))
     page = " ".join((PAGES / "two-runs.md").read_text(encoding="utf-8").split())
     (sentence,) = re.findall(r"Optimised motions \(seeds 2, 5, 8, 9\): ([^:]*)\.", page)

@@ -12,7 +12,16 @@ import pytest
 from conftest import ROOT
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import load_drive, read_drive
-from tauloop_papers.dual_motor.film import PICTURES, STEP_PICTURES, STEP_SHOWN, Story, digest, picture, save_film, story
+from tauloop_papers.dual_motor.film import (
+    PICTURES,
+    STEP_PICTURES,
+    STEP_SHOWN,
+    Story,
+    digest,
+    picture,
+    save_film,
+    story,
+)
 from tauloop_papers.dual_motor.settings import SETTINGS
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -20,7 +29,8 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 SHOWN = ROOT / "docs" / "drives" / "dual-motor.gif"
 #: Bytes of the film on the page, at most.
 SMALL = 400_000
-#: Levels of 255 by which pictures of the step differ in the mean on another processor or with other fonts.
+#: Levels of 255 by which pictures of the step differ in the mean on another processor or with other
+#: fonts.
 LEVELS = 4.0
 
 
@@ -48,7 +58,9 @@ def test_another_plant_has_another_digest() -> None:
 def test_pictures_show_contacts_and_play(film: Story) -> None:
     """Two motors at rest push against each other; one motor is in its play at some time, and at no flank then."""
     words = [text.get_text() for axes in picture(film, film.times[-1]).axes for text in axes.texts]
-    master, slave = (next(word for word in words if word.startswith(name)) for name in ("master", "slave"))
+    master, slave = (
+        next(word for word in words if word.startswith(name)) for name in ("master", "slave")
+    )
     assert "pushes the cart: +" in master
     assert "pushes the cart: -" in slave
     alone = film.records["one"]

@@ -14,7 +14,14 @@ from tauloop.drives import Axis, assess_plant, load_drive, simulate_axis
 from tauloop.result import plain
 from tauloop_papers.dual_motor import printed, search
 from tauloop_papers.dual_motor.conclusions import conclusions
-from tauloop_papers.dual_motor.family import RIGID, STEPPING, STRUCTURES, TABLE_1_PLANT, rows, with_rigid_racks
+from tauloop_papers.dual_motor.family import (
+    RIGID,
+    STEPPING,
+    STRUCTURES,
+    TABLE_1_PLANT,
+    rows,
+    with_rigid_racks,
+)
 from tauloop_papers.dual_motor.plant import DrivePlant, run
 from tauloop_papers.dual_motor.plant_figures import figures
 from tauloop_papers.dual_motor.search import (
@@ -41,13 +48,17 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "drives" / "dual-motor-plant.md"
 CHOSEN = next(item for item in STRUCTURES if item.name == FOUND["structure"])
-#: Without gap and with contacts a hundred times stiffer the axis is the rigid one to this share of its rise time.
+#: Without gap and with contacts a hundred times stiffer the axis is the rigid one to this share of
+#: its rise time.
 STIFF = 1e-2
 #: Kept figures have six digits; the shipped line has eight of each value.
 KEPT = 1e-3
 #: All fits, with which another computer can go on.
-SEARCHED_SO_FAR = json.loads((files("tauloop_papers.dual_motor") / "searched.json").read_text(encoding="utf-8"))
-#: A start that is done again, on another processor or with another library, ends at a loss as far off as this.
+SEARCHED_SO_FAR = json.loads(
+    (files("tauloop_papers.dual_motor") / "searched.json").read_text(encoding="utf-8")
+)
+#: A start that is done again, on another processor or with another library, ends at a loss as far
+#: off as this.
 SEARCHED = 0.02
 
 
@@ -69,7 +80,10 @@ LIGHT = {
 
 def held(axis: Axis, parameters: dict[str, float | str]) -> dict[str, float]:
     """Numbers of a row on the shipped line."""
-    values = {name: FOUND["best"][value] if isinstance(value, str) else value for name, value in parameters.items()}
+    values = {
+        name: FOUND["best"][value] if isinstance(value, str) else value
+        for name, value in parameters.items()
+    }
     return {name: value for name, value in values.items() if name in axis.names}
 
 
@@ -80,7 +94,9 @@ def test_every_kept_row_is_what_the_shipped_line_gives() -> None:
     for row in CHOSEN.observations:
         used = axis.with_motors(row.motors)
         length = FOUND["best"]["first_step"] if isinstance(row.step, str) else row.step
-        step = simulate_axis(used, held(used, dict(row.parameters)), step=length, integrator=STEPPING)
+        step = simulate_axis(
+            used, held(used, dict(row.parameters)), step=length, integrator=STEPPING
+        )
         for name in row.printed:
             parts = [float(getattr(step, key)[0]) / weight for key, weight in row.weights.items()]
             ours.append(sum(parts) if name == "cost" else float(getattr(step, name)[0]))
@@ -140,7 +156,8 @@ def test_the_costs_of_table_1_do_not_jump_next_to_the_shipped_plant() -> None:
     costs = TABLE_1.combined(TABLE_1.criteria(axis, points))
     for share in (-1e-3, 1e-3):
         nearby = {
-            name: np.full(len(points), (1 + share) * nominal(axis)[name]) for name in ("motor_inertia", "cart_mass")
+            name: np.full(len(points), (1 + share) * nominal(axis)[name])
+            for name in ("motor_inertia", "cart_mass")
         }
         shifted = points * [1 - share, 1, 1]
         near = TABLE_1.combined(TABLE_1.criteria(axis, shifted, nearby))
@@ -156,7 +173,9 @@ def test_a_search_with_play_begins_at_a_plant_that_can_be_simulated(
     item = next(item for item in STRUCTURES if item.name == "free gains, play")
     axis = Axis(item.line)
     values = begun_with_play(item.held | LIGHT, GAPS[0])
-    step = simulate_axis(axis, {name: values[name] for name in axis.names if name in values}, integrator=STEPPING)
+    step = simulate_axis(
+        axis, {name: values[name] for name in axis.names if name in values}, integrator=STEPPING
+    )
     assert bool(step.steps[0] < STEPPING.max_steps) is (least > 0.0)
     assert bool(step.rise_time[0] < 10.0) is (least > 0.0)
 
@@ -181,13 +200,18 @@ def test_another_computer_can_go_on_from_the_fits_that_are_kept() -> None:
 
 def test_the_shipped_line_has_the_figures_that_were_kept(tmp_path: Path) -> None:
     """Written again, nothing changes; another plant changes its figures alone."""
-    text = (files("tauloop.drives") / "lines" / "dual_motor_inferred.yaml").read_text(encoding="utf-8")
+    text = (files("tauloop.drives") / "lines" / "dual_motor_inferred.yaml").read_text(
+        encoding="utf-8"
+    )
     path = tmp_path / "line.yaml"
     path.write_text(text, encoding="utf-8")
     write_line(FOUND["best"], path)
     assert path.read_text(encoding="utf-8") == text
     write_line(FOUND["best"] | {"preload": 8.125, "gap1": 1.5e-4}, path)
-    before, after = load_drive("dual_motor_inferred").parameters.values, load_drive(path).parameters.values
+    before, after = (
+        load_drive("dual_motor_inferred").parameters.values,
+        load_drive(path).parameters.values,
+    )
     assert {name for name in before if before[name] != after[name]} == {"preload", "gap"}
     assert (after["preload"], after["gap"]) == (8.125, 1.5e-4)
 
@@ -196,8 +220,12 @@ def staged_rows(plant: dict[str, float]) -> dict[str, tuple[float, float, float]
     """Return what a plant with rigid racks gives, what is printed, and the bar, by row and quantity."""
     item = next(item for item in STRUCTURES if item.name == STAGED)
     fit = assessed(Axis(item.searched), item, item.held | plant, RIGID)
-    bars = {(row.name, name): bar for row in item.observations for name, bar in row.tolerances.items()}
-    return {f"{row}, {name}": (own, printed, bars[row, name]) for row, name, printed, own, _ in fit.rows}
+    bars = {
+        (row.name, name): bar for row in item.observations for name, bar in row.tolerances.items()
+    }
+    return {
+        f"{row}, {name}": (own, printed, bars[row, name]) for row, name, printed, own, _ in fit.rows
+    }
 
 
 def test_times_and_costs_of_table_1_do_not_conflict() -> None:
@@ -205,9 +233,16 @@ def test_times_and_costs_of_table_1_do_not_conflict() -> None:
     results = staged_rows(TABLE_1_PLANT)
     assert results["nominal gains, rise_time"][0] == pytest.approx(1.749, abs=1e-3)
     assert results["nominal gains, settling_time"][0] == pytest.approx(3.960, abs=1e-3)
-    costs = [results[f"Table 1, {method}, cost"][0] for method in ("pattern search", "SQP", "simplex", "genetic")]
+    costs = [
+        results[f"Table 1, {method}, cost"][0]
+        for method in ("pattern search", "SQP", "simplex", "genetic")
+    ]
     assert costs == pytest.approx([1.515, 1.689, 1.803, 1.675], abs=2e-3)
-    chosen = [key for key in results if key.startswith(("nominal gains", "Table 1")) and "overshoot" not in key]
+    chosen = [
+        key
+        for key in results
+        if key.startswith(("nominal gains", "Table 1")) and "overshoot" not in key
+    ]
     assert len(chosen) == 6
     for key in chosen:
         own, printed, bar = results[key]
@@ -218,9 +253,13 @@ def test_the_plant_of_the_second_stage_keeps_the_conclusion() -> None:
     """Its kept rows come out again; it saves what the paper prints, and the page has its rows."""
     kept = SEARCHED_SO_FAR["stages"]["then the switching study"]
     results = staged_rows(kept["values"])
-    np.testing.assert_allclose([own for own, _, _ in results.values()], kept["rows"], rtol=KEPT, atol=1e-7)
+    np.testing.assert_allclose(
+        [own for own, _, _ in results.values()], kept["rows"], rtol=KEPT, atol=1e-7
+    )
     assert sum(abs(own - value) <= bar for own, value, bar in results.values()) == kept["met"]
-    before, after = (results[f"Table 3, {at}, energy"][0] for at in ("(0.25, 0.01)", "(0.62, 0.44)"))
+    before, after = (
+        results[f"Table 3, {at}, energy"][0] for at in ("(0.25, 0.01)", "(0.62, 0.44)")
+    )
     assert 1.0 - after / before == pytest.approx(0.146, abs=1e-3)
     text = DOCUMENT.read_text(encoding="utf-8")
     assert [line for line in document_stages(SEARCHED_SO_FAR["stages"]) if line not in text] == []
@@ -229,10 +268,16 @@ def test_the_plant_of_the_second_stage_keeps_the_conclusion() -> None:
 def test_the_second_stage_goes_on_where_it_was_left(tmp_path: Path) -> None:
     """With the other stages kept, it alone is done, in seconds, and comes to what was kept."""
     path = tmp_path / "kept.json"
-    stages = {name: fit for name, fit in SEARCHED_SO_FAR["stages"].items() if name != "then the switching study"}
+    stages = {
+        name: fit
+        for name, fit in SEARCHED_SO_FAR["stages"].items()
+        if name != "then the switching study"
+    }
     path.write_text(json.dumps({"stages": stages}), encoding="utf-8")
     main([str(path), "--part", "stages"])
-    loss = json.loads(path.read_text(encoding="utf-8"))["stages"]["then the switching study"]["loss"]
+    loss = json.loads(path.read_text(encoding="utf-8"))["stages"]["then the switching study"][
+        "loss"
+    ]
     assert loss < 1.5 * SEARCHED_SO_FAR["stages"]["then the switching study"]["loss"]
 
 
@@ -301,7 +346,14 @@ def test_global_searches_see_what_the_fits_see() -> None:
     coarse, fine = (
         np.array([row[3] for row in fit.rows])
         for fit in (
-            assess_plant(axis, item.unknowns, item.observations, shares, integrator=integrator, known=item.fixed)
+            assess_plant(
+                axis,
+                item.unknowns,
+                item.observations,
+                shares,
+                integrator=integrator,
+                known=item.fixed,
+            )
             for integrator in (COARSE, STEPPING)
         )
     )
@@ -312,7 +364,9 @@ def test_global_searches_see_what_the_fits_see() -> None:
 def test_rigid_racks_are_the_limit_of_stiff_ones() -> None:
     line = load_drive("dual_motor_inferred")
     values = {"kp": 150.0, "ti": 2.0, "td": 0.1, "motor_coulomb": 0.0}
-    stiff = simulate_axis(Axis(line), values | {"gap": 1e-9, "contact_stiffness": 1e7, "contact_damping": 2e3})
+    stiff = simulate_axis(
+        Axis(line), values | {"gap": 1e-9, "contact_stiffness": 1e7, "contact_damping": 2e3}
+    )
     # the motors' viscous friction goes with their dry one, so the cart has it
     viscous = float(FOUND["best"]["cart_viscous"] + 2 * FOUND["best"]["motor_viscous"] / 0.05**2)
     axis = Axis(with_rigid_racks(line))
@@ -322,7 +376,9 @@ def test_rigid_racks_are_the_limit_of_stiff_ones() -> None:
 
 
 @pytest.mark.nightly
-def test_a_start_of_the_search_comes_to_what_was_kept_and_goes_on_where_it_was_left(tmp_path: Path) -> None:
+def test_a_start_of_the_search_comes_to_what_was_kept_and_goes_on_where_it_was_left(
+    tmp_path: Path,
+) -> None:
     """One start of one structure, all of it: the global fit, then the local one along exact gradients."""
     path, words = tmp_path / "kept.json", ["--structures", "1", "--starts", "1", "--part", "starts"]
     main([str(path), *words])
@@ -330,7 +386,10 @@ def test_a_start_of_the_search_comes_to_what_was_kept_and_goes_on_where_it_was_l
     kept = json.loads(first)["starts"]
     assert list(kept) == [f"{STRUCTURES[0].name}, start 0"]
     losses = FOUND["structures"][STRUCTURES[0].name]["starts"]
-    assert any(kept[f"{STRUCTURES[0].name}, start 0"]["loss"] == pytest.approx(loss, rel=SEARCHED) for loss in losses)
+    assert any(
+        kept[f"{STRUCTURES[0].name}, start 0"]["loss"] == pytest.approx(loss, rel=SEARCHED)
+        for loss in losses
+    )
     main([str(path), *words])
     assert path.read_bytes() == first
 

@@ -18,14 +18,19 @@ from tauloop_papers.dual_motor.tuning import DriveTuning, run
 from tauloop_papers.dual_motor.tuning_figures import figures
 
 extra("pymoo")
-pytestmark = [pytest.mark.nightly, pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")]
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler"),
+]
 
 
 @pytest.fixture(scope="module")
 def tuned() -> DriveTuning:
     """The experiment with few evaluations; its steps are as told."""
     studies = tuple(replace(study, grid=(4, 4, 3)[: len(study.grid)]) for study in SETTINGS.studies)
-    small = replace(SETTINGS, genetic=(4, 2), front=(8, 3), scatter_samples=5, budget=40, studies=studies)
+    small = replace(
+        SETTINGS, genetic=(4, 2), front=(8, 3), scatter_samples=5, budget=40, studies=studies
+    )
     steps: list[str] = []
     result = run(steps.append, small)
     assert sum("genetic" in step for step in steps) == 5
@@ -54,7 +59,11 @@ def test_costs_are_those_of_single_steps(tuned: DriveTuning) -> None:
         assert table.best.cost == pytest.approx(expected, rel=1e-12)
         assert table.best.parts == pytest.approx(parts, rel=1e-12)
         for search in table.searches:
-            whole = max(search.start_parts) if table.study.combine == "worst" else sum(search.start_parts)
+            whole = (
+                max(search.start_parts)
+                if table.study.combine == "worst"
+                else sum(search.start_parts)
+            )
             assert search.start_cost == pytest.approx(whole, rel=1e-12)
         assert table.refined < 1e-6  # 5e-8 seen
 
@@ -63,7 +72,9 @@ def test_exact_gradients_end_as_low_as_differences(tuned: DriveTuning) -> None:
     assert len(tuned.exact) == len(tuned.tables)
     for table, search in zip(tuned.tables, tuned.exact, strict=True):
         assert search.cost <= search.start_cost
-        assert search.evaluations <= max(search.evaluations for search in table.searches if search.method == "SQP")
+        assert search.evaluations <= max(
+            search.evaluations for search in table.searches if search.method == "SQP"
+        )
 
 
 def test_switching_that_means_nothing_has_no_cost(tuned: DriveTuning) -> None:
@@ -79,7 +90,9 @@ def test_rows_show_stated_and_own_figures(tuned: DriveTuning) -> None:
     row = rows["Table 1: pattern search from (200, 1.5, 0.05)"]
     assert row.stated == "1.67645 at (292.01, 1.24, 0.01)"
     assert "the printed optimum costs" in row.why
-    assert sum(quantity.startswith("Table") and " from " in quantity for quantity in rows) == 20 + len(tuned.exact)
+    assert sum(
+        quantity.startswith("Table") and " from " in quantity for quantity in rows
+    ) == 20 + len(tuned.exact)
     saved = next(row for row in tuned.comparisons if row.quantity.startswith("energy"))
     assert saved.stated == "2165 and 1845: 14.8% saved"
     assert f"{tuned.energies[0]:.0f} and {tuned.energies[1]:.0f}" in saved.ours
@@ -96,7 +109,9 @@ def test_the_papers_tables_are_in_its_layout(tuned: DriveTuning) -> None:
     assert "settling time over 3.957" in tuned.printed[0].why
     third = tuned.printed[2]
     assert third.rows[0].stated == ("(0.67, 0.4)", "8.50622, 0.51865")
-    assert third.rows[0].ours[1] == ", ".join(f"{part:.5f}" for part in tuned.tables[2].searches[0].parts)
+    assert third.rows[0].ours[1] == ", ".join(
+        f"{part:.5f}" for part in tuned.tables[2].searches[0].parts
+    )
     assert "9.54322 and 10.9464 (ours " in tuned.printed[1].title
     assert "2165 psi" in third.why
     assert "(8.8531, 0.6901) and (10.02246, 0.924029) (ours (" in third.title

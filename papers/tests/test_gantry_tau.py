@@ -34,7 +34,8 @@ from tauloop_papers.gantry_tau.plant import Plant, built_parameters, hand_errors
 from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings, by_name
 
 pytestmark = pytest.mark.nightly
-#: Bristles stepped at 2 kHz against an integrator with tight tolerances: share of the Coulomb friction.
+#: Bristles stepped at 2 kHz against an integrator with tight tolerances: share of the Coulomb
+#: friction.
 STEPPED = 2e-3
 #: A frame's periodic motion in closed form against its equation of motion by Fourier derivatives.
 CLOSED_FORM = 1e-9
@@ -49,7 +50,11 @@ SCATTER = 0.1
 @pytest.fixture(scope="module")
 def settings() -> TwoRunSettings:
     """With one design of one set, and fewer draws and cases."""
-    design = replace(SETTINGS.designs[0], held=SETTINGS.designs[0].held[:1], series=SETTINGS.designs[0].series[:1])
+    design = replace(
+        SETTINGS.designs[0],
+        held=SETTINGS.designs[0].held[:1],
+        series=SETTINGS.designs[0].series[:1],
+    )
     return replace(
         SETTINGS,
         designs=(design,),
@@ -76,7 +81,13 @@ def result(settings: TwoRunSettings) -> TwoRunIdentification:
 @pytest.mark.parametrize("load_share", [0.0, 0.1])
 def test_bristles_follow_their_equation(load_share: float) -> None:
     law = Bristles(
-        stiffness=2e4, damping=50.0, viscous=30.0, coulomb=20.0, static=32.0, stribeck=0.02, load_share=load_share
+        stiffness=2e4,
+        damping=50.0,
+        viscous=30.0,
+        coulomb=20.0,
+        static=32.0,
+        stribeck=0.02,
+        load_share=load_share,
     )
     rate, w = 2000.0, 2 * np.pi
     time = np.arange(2000) / rate
@@ -94,7 +105,9 @@ def test_bristles_follow_their_equation(load_share: float) -> None:
         at = np.array(t)
         return np.asarray(v(at) - 2e4 * np.abs(v(at)) / level(at) * z)
 
-    exact = solve_ivp(rates, (0.0, 2.0), [0.0], t_eval=time + 1.0, rtol=1e-9, atol=1e-12, max_step=1e-3).y[0]
+    exact = solve_ivp(
+        rates, (0.0, 2.0), [0.0], t_eval=time + 1.0, rtol=1e-9, atol=1e-12, max_step=1e-3
+    ).y[0]
     z_rate = v(time) - 2e4 * np.abs(v(time)) / level(time) * exact
     truth = 2e4 * exact + 50.0 * z_rate + 30.0 * v(time)
     force = law.force(v(time)[:, None], rate, load(time)[:, None])[:, 0]
@@ -118,7 +131,9 @@ def test_the_frame_follows_its_equation() -> None:
     assert np.abs(mode.acceleration(force, rate) - truth).max() < CLOSED_FORM
 
 
-def test_built_machines_can_exist_and_links_of_one_kind_are_alike(settings: TwoRunSettings, model: Model) -> None:
+def test_built_machines_can_exist_and_links_of_one_kind_are_alike(
+    settings: TwoRunSettings, model: Model
+) -> None:
     bodies = cones(model.parameters)
     z = np.zeros(hand_errors(model.pi, bodies))
     for seed in range(5):
@@ -137,7 +152,9 @@ def test_built_machines_can_exist_and_links_of_one_kind_are_alike(settings: TwoR
     assert same == pytest.approx(model.pi, abs=1e-12)
 
 
-def test_the_nearest_unknowns_of_the_description_are_its_own(settings: TwoRunSettings, model: Model) -> None:
+def test_the_nearest_unknowns_of_the_description_are_its_own(
+    settings: TwoRunSettings, model: Model
+) -> None:
     ties = leaf_ties(model, settings.parameters)
     stated = [model.mechanism.parameters[name].value for name in settings.parameters]
     assert nearest(ties, model.pi) == pytest.approx(stated, abs=1e-9)
@@ -145,13 +162,26 @@ def test_the_nearest_unknowns_of_the_description_are_its_own(settings: TwoRunSet
 
 def test_periodic_data_predict_inverse_dynamics(settings: TwoRunSettings, model: Model) -> None:
     rate, period = settings.recording.rate, settings.recording.period
-    motion = multisine(settings, model, None, np.random.default_rng(3)).sample(np.arange(round(rate * period)) / rate)
+    motion = multisine(settings, model, None, np.random.default_rng(3)).sample(
+        np.arange(round(rate * period)) / rate
+    )
     start = model.actuators.track(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=start
+    ).force
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     perfect = Sensors(resolution=np.zeros(5), force_noise=np.zeros(5))
     units = model.output_ports("actuators")[1]
-    log = measure(motion.time, motion.position, forces, names, ["m"] * 5, units, perfect, np.random.default_rng(0))
+    log = measure(
+        motion.time,
+        motion.position,
+        forces,
+        names,
+        ["m"] * 5,
+        units,
+        perfect,
+        np.random.default_rng(0),
+    )
     data = periodic_regression(model, log, highest=settings.recording.highest)
     assert np.abs(data.regressor @ model.pi - data.forces).max() < SAME_FORCE
     some = periodic_regression(model, log.drop_vars(["force.telescope1.motor"]), highest=8.0)
@@ -159,14 +189,18 @@ def test_periodic_data_predict_inverse_dynamics(settings: TwoRunSettings, model:
     assert some.measured.tolist() == [True, True, True, False, True]
 
 
-def test_without_what_is_left_out_two_runs_give_the_structure(settings: TwoRunSettings, model: Model) -> None:
+def test_without_what_is_left_out_two_runs_give_the_structure(
+    settings: TwoRunSettings, model: Model
+) -> None:
     """Neither load on friction nor a frame that yields: only noise is between measured and true forces."""
     rigid = replace(settings.frame, mass=1e9)
     unloaded = replace(settings.drive, bristles=replace(settings.drive.bristles, load_share=0.0))
     ideal = replace(settings, frame=rigid, drive=unloaded)
     rng = np.random.default_rng(2)
     plant = Plant(ideal, model, rng)
-    recorded = data_set(ideal, plant, model, multisine(ideal, model, settings.first, rng), rng, "ideal")
+    recorded = data_set(
+        ideal, plant, model, multisine(ideal, model, settings.first, rng), rng, "ideal"
+    )
     error = recorded.forces - recorded.parts.structure
     assert error.std(axis=0) == pytest.approx(list(recorded.two.noise.values()), rel=SCATTER)
     assert np.abs(recorded.parts.vibration).max() < 1e-3
@@ -175,7 +209,9 @@ def test_without_what_is_left_out_two_runs_give_the_structure(settings: TwoRunSe
 
 
 def test_eq_3() -> None:
-    assert relative_rms(np.array([[3.0], [-4.0]]), np.array([[3.0], [-3.0]])) == pytest.approx([100 * np.sqrt(0.5) / 4])
+    assert relative_rms(np.array([[3.0], [-4.0]]), np.array([[3.0], [-3.0]])) == pytest.approx(
+        [100 * np.sqrt(0.5) / 4]
+    )
 
 
 def test_patterns_name_actuators() -> None:
@@ -183,7 +219,9 @@ def test_patterns_name_actuators() -> None:
     assert by_name({"a?": 1.0}, ("a1", "b")) == {"a1": 1.0}
 
 
-def test_the_experiment_finds_what_the_paper_found(result: TwoRunIdentification, settings: TwoRunSettings) -> None:
+def test_the_experiment_finds_what_the_paper_found(
+    result: TwoRunIdentification, settings: TwoRunSettings
+) -> None:
     findings = result.findings
     described = np.array([row for name, row in findings.rows.items() if name != "identified"])
     assert described.min() > 4 * max(findings.rows["identified"])
@@ -193,12 +231,16 @@ def test_the_experiment_finds_what_the_paper_found(result: TwoRunIdentification,
     assert (small.values[chosen] < -small.deviations[chosen]).any()
     assert (small.correlated > small.by_noise).all()
     for estimate in findings.estimates:
-        assert sum(estimate.sources.values()) == pytest.approx(estimate.values - findings.built, rel=1e-6, abs=1e-6)
+        assert sum(estimate.sources.values()) == pytest.approx(
+            estimate.values - findings.built, rel=1e-6, abs=1e-6
+        )
     # friction and inertia of the drives beside the structure's describe hysteresis badly
     assert min(findings.alone) > 3 * max(small.rmse)
 
 
-def test_the_consistent_fit_costs_little(result: TwoRunIdentification, settings: TwoRunSettings) -> None:
+def test_the_consistent_fit_costs_little(
+    result: TwoRunIdentification, settings: TwoRunSettings
+) -> None:
     findings = result.findings
     chosen = [settings.parameters.index(name) for name in settings.inertias]
     for fitted, free in zip(findings.consistent, findings.estimates, strict=True):
@@ -218,10 +260,15 @@ def test_where_least_squares_gains_by_impossible_values_a_possible_machine_predi
         data_set(settings, plant, model, multisine(settings, model, held, rng), rng, "set")
         for held in (*settings.training, settings.validation)
     )
-    free = least_squares("small", sets, held_out, nearest(leaf_ties(model, settings.parameters), plant.pi))
+    free = least_squares(
+        "small", sets, held_out, nearest(leaf_ties(model, settings.parameters), plant.pi)
+    )
     bodies, shared = body_ties(settings, model)
-    weak = PhysicallyConsistent(weights=(1e-6,))  # the best of all weights here, by the held-out data themselves
-    few = fit_consistent(merge([recorded.data for recorded in sets]), held_out.data, bodies, model.pi, weak)
+    # the best of all weights here, by the held-out data themselves
+    weak = PhysicallyConsistent(weights=(1e-6,))
+    few = fit_consistent(
+        merge([recorded.data for recorded in sets]), held_out.data, bodies, model.pi, weak
+    )
     few_rows = relative_rms(held_out.forces, predicted(held_out, few.parameters))
     fitted = consistent(settings, "small", model, sets, held_out)
     ratio, few_ratio = (np.max(np.array(rows) / free.rows) for rows in (fitted.rows, few_rows))
@@ -231,10 +278,14 @@ def test_where_least_squares_gains_by_impossible_values_a_possible_machine_predi
     assert shared.expand(described) == pytest.approx(model.pi)
 
 
-def test_readings_of_the_description_are_its_own_values(settings: TwoRunSettings, model: Model) -> None:
+def test_readings_of_the_description_are_its_own_values(
+    settings: TwoRunSettings, model: Model
+) -> None:
     bodies, _ = body_ties(settings, model)
     stated = [model.mechanism.parameters[name].value for name in settings.parameters]
-    assert readings(leaf_ties(model, settings.parameters), bodies, model.pi) == pytest.approx(stated, abs=1e-9)
+    assert readings(leaf_ties(model, settings.parameters), bodies, model.pi) == pytest.approx(
+        stated, abs=1e-9
+    )
 
 
 def test_a_design_keeps_limits_and_tells_more(result: TwoRunIdentification) -> None:
@@ -254,10 +305,12 @@ def test_tables_stand_as_in_print_with_telescopic_forces(result: TwoRunIdentific
         assert [float(cell) for cell in row.stated] == [float(cell) for cell in row.ours]
     telescopes = {row.name: row.ours[3:] for row in tables["Table 1"].rows}
     assert telescopes.pop("3-DOF") == ("", "")
-    # the authors expect of the telescopic forces what the others have: near for weighed parameters, not for those that
-    # are identified without them
+    # the authors expect of the telescopic forces what the others have: near for weighed parameters,
+    # not for those that are identified without them
     identified = telescopes.pop("3-DOF Id in print; 5-dof model")
-    assert all(1.0 < float(cell.split()[0]) < 40.0 for cells in telescopes.values() for cell in cells)
+    assert all(
+        1.0 < float(cell.split()[0]) < 40.0 for cells in telescopes.values() for cell in cells
+    )
     assert all(float(cell.split()[0]) > 20.0 for cell in identified)
 
 
@@ -267,10 +320,17 @@ def test_the_search_behind_stored_designs_finds_them(number: int) -> None:
     design = SETTINGS.designs[number]
     mechanism = load(SETTINGS.machine).with_values(dict.fromkeys(SETTINGS.removed, 0.0))
     stored, anew = (
-        judged(SETTINGS, mechanism, design.name, designed(SETTINGS, mechanism, replace(design, series=series)))
+        judged(
+            SETTINGS,
+            mechanism,
+            design.name,
+            designed(SETTINGS, mechanism, replace(design, series=series)),
+        )
         for series in (design.series, ())
     )
-    assert anew.conditions.log_determinant == pytest.approx(stored.conditions.log_determinant, abs=SAME_DESIGN)
+    assert anew.conditions.log_determinant == pytest.approx(
+        stored.conditions.log_determinant, abs=SAME_DESIGN
+    )
     assert anew.used <= 1.0 + 1e-9
 
 
@@ -285,9 +345,14 @@ def test_the_result_is_complete(result: TwoRunIdentification) -> None:
     assert result.advice == ()
     quantities = [row.quantity for row in result.comparisons]
     assert [name for name in result.parameters if name not in quantities] == ["m_p"]
-    assert sum(quantity.startswith("Table 1, ") and "(eq. 3)" in quantity for quantity in quantities) == 4
+    assert (
+        sum(quantity.startswith("Table 1, ") and "(eq. 3)" in quantity for quantity in quantities)
+        == 4
+    )
     assert len(result.choices) == 13
-    assert any("the one of twelve" in choice and "10 to 90 %" in choice for choice in result.choices)
+    assert any(
+        "the one of twelve" in choice and "10 to 90 %" in choice for choice in result.choices
+    )
     document = plain(result)
     assert len(document["findings"]["estimates"][0]["values"]) == 16
     drawn = {f"figure-{number}" for number in range(3, 7)}

@@ -46,7 +46,9 @@ def test_stored_plants_have_the_rows_that_the_search_wrote(plants: Pattern) -> N
     for nearest in plants.nearest:
         k = FAMILY.sizes.index(nearest.size)
         alike = [
-            results[cell.key] for cell in cells() if (cell.structure, cell.rows) == (nearest.structure, nearest.rows)
+            results[cell.key]
+            for cell in cells()
+            if (cell.structure, cell.rows) == (nearest.structure, nearest.rows)
         ]
         assert nearest.worst == pytest.approx(min(sizes[k]["worst"] for sizes in alike), abs=STORED)
 
@@ -86,15 +88,24 @@ def test_no_plant_breaks_the_bound(machines: Machines, family: Family) -> None:
     for share in (0.0, 1.0):
         for _ in range(20):
             u = np.concatenate(
-                [3.0 * rng.normal(size=family.size - 3), [share, 0.1 * rng.random(), 0.01 * rng.random()]]
+                [
+                    3.0 * rng.normal(size=family.size - 3),
+                    [share, 0.1 * rng.random(), 0.01 * rng.random()],
+                ]
             )
             rows = family.rows(u)
-            stated = {"3-DOF": tuple(rows[0]), "5-DOF I": tuple(rows[1]), "5-DOF II": tuple(rows[2])}
+            stated = {
+                "3-DOF": tuple(rows[0]),
+                "5-DOF I": tuple(rows[1]),
+                "5-DOF II": tuple(rows[2]),
+            }
             family.settings = replace(SETTINGS, stated=replace(SETTINGS.stated, rows=stated))
             assert (np.abs(rows[0] - rows[1]) <= family.bound(share) + ROUNDING).all()
 
 
-def test_lengths_of_the_experiment_cannot_have_the_pattern_with_all_masses_counted(plants: Pattern) -> None:
+def test_lengths_of_the_experiment_cannot_have_the_pattern_with_all_masses_counted(
+    plants: Pattern,
+) -> None:
     near, tilted, fixed = plants.bounds.values()
     assert (near < 0.5 * plants.needed).all()
     assert (tilted < plants.needed).any()
@@ -107,7 +118,9 @@ def test_the_nearest_plant_meets_all_nine_cells(plants: Pattern) -> None:
     assert len(stated) == 3
     assert np.abs(plants.nearest[-1].table - stated).max() < 0.95
     for curves, row in zip(plants.curves, plants.nearest[-1].table, strict=True):
-        assert relative_rms(curves.connected - curves.own, curves.model) == pytest.approx(row, abs=ROUNDING)
+        assert relative_rms(curves.connected - curves.own, curves.model) == pytest.approx(
+            row, abs=ROUNDING
+        )
 
 
 @pytest.mark.nightly

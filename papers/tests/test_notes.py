@@ -10,7 +10,8 @@ import pytest
 from tauloop_papers.notes import NOTES, claims
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notes"
-#: A local optimum may be a neighbour of it in another version; all other figures are to the digits that are printed.
+#: A local optimum may be a neighbour of it in another version; all other figures are to the digits
+#: that are printed.
 OPTIMA, NEAR = ("condition number", "deviations"), 0.15
 #: What takes over four seconds waits for the night.
 BY_DAY = ("dual-motor", "gantry-tau")
@@ -19,7 +20,11 @@ BY_DAY = ("dual-motor", "gantry-tau")
 def rows(name: str) -> dict[str, str]:
     """The table of a note."""
     lines = (FOLDER / f"{name}.md").read_text(encoding="utf-8").splitlines()
-    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
+    cells = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in lines
+        if line.startswith("| ")
+    ]
     assert cells[0] == ["figure", "value"]
     return dict(cells[1:])
 
@@ -29,7 +34,8 @@ def numbers(text: str) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly) for name in NOTES]
+    "name",
+    [pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly) for name in NOTES],
 )
 def test_a_notes_table_is_what_the_command_finds(name: str) -> None:
     written, claimed = rows(name), {claim.what: claim.figure for claim in claims(name)}

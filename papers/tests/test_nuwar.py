@@ -15,10 +15,20 @@ from tauloop.result import Status, plain
 from tauloop.simulation import IndependentCoordinates
 from tauloop_papers.nuwar.results import Strokes
 from tauloop_papers.nuwar.settings import SETTINGS
-from tauloop_papers.nuwar.strokes import COLUMNS, ellipse, fastest, paths, printed_ellipse, run, torques, trip
+from tauloop_papers.nuwar.strokes import (
+    COLUMNS,
+    ellipse,
+    fastest,
+    paths,
+    printed_ellipse,
+    run,
+    torques,
+    trip,
+)
 from tauloop_papers.nuwar.strokes_figures import CAPTIONS, figures
 
-#: Angular accelerations by central differences over 1 µs of rates of 30 rad/s: 1e-16 · 30 / 1e-6 of rounding, rad/s².
+#: Angular accelerations by central differences over 1 µs of rates of 30 rad/s: 1e-16 · 30 / 1e-6 of
+#: rounding, rad/s².
 DIFFERENCE, STEP = 1e-6, 1e-6
 GRAVITY = np.array([0.0, 0.0, -9.81])
 
@@ -31,7 +41,10 @@ def pose(time: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray, np.nda
     angle, rate, bend = np.pi * s, np.pi * ds, np.pi * dds
     c, s = np.cos(angle), np.sin(angle)
     p = np.stack([0 * c, -0.144 * c, -0.648 + 0.288 * s], axis=1)
-    along, inward = np.stack([0 * c, 0.144 * s, 0.288 * c], axis=1), np.stack([0 * c, 0.144 * c, -0.288 * s], axis=1)
+    along, inward = (
+        np.stack([0 * c, 0.144 * s, 0.288 * c], axis=1),
+        np.stack([0 * c, 0.144 * c, -0.288 * s], axis=1),
+    )
     return p, along * rate[:, None], along * bend[:, None] + inward * rate[:, None] ** 2
 
 
@@ -45,7 +58,10 @@ def by_newton(time: np.ndarray, total: float, alpha: float, beta: float) -> np.n
         turn = 2 * np.pi * number / 3
         radial = np.array([np.cos(turn), np.sin(turn), 0.0])
         side = np.array([-np.sin(turn), np.cos(turn), 0.0])
-        out, across = np.cos(beta) * radial + np.sin(beta) * side, np.cos(beta) * side - np.sin(beta) * radial
+        out, across = (
+            np.cos(beta) * radial + np.sin(beta) * side,
+            np.cos(beta) * side - np.sin(beta) * radial,
+        )
         axis = np.cos(alpha) * across + np.sin(alpha) * np.array([0.0, 0.0, 1.0])
         down = np.cross(axis, out)
         p, v, _ = pose(time, total)
@@ -65,7 +81,9 @@ def by_newton(time: np.ndarray, total: float, alpha: float, beta: float) -> np.n
     plate = 0.2807 * (acceleration - GRAVITY)
     for number in range(3):
         u, tangent, reach, rate = leg(number, time)
-        swing = (leg(number, time + DIFFERENCE)[3] - leg(number, time - DIFFERENCE)[3]) / (2 * DIFFERENCE)
+        swing = (leg(number, time + DIFFERENCE)[3] - leg(number, time - DIFFERENCE)[3]) / (
+            2 * DIFFERENCE
+        )
         elbow = arm * (tangent * swing[:, None] - reach * rate[:, None] ** 2)
         plate = plate + rod / 3 * acceleration + rod / 6 * elbow - rod / 2 * GRAVITY
         ways.append(u)
@@ -76,13 +94,17 @@ def by_newton(time: np.ndarray, total: float, alpha: float, beta: float) -> np.n
     return np.stack(
         [
             swing + arm * (lever * (load + push[:, None] * way)).sum(axis=1)
-            for swing, lever, load, push, way in zip(swings, levers, loads, pushes.T, ways, strict=True)
+            for swing, lever, load, push, way in zip(
+                swings, levers, loads, pushes.T, ways, strict=True
+            )
         ],
         axis=1,
     )
 
 
-@pytest.mark.parametrize(("name", "alpha", "beta"), [("nuwar", np.arctan(0.5**0.5), np.pi / 3), ("delta", 0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("name", "alpha", "beta"), [("nuwar", np.arctan(0.5**0.5), np.pi / 3), ("delta", 0.0, 0.0)]
+)
 def test_torques_of_figure_2_follow_from_newtons_laws(name: str, alpha: float, beta: float) -> None:
     result = torques(tl.Model(tl.load(name)), ellipse(SETTINGS, SETTINGS.scale), SETTINGS, name)
     there = result.time < result.one_way * (1 - STEP)
@@ -101,9 +123,14 @@ def test_the_printed_ellipse_is_out_of_reach_by_what_a_formula_says() -> None:
         ends = scale * np.array([[0.0, -0.2, -0.9], [0.0, 0.2, -0.9]])
         rows = []
         for turn in 2 * np.pi * np.arange(3) / 3:
-            radial, side = np.array([np.cos(turn), np.sin(turn), 0]), np.array([-np.sin(turn), np.cos(turn), 0])
+            radial, side = (
+                np.array([np.cos(turn), np.sin(turn), 0]),
+                np.array([-np.sin(turn), np.cos(turn), 0]),
+            )
             d = ends - (0.194 - 0.03) * radial
-            rows.append(float(np.max(np.hypot(np.hypot(d @ radial, d[:, 2]) - 0.26, d @ side) - 0.48)))
+            rows.append(
+                float(np.max(np.hypot(np.hypot(d @ radial, d[:, 2]) - 0.26, d @ side) - 0.48))
+            )
         return rows
 
     for miss, gap in zip(misses, gaps(1.0), strict=True):
@@ -136,7 +163,15 @@ def test_shapes_lie_in_the_plane_of_the_stroke_within_reach() -> None:
 def test_a_stroke_comes_back_through_forward_dynamics() -> None:
     model = tl.Model(tl.load("nuwar"))
     short = replace(SETTINGS, tolerance=(1e-9, 1e-10))
-    result = trip(model, "line", paths(SETTINGS)["straight line"], "3-4-5", "", IndependentCoordinates(), short)
+    result = trip(
+        model,
+        "line",
+        paths(SETTINGS)["straight line"],
+        "3-4-5",
+        "",
+        IndependentCoordinates(),
+        short,
+    )
     assert result.largest < 1e-7
     assert result.one_way == pytest.approx(np.sqrt(0.288 * 10 / np.sqrt(3) / 294.82), rel=1e-6)
 

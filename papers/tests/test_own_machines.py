@@ -31,9 +31,15 @@ def own_file(name: str, folder: Path) -> Path:
     """The paper's machine or drive line in other sizes."""
     item, values, path = EXPERIMENTS[name], OWN[name], folder / "mine.yaml"
     if item.file == "machine":
-        tl.new_machine("mine", item.settings.machine, tl.NewMachineOptions(values=values)).write(path)
+        tl.new_machine("mine", item.settings.machine, tl.NewMachineOptions(values=values)).write(
+            path
+        )
         return path
-    text = files("tauloop.drives").joinpath("lines", f"{item.settings.line}.yaml").read_text(encoding="utf-8")
+    text = (
+        files("tauloop.drives")
+        .joinpath("lines", f"{item.settings.line}.yaml")
+        .read_text(encoding="utf-8")
+    )
     for parameter, value in values.items():
         text, count = re.subn(rf"(?m)^(  {parameter}: {{value: )[^ ]+", rf"\g<1>{value:g}", text)
         assert count == 1
@@ -50,7 +56,10 @@ def test_an_experiment_runs_on_a_file_of_ones_own(name: str, tmp_path: Path) -> 
     assert kept.data["machine"] == kept.data["result"]["settings"][item.file] == str(own)
     page = write_page(tmp_path / "page.html", [kept]).read_text(encoding="utf-8")
     assert f"tauloop reproduce {name} --machine {own}" in page
-    assert all("mine" in made["name"] and kept.measured[made["name"]]["agrees"] for made in kept.data["controllers"])
+    assert all(
+        "mine" in made["name"] and kept.measured[made["name"]]["agrees"]
+        for made in kept.data["controllers"]
+    )
 
 
 def test_what_is_no_machine_of_the_papers_parts_is_refused_by_name(tmp_path: Path) -> None:
@@ -76,10 +85,14 @@ def test_other_models_of_a_machine_have_its_dimensions() -> None:
     own = tl.load("nuwar").with_values({"arm_length": 0.25})
     assert of_same_parts("delta", own).value("arm_length") == 0.25
     assert of_same_parts("delta", tl.load("nuwar")) == tl.load("delta")
-    longer = tl.load("gantry_tau_6link").with_values({"triple1.length": 1.3, "pair1.A_x": 0.12, "track3.track_z": 0.5})
+    longer = tl.load("gantry_tau_6link").with_values(
+        {"triple1.length": 1.3, "pair1.A_x": 0.12, "track3.track_z": 0.5}
+    )
     model = one_link_per_cluster("gantry_tau_3dof", longer)
     assert model.value("track1.length") == 1.3
-    assert model.value("track2.offset_x") == pytest.approx(0.12 - longer.value("pair1.B_x"), abs=1e-12)
+    assert model.value("track2.offset_x") == pytest.approx(
+        0.12 - longer.value("pair1.B_x"), abs=1e-12
+    )
     assert model.value("track3.offset_z") == pytest.approx(0.5, abs=1e-12)
 
 
@@ -87,4 +100,6 @@ def test_the_lumped_cluster_of_three_is_that_of_its_links() -> None:
     """By hand from Table 3: 4.22 + 2 · 10.37 kg, centres at 0.625 m, I + m c² of the three."""
     model, pi = three_freedoms(TWO_RUNS)
     values = {parameter.name: value for parameter, value in zip(model.parameters, pi, strict=True)}
-    assert [values[f"triple.{part}"] for part in "mhJ"] == pytest.approx([24.96, 15.6, 13.0001], abs=1e-9)
+    assert [values[f"triple.{part}"] for part in "mhJ"] == pytest.approx(
+        [24.96, 15.6, 13.0001], abs=1e-9
+    )

@@ -108,14 +108,29 @@ def small(name: str, title: str) -> Experiment:
 
 def result(item: Experiment) -> Reproduction:
     row = PrintedRow(name=f"row {HOSTILE}", stated=("1.5", ""), ours=("1.25", "7"))
-    wide = PrintedRow(name="ellipse", stated=("", "", ""), ours=("35.55 (197.6)", "39.44 (196.4)", "39.55 (184.1)"))
+    wide = PrintedRow(
+        name="ellipse",
+        stated=("", "", ""),
+        ours=("35.55 (197.6)", "39.44 (196.4)", "39.55 (184.1)"),
+    )
     return Reproduction(
         experiment=item,
-        comparisons=(Comparison(quantity=f"length {HOSTILE}", unit="mm", stated="70", ours="70.1", why="rounded"),),
+        comparisons=(
+            Comparison(
+                quantity=f"length {HOSTILE}", unit="mm", stated="70", ours="70.1", why="rounded"
+            ),
+        ),
         choices=(f"chosen {HOSTILE}",),
         printed=(
-            PrintedTable(name="Table 1", title="Sizes", columns=("part", "a", "b"), rows=(row,), why="so"),
-            PrintedTable(name="Table 2", title="Peaks", columns=("", "parabolic", "cycloidal", "fifth"), rows=(wide,)),
+            PrintedTable(
+                name="Table 1", title="Sizes", columns=("part", "a", "b"), rows=(row,), why="so"
+            ),
+            PrintedTable(
+                name="Table 2",
+                title="Peaks",
+                columns=("", "parabolic", "cycloidal", "fifth"),
+                rows=(wide,),
+            ),
         ),
         evidence=(),
         provenance=provenance(packages=(), options={}),
@@ -125,17 +140,27 @@ def result(item: Experiment) -> Reproduction:
 @pytest.fixture
 def three(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
     """Three experiments in place of the papers', the second of which is interrupted."""
-    items = {name: small(name, title) for name, title in zip("abc", ("first", "interrupted", "third"), strict=True)}
+    items = {
+        name: small(name, title)
+        for name, title in zip("abc", ("first", "interrupted", "third"), strict=True)
+    }
     monkeypatch.setattr(tauloop_papers.kept, "EXPERIMENTS", items)
     return items
 
 
-def test_what_is_done_is_kept_when_a_later_one_is_interrupted(three: dict[str, Experiment], tmp_path: Path) -> None:
+def test_what_is_done_is_kept_when_a_later_one_is_interrupted(
+    three: dict[str, Experiment], tmp_path: Path
+) -> None:
     pages: list[int] = []
     with pytest.raises(KeyboardInterrupt):
         reproduce_all(tmp_path, after_each=lambda there: pages.append(len(there)))
     assert pages == [1]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-line.png", "a-line.svg", "a-swing.html", "a.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a-line.png",
+        "a-line.svg",
+        "a-swing.html",
+        "a.json",
+    ]
     three["b"] = replace(three["b"], title="second")
     begun: list[str] = []
     there = reproduce_all(tmp_path, lambda item, _: begun.append(item.name))
@@ -146,7 +171,9 @@ def test_what_is_done_is_kept_when_a_later_one_is_interrupted(three: dict[str, E
     assert begun == ["a", "b", "c"]
 
 
-def test_one_that_cannot_be_done_keeps_no_other_from_it(three: dict[str, Experiment], tmp_path: Path) -> None:
+def test_one_that_cannot_be_done_keeps_no_other_from_it(
+    three: dict[str, Experiment], tmp_path: Path
+) -> None:
     three["b"] = replace(three["b"], title="impossible")
     with pytest.raises(InputError, match="cannot be done"):
         reproduce_all(tmp_path)
@@ -186,12 +213,18 @@ def test_the_controllers_code_lies_beside_its_page_and_is_checked(
     monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda *_: made)
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     kept = done(item, tmp_path)
-    assert (tmp_path / "a-c" / made[0].name / f"{made[0].name}_check.c").read_text() == list(made[0].files.values())[2]
-    assert "no C compiler here" in write_page(tmp_path / "a.html", [kept]).read_text(encoding="utf-8")
+    assert (tmp_path / "a-c" / made[0].name / f"{made[0].name}_check.c").read_text() == list(
+        made[0].files.values()
+    )[2]
+    assert "no C compiler here" in write_page(tmp_path / "a.html", [kept]).read_text(
+        encoding="utf-8"
+    )
     assert kept.status is Status.OK
     monkeypatch.undo()
     for agrees, verdict in ((True, "all agree"), (False, "FAILED")):
-        run = Measured(compiler="cc", agrees=agrees, verdict=verdict, nanoseconds={made[0].name: 12.3})
+        run = Measured(
+            compiler="cc", agrees=agrees, verdict=verdict, nanoseconds={made[0].name: 12.3}
+        )
         monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda *_: made)
         monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _, run=run: run)
         kept = done(item, tmp_path)
@@ -207,16 +240,22 @@ def test_a_report_of_the_results_file_shows_what_the_papers_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     item, made = small("a", "first"), CONTROLLERS["dual-motor"]()
-    ran = Measured(compiler="cc", agrees=True, verdict="all agree", nanoseconds={made[0].name: 12.3})
+    ran = Measured(
+        compiler="cc", agrees=True, verdict="all agree", nanoseconds={made[0].name: 12.3}
+    )
     monkeypatch.setattr(tauloop_papers.command, "experiment", lambda _: item)
     monkeypatch.setattr(tauloop_papers.kept, "controllers", lambda *_: made)
     monkeypatch.setattr(tauloop_papers.kept, "measured", lambda _: ran)
     pages = tmp_path / "pages"
     run("reproduce", "a", "--out", pages, "--json-file", tmp_path / "a.json")
     run("report", tmp_path / "a.json", "--out", tmp_path / "report.html")
-    shown, own = ((path.read_text(encoding="utf-8")) for path in (tmp_path / "report.html", pages / "a.html"))
+    shown, own = (
+        (path.read_text(encoding="utf-8")) for path in (tmp_path / "report.html", pages / "a.html")
+    )
     assert shown[shown.index("<section") :] == own[own.index("<section") :]
-    assert all(word in shown for word in ("70.1", "<iframe", "data:image/svg+xml", made[0].name, ">12<"))
+    assert all(
+        word in shown for word in ("70.1", "<iframe", "data:image/svg+xml", made[0].name, ">12<")
+    )
     (alone := tmp_path / "alone").mkdir()
     run("reproduce", "a", "--json-file", alone / "a.json")
     assert [path.name for path in alone.iterdir()] == ["a.json"]
@@ -264,7 +303,9 @@ def test_every_figure_of_a_paper_is_drawn_or_the_page_says_why_not(name: str) ->
     item = EXPERIMENTS[name]
     named = " ".join((*item.captions.values(), *item.undrawn, *item.films_shown.values()))
     lists = re.findall(r"Figures? ((?:\d+[ab]?(?:, | and )?)+)", named)
-    assert {int(number) for text in lists for number in re.findall(r"\d+", text)} >= set(PRINTED[name])
+    assert {int(number) for text in lists for number in re.findall(r"\d+", text)} >= set(
+        PRINTED[name]
+    )
     assert all(item.undrawn.values())
 
 
@@ -296,8 +337,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("width", [1200, 390])
-def test_a_browser_shows_the_page_and_asks_for_nothing_else(page: Page, written: Path, width: int) -> None:
-    page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+def test_a_browser_shows_the_page_and_asks_for_nothing_else(
+    page: Page, written: Path, width: int
+) -> None:
+    page.ask(
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=width < 500,
+    )
     page.open(written.as_uri())
     shown = page.run("document.body.innerText")
     assert f"Figure 9: a photograph {HOSTILE}" in shown
@@ -311,7 +360,10 @@ def test_a_browser_shows_the_page_and_asks_for_nothing_else(page: Page, written:
     assert page.run("document.querySelectorAll('td .upper')[0].innerText") == "1.5"
     page.run("document.querySelector('iframe').scrollIntoView()")
     page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn in its frame")
-    asked = {request["request"]["url"].partition(":")[0] for request in page.happened("Network.requestWillBeSent")}
+    asked = {
+        request["request"]["url"].partition(":")[0]
+        for request in page.happened("Network.requestWillBeSent")
+    }
     assert asked <= {"file", "data", "blob"}
     assert page.errors() == []
     page.open("about:blank")  # or software goes on drawing, with all of a core

@@ -16,7 +16,9 @@ from tauloop_papers.controllers import CONTROLLERS, functions, measured
 from tauloop_papers.dual_motor.settings import SETTINGS as DUAL_MOTOR
 from tauloop_papers.nuwar.settings import SETTINGS as NUWAR
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: Where the document has their operations, and its names of the papers.
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reproductions.md"
 PAPERS = {
@@ -33,7 +35,9 @@ BY_DAY = ("dual-motor", "spidermill")
 def counted(machine: str, formulation: str) -> Any:
     """Operations of inverse dynamics as `tauloop cost` counts them."""
     costs = tl.count_operations(tl.load(machine)).costs
-    return next(c for c in costs if (c.quantity, c.formulation) == ("inverse dynamics", formulation))
+    return next(
+        c for c in costs if (c.quantity, c.formulation) == ("inverse dynamics", formulation)
+    )
 
 
 def documented(paper: str) -> list[tuple[int, int]]:
@@ -52,16 +56,25 @@ def documented(paper: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly) for name in CONTROLLERS]
+    "name",
+    [
+        pytest.param(name, marks=[] if name in BY_DAY else pytest.mark.nightly)
+        for name in CONTROLLERS
+    ],
 )
 def test_every_function_checks_itself_and_is_timed(name: str) -> None:
-    totals = [(item["total"], item["each_newton_step"]) for export in CONTROLLERS[name]() for item in functions(export)]
+    totals = [
+        (item["total"], item["each_newton_step"])
+        for export in CONTROLLERS[name]()
+        for item in functions(export)
+    ]
     assert totals == documented(PAPERS[name])
     for export in CONTROLLERS[name]():
         run = measured(export)
         assert (run.agrees, run.verdict) == (True, "all agree")
         assert set(run.nanoseconds) == {item["name"] for item in functions(export)}
-        # a core does no more than sixteen operations in a nanosecond, and needs no microsecond for one
+        # a core does no more than sixteen operations in a nanosecond, and needs no microsecond for
+        # one
         for item in functions(export):
             least = (item["total"] + item["each_newton_step"]) / 16
             assert least < run.nanoseconds[item["name"]] < 1e3 * item["total"]
@@ -75,7 +88,9 @@ def test_every_function_checks_itself_and_is_timed(name: str) -> None:
         ("rcid", "rcid", ("generalized-momentum", "newton-euler")),
     ],
 )
-def test_operations_are_those_that_cost_counts(name: str, machine: str, formulations: tuple[str, ...]) -> None:
+def test_operations_are_those_that_cost_counts(
+    name: str, machine: str, formulations: tuple[str, ...]
+) -> None:
     for export, formulation in zip(CONTROLLERS[name](), formulations, strict=True):
         (item,) = functions(export)
         cost = counted(machine, formulation)
@@ -96,7 +111,9 @@ def test_operations_of_the_reduced_model_are_those_that_cost_counts() -> None:
     from tauloop.kinematics import ReductionOptions
     from tauloop_papers.spidermill.settings import SETTINGS
 
-    options = ReductionOptions(massless_rods=SETTINGS.massless, shares_parameters=True, seed=SETTINGS.seed)
+    options = ReductionOptions(
+        massless_rods=SETTINGS.massless, shares_parameters=True, seed=SETTINGS.seed
+    )
     reduced = tl.reduce(tl.load(SETTINGS.machine), options).mechanism
     (cost,) = [
         c
@@ -119,6 +136,8 @@ def test_a_wrong_number_in_the_code_shows() -> None:
 
 def test_what_a_compiler_refuses_is_said() -> None:
     (export,) = CONTROLLERS["dual-motor"]()
-    run = measured(replace(export, files={**export.files, f"{export.name}.c": "int main(void) { return }"}))
+    run = measured(
+        replace(export, files={**export.files, f"{export.name}.c": "int main(void) { return }"})
+    )
     assert run.agrees is False
     assert "error" in run.verdict

@@ -17,7 +17,8 @@ from tauloop_papers.rcid.settings import SETTINGS
 
 #: The stroke is told in tenths of a millimetre, m.
 TENTH = 1e-4
-#: A surface's force begins within a step of the integrator, which costs so much of the energy: 2e-5 seen.
+#: A surface's force begins within a step of the integrator, which costs so much of the energy: 2e-5
+#: seen.
 KINK = 1e-4
 
 
@@ -28,9 +29,14 @@ def model() -> tl.Model:
 
 def heights(position: np.ndarray, turned: Rotation) -> np.ndarray:
     """Heights (N, 6) of the carriages by the paper: l = e_z - sqrt(L² - e_x² - e_y²), home in mid-stroke."""
-    base, plate, length = np.deg2rad([15, 105, 135, 225, 255, 345]), np.deg2rad([60, 60, 180, 180, 300, 300]), 0.09798
+    base, plate, length = (
+        np.deg2rad([15, 105, 135, 225, 255, 345]),
+        np.deg2rad([60, 60, 180, 180, 300, 300]),
+        0.09798,
+    )
     across = np.hypot(
-        0.08 * np.cos(base[0]) - 0.04 * np.cos(plate[0]), 0.08 * np.sin(base[0]) - 0.04 * np.sin(plate[0])
+        0.08 * np.cos(base[0]) - 0.04 * np.cos(plate[0]),
+        0.08 * np.sin(base[0]) - 0.04 * np.sin(plate[0]),
     )
     home = np.array([0.0, 0.0, 0.035 + np.sqrt(length**2 - across**2)])
     rows = []
@@ -45,7 +51,9 @@ def heights(position: np.ndarray, turned: Rotation) -> np.ndarray:
     ("name", "stroke"),
     [
         pytest.param(name, stroke, marks=pytest.mark.nightly if number else ())
-        for number, (name, stroke) in enumerate(zip(READINGS, (0.0518, 0.0701, 0.0721), strict=True))
+        for number, (name, stroke) in enumerate(
+            zip(READINGS, (0.0518, 0.0701, 0.0721), strict=True)
+        )
     ],
 )
 def test_no_pose_of_the_set_needs_more_than_the_stroke_and_some_nearly_all(

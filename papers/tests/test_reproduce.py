@@ -60,20 +60,33 @@ def hidden_names(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.startswith("tauloop.") or (alias.name == "tauloop" and alias.asname is None):
+                if alias.name.startswith("tauloop.") or (
+                    alias.name == "tauloop" and alias.asname is None
+                ):
                     yield f"line {node.lineno}: import {alias.name}"
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tauloop":
             module = importlib.import_module(str(node.module))
             public = getattr(module, "__all__", None)
             for alias in node.names:
-                # errors and result are modules at the top of the package, all of whose names are public
-                is_public = alias.name in public if public is not None else not alias.name.startswith("_")
+                # errors and result are modules at the top of the package, all of whose names are
+                # public
+                is_public = (
+                    alias.name in public if public is not None else not alias.name.startswith("_")
+                )
                 if str(node.module).count(".") > 1 or not is_public:
                     yield f"line {node.lineno}: {node.module}.{alias.name}"
-        elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+        elif (
+            isinstance(node, ast.Attribute)
+            and node.attr.startswith("_")
+            and not node.attr.endswith("__")
+        ):
             if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
                 yield f"line {node.lineno}: .{node.attr}"
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("tauloop."):
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.startswith("tauloop.")
+        ):
             yield f"line {node.lineno}: {node.value!r}"
 
 

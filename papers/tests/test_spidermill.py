@@ -11,13 +11,25 @@ import pytest
 from tauloop import Model
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import ExcitationProblem
-from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns, StandardColumns, parsed
+from tauloop.identification.parameters.regrouping_columns import (
+    ProductColumns,
+    SetColumns,
+    StandardColumns,
+    parsed,
+)
 from tauloop.kinematics.states import random_states
 from tauloop.report import save_figure
 from tauloop.result import Status, plain
 from tauloop_papers.spidermill import identification
 from tauloop_papers.spidermill.identification_figures import FILMS, figures, films
-from tauloop_papers.spidermill.models import Fit, Plant, Reduced, counted, displaced_ends, mean_relative
+from tauloop_papers.spidermill.models import (
+    Fit,
+    Plant,
+    Reduced,
+    counted,
+    displaced_ends,
+    mean_relative,
+)
 from tauloop_papers.spidermill.results import ReducedIdentification
 from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
 
@@ -35,7 +47,9 @@ ROUNDING = 1e-12
 @pytest.fixture(scope="module")
 def settings() -> ReducedSettings:
     """With an excitation that is not optimised, and fewer plants."""
-    return replace(SETTINGS, series=(), starts=0, random=120, spindle_factors=(0, 1), offset_sizes=(0, 0.02))
+    return replace(
+        SETTINGS, series=(), starts=0, random=120, spindle_factors=(0, 1), offset_sizes=(0, 0.02)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +61,8 @@ def reduced(settings: ReducedSettings) -> Reduced:
 def result(settings: ReducedSettings, reduced: Reduced) -> ReducedIdentification:
     steps: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(identification, "Reduced", lambda _: reduced)  # reducing takes seconds: once is enough
+        # reducing takes seconds: once is enough
+        patch.setattr(identification, "Reduced", lambda _: reduced)
         motion = identification.run(steps.append, settings)
     assert len(steps) == 6
     return motion
@@ -62,7 +77,9 @@ def test_the_kept_motions_keep_the_limits_and_the_first_is_an_optimum() -> None:
         judged = problem.judge(series.sample(problem.fine_grid))
         assert judged.largest_share <= 1.0 + KEPT
         assert np.abs(judged.channels[1:, 0]).max() < KEPT
-    searched = identification.motions(replace(SETTINGS, series=()), reduced, np.random.default_rng(SETTINGS.seed))
+    searched = identification.motions(
+        replace(SETTINGS, series=()), reduced, np.random.default_rng(SETTINGS.seed)
+    )
     assert kept.conditions.si == pytest.approx(searched.conditions.si, rel=OPTIMUM)
     assert kept.conditions.si < 0.5 * kept.search.random.best_si
 
@@ -84,7 +101,9 @@ def test_eleven_parameters_become_the_four_of_the_notes(result: ReducedIdentific
     d, D = outcome.lengths["d1"], outcome.lengths["d3"]
     assert len(outcome.parameters) == 11
     assert outcome.matrix() == pytest.approx(hand_written(d, D), abs=ROUNDING)
-    assert outcome.matrix({"d1": 2.0, "d3": 0.3}) == pytest.approx(hand_written(2.0, 0.3), abs=ROUNDING)
+    assert outcome.matrix({"d1": 2.0, "d3": 0.3}) == pytest.approx(
+        hand_written(2.0, 0.3), abs=ROUNDING
+    )
     assert [parameter.name for parameter in outcome.base] == [
         "m1 d_c1 + d1 m2 + d1 m3 + 1/2 d1 m4",
         "m1 d_c1^2 + d1^2 m2 + d1^2 m3 + 1/2 d1^2 m4 + I_c1",
@@ -106,7 +125,9 @@ def test_the_four_reproduce_the_forces_of_the_unreduced_machine(
     trajectory = result.findings.verification.trajectory
     forces = plant.forces(trajectory, (0.0,))[0]
     assert plant.forces(trajectory)[0] == pytest.approx(
-        plant.model.platform.inverse_dynamics(trajectory.position, trajectory.velocity, trajectory.acceleration).force,
+        plant.model.platform.inverse_dynamics(
+            trajectory.position, trajectory.velocity, trajectory.acceleration
+        ).force,
         abs=ALGEBRA * np.abs(forces).max(),
     )
     columns = reduced.columns(trajectory, reduced.products)[..., list(outcome.independent)]
@@ -122,8 +143,14 @@ def test_eq_16_has_one_dependent_direction(result: ReducedIdentification, reduce
     direction = np.array([-d / 2, -(d**2) / 2, 0, 1, 0])
     assert outcome.printed.directions() == pytest.approx(direction[None, :], abs=ROUNDING)
     assert outcome.printed.dependent == {"p4": "1/2 d1 p1 + 1/2 d1^2 p2"}
-    assert [parameter.name for parameter in outcome.printed.base] == ["p1 + 1/2 d1 p4", "p2 + 1/2 d1^2 p4", "p3", "p5"]
-    # by hand: columns of eq. 16 from the products' (m1 d_c1, m1 d_c1^2, m3 d_c3, m4, m3 d_c3^2), W = V E
+    assert [parameter.name for parameter in outcome.printed.base] == [
+        "p1 + 1/2 d1 p4",
+        "p2 + 1/2 d1^2 p4",
+        "p3",
+        "p5",
+    ]
+    # by hand: columns of eq. 16 from the products' (m1 d_c1, m1 d_c1^2, m3 d_c3, m4, m3 d_c3^2), W
+    # = V E
     W = reduced.other({"d1": d, "d3": D})
     V = np.column_stack([W[:, 0], W[:, 1], W[:, 4], W[:, 6], W[:, 5] / 2])
     assert np.abs(V @ direction).max() < ROUNDING * np.abs(V).max()
@@ -185,7 +212,9 @@ def test_one_stated_figure_says_three_others_of_table_1(
 
     for name, value in by_hand(read.stated.known["m4"][0]).items():
         assert read.stated[name].value == pytest.approx(value, rel=1e-7)
-    assert [parameter.name for parameter in read.unstated.parameters if parameter.value is not None] == ["I_c1"]
+    assert [
+        parameter.name for parameter in read.unstated.parameters if parameter.value is not None
+    ] == ["I_c1"]
     (family,) = read.unstated.families
     assert set(family.members) == {"m2", "m4", "d_c3", "I_c3"}
     assert family.freedoms == 1

@@ -40,9 +40,11 @@ pytestmark = pytest.mark.nightly
 SAME_POSITION = 1e-11
 #: Linear fits of exact data: the nine columns are conditioned to about 1e5.
 LINEAR = 1e-8
-#: Costs at one optimum, reached from two starts: a fit stops where a step lowers the cost by 1e-8 of it at most.
+#: Costs at one optimum, reached from two starts: a fit stops where a step lowers the cost by 1e-8
+#: of it at most.
 SAME_COST = 1e-6
-#: Hold-out RMS over its expectation scatters by 5 % with 264 readings (measured over 12 sessions): three of it.
+#: Hold-out RMS over its expectation scatters by 5 % with 264 readings (measured over 12 sessions):
+#: three of it.
 THREE_SIGMA = 0.16
 
 
@@ -76,9 +78,13 @@ def test_both_nominal_models_are_one_machine(settings: TrackerSettings, session:
     assert np.abs(positions[0] - positions[1]).max() < SAME_POSITION
 
 
-def test_the_session_is_of_the_six_link_equations(settings: TrackerSettings, session: Session) -> None:
+def test_the_session_is_of_the_six_link_equations(
+    settings: TrackerSettings, session: Session
+) -> None:
     """The true positions by the fit's equations L^2 = |c q + A - X - R B|^2, another route than forward kinematics."""
-    problem = calibration_problem(load(settings.machine), [session.series], settings.machine_parameters)
+    problem = calibration_problem(
+        load(settings.machine), [session.series], settings.machine_parameters
+    )
     truth = np.array([session.errors[name] for name in problem.names])
     predicted = problem.evaluate(truth).states[0].errors + session.series.readings
     assert np.abs(predicted - session.true).max() < SAME_POSITION
@@ -94,7 +100,11 @@ def test_the_linear_start_finds_exact_chains(seed: int) -> None:
     gain, yaw, pitch = 1.1, 0.3 * rng.normal(), 0.3 * rng.normal()
     c = np.array([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), -np.sin(pitch)]) / gain
     q, direction = rng.uniform(-1, 1, size=40), rng.normal(size=(40, 3))
-    X = offset + q[:, None] * c + length * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    X = (
+        offset
+        + q[:, None] * c
+        + length * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    )
     result = linear_chain(X, q)
     assert result.offset == pytest.approx(offset, abs=LINEAR)
     assert (result.length, result.gain) == pytest.approx((length, gain), abs=LINEAR)
@@ -106,7 +116,9 @@ def test_a_linear_start_needs_spread_poses() -> None:
         linear_chain(np.zeros((20, 3)), np.linspace(0, 1, 20))
 
 
-def test_without_part_errors_both_models_reach_the_noise(settings: TrackerSettings, session: Session) -> None:
+def test_without_part_errors_both_models_reach_the_noise(
+    settings: TrackerSettings, session: Session
+) -> None:
     exact = measured(settings, session.series.encoders, np.random.default_rng(3), scale=0.0)
     assert np.abs(exact.tilt).max() < 1e-7
     problem = simple_problem(settings, exact)
@@ -120,7 +132,9 @@ def test_the_simple_model_leaves_the_tilt(result: TrackerCalibration) -> None:
     simple, full = result.simple, result.full
     assert simple.unknowns == 21
     assert len(simple.after) == 88
-    assert simple.mean(simple.before) > 3 * simple.mean(simple.after) > 6 * full.mean(full.true_after)
+    assert (
+        simple.mean(simple.before) > 3 * simple.mean(simple.after) > 6 * full.mean(full.true_after)
+    )
     small, _, large = (point.errors[0] for point in result.sizes)
     assert small < 140e-6 < large
     assert {start.name for start in simple.starts} == {"nominal", "linear"}
@@ -141,7 +155,9 @@ def test_a_chain_of_exact_data_is_found_and_three_links_meet_where_they_did() ->
         assert chains[-1].length == pytest.approx(1.4, abs=LINEAR)
         assert chains[-1].offset == pytest.approx(corner, abs=LINEAR)
     assert meeting(chains, q, near=X + 0.05) == pytest.approx(X, abs=LINEAR)
-    lines = [Chain(offset=corner, direction=np.array([1.0, 0.0, 0.0]), length=1.4) for corner in corners]
+    lines = [
+        Chain(offset=corner, direction=np.array([1.0, 0.0, 0.0]), length=1.4) for corner in corners
+    ]
     assert meeting(lines, q, near=X - 0.05) == pytest.approx(X, abs=1e-12)
 
 
@@ -173,7 +189,8 @@ def test_the_full_model_reaches_the_noise_floor(result: TrackerCalibration) -> N
     assert starts.keys() == {"nominal", "linear"}
     assert starts["nominal"].cost is not None
     assert starts["nominal"].cost == pytest.approx(starts["linear"].cost, rel=SAME_COST)
-    # priors keep estimates within tolerances; without them unobservable directions run away at the same fit
+    # priors keep estimates within tolerances; without them unobservable directions run away at the
+    # same fit
     assert full.parameter_error is not None
     assert full.unfitted_error is not None
     assert loose.parameter_error is not None
@@ -190,11 +207,16 @@ def test_ranks_are_those_of_the_notes(result: TrackerCalibration) -> None:
     assert len(result.ranks.positions.gauge) == 3
     assert len(result.ranks.poses.gauge) == 0
     # a constant rotation of all B and of nothing else
-    names = {name.split(".")[1][0] for direction in result.ranks.positions.gauge for name, _ in direction.terms}
+    names = {
+        name.split(".")[1][0]
+        for direction in result.ranks.positions.gauge
+        for name, _ in direction.terms
+    }
     assert names == {"B"}
     turns = [f"rotation of the platform frame about the target, about {axis}" for axis in "xyz"]
     assert [direction.name for direction in result.ranks.positions.gauge] == turns
-    # in the notes' own volume, with as many poses as fit, as many are weak as they say; fewer in a larger one
+    # in the notes' own volume, with as many poses as fit, as many are weak as they say; fewer in a
+    # larger one
     assert len(result.ranks.narrow.weak) == stated.unobservable == 22
     assert 10 < len(result.ranks.positions.weak) < 22
     assert result.ranks.narrow.generic_rank == 48
@@ -226,10 +248,13 @@ def test_the_benchmark_compares_equal_optima(
     simple = one_link_per_cluster(settings.model, load(settings.machine))
     half = session.series.take(np.arange(0, len(session.series), 2))
     problem = calibration_problem(simple, [half], settings.model_parameters)
-    row = bench.fit_row("fit", problem, 1.0, Namespace(cpu=False, seconds=0.0))  # refuses a cost above SciPy's
+    # refuses a cost above SciPy's
+    row = bench.fit_row("fit", problem, 1.0, Namespace(cpu=False, seconds=0.0))
     assert row.ratio == row.peer / row.seconds > 0
     correction, cost, _ = bench.by_differences(problem)
-    assert cost == pytest.approx(float((problem.evaluate(correction).residual ** 2).sum()), rel=1e-9)
+    assert cost == pytest.approx(
+        float((problem.evaluate(correction).residual ** 2).sum()), rel=1e-9
+    )
 
 
 def test_weak_directions_of_the_page(settings: TrackerSettings) -> None:
@@ -238,7 +263,9 @@ def test_weak_directions_of_the_page(settings: TrackerSettings) -> None:
     volumes = (settings.limits.ranges, settings.ranks_ranges, settings.ranks_ranges)
     for row, ranges, noise in zip(table.rows, volumes, (20e-6, 20e-6, 50e-6), strict=True):
         for cell, poses in zip(row[1:], (88, 176), strict=True):
-            drawn = replace(settings, poses=poses, noise=noise, limits=replace(settings.limits, ranges=ranges))
+            drawn = replace(
+                settings, poses=poses, noise=noise, limits=replace(settings.limits, ranges=ranges)
+            )
             rng = np.random.default_rng(settings.seed)
             other = measured(drawn, planned_encoders(drawn, rng), rng)
             assert abs(len(ranks_told(drawn, other, rng).positions.weak) - int(cell)) <= 1
@@ -253,6 +280,8 @@ def test_twelve_sessions_reach_the_noise_floor(settings: TrackerSettings) -> Non
         assert fit.expected is not None
         shares.append(fit.rms / fit.expected)
     page = " ".join((DOCS / "reproductions" / "calibration.md").read_text(encoding="utf-8").split())
-    (sentence,) = re.findall(r"Over 12 sessions \(seeds 1 to 12\) (.*?) of its expected value", page)
+    (sentence,) = re.findall(
+        r"Over 12 sessions \(seeds 1 to 12\) (.*?) of its expected value", page
+    )
     mean, scatter = (float(number) for number in numbers(sentence)[-2:])
     assert (mean, scatter) == pytest.approx((np.mean(shares), np.std(shares, ddof=1)), abs=0.006)

@@ -119,7 +119,10 @@ if TYPE_CHECKING:
         working_modes as working_modes,
         workspace as workspace,
     )
-    from tauloop.linuxcnc import LinuxcncOptions as LinuxcncOptions, export_linuxcnc as export_linuxcnc
+    from tauloop.linuxcnc import (
+        LinuxcncOptions as LinuxcncOptions,
+        export_linuxcnc as export_linuxcnc,
+    )
     from tauloop.mechanism import Mechanism as Mechanism, shipped_machines as shipped_machines
     from tauloop.model import (
         CountOptions as CountOptions,
@@ -133,7 +136,11 @@ if TYPE_CHECKING:
         write_equations as write_equations,
     )
     from tauloop.motion import StrokeOptions as StrokeOptions, plan_motion as plan_motion
-    from tauloop.pages import ReportOptions as ReportOptions, demo as demo, write_report as write_report
+    from tauloop.pages import (
+        ReportOptions as ReportOptions,
+        demo as demo,
+        write_report as write_report,
+    )
     from tauloop.programs import Forces as Forces, State as State
     from tauloop.realtime import (
         ControllerOptions as ControllerOptions,

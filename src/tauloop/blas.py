@@ -1,7 +1,8 @@
 """One thread of BLAS while Tauloop solves its small linear systems; the user's number of threads comes back.
 
-The matrices of a machine have tens of rows. Several threads of BLAS wait for each other longer than they work: on two
-busy cores the check of a machine of 16 four-bars took 15.9 s of processor time with two threads and 1.5 s with one.
+The matrices of a machine have tens of rows. Several threads of BLAS wait for each other longer than
+they work: on two busy cores the check of a machine of 16 four-bars took 15.9 s of processor time
+with two threads and 1.5 s with one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass, field
 from threading import Lock, get_ident
 from typing import Any
 
-#: Modules that load a BLAS of their own. They are imported late, so a library can appear while the limit holds.
+#: Modules that load a BLAS of their own. They are imported late, so a library can appear while the
+#: limit holds.
 LOADERS = ("numpy", "scipy.linalg")
 
 
@@ -75,8 +77,8 @@ _LIMIT = _Limit()
 def one_blas_thread() -> Iterator[None]:
     """Give BLAS one thread inside a context or a decorated function; it costs 11 µs, and 1.4 µs inside another context.
 
-    The number of threads belongs to the process: the Python thread that enters first sets it and takes it back, and
-    contexts of other Python threads meanwhile change nothing.
+    The number of threads belongs to the process: the Python thread that enters first sets it and
+    takes it back, and contexts of other Python threads meanwhile change nothing.
     """
     is_holder = _LIMIT.enter()
     try:

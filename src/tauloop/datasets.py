@@ -1,7 +1,7 @@
 """Named quantities with units, from which come datasets of xarray, tables of pandas and panels of Matplotlib.
 
-An object that has numbers names them once, in `Tabular.variables`. The three libraries are imported when they are asked
-for.
+An object that has numbers names them once, in `Tabular.variables`. The three libraries are imported
+when they are asked for.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ class Variable:
     Attributes:
         name: ``quantity``, or ``quantity.channel`` where channels have units of their own.
         values: numbers or words, with an axis for each dimension; None is not a number.
-        over: names of its dimensions. A variable over itself alone holds the labels of that dimension.
-        unit: SI, "" for a pure number, None where it is not known; of rows that differ, the unit of each.
+        over: names of its dimensions. A variable over itself alone holds the labels of that
+            dimension.
+        unit: SI, "" for a pure number, None where it is not known; of rows that differ, the unit of
+            each.
     """
 
     name: str
@@ -65,7 +67,11 @@ def time_axis(values: Any) -> Variable:
 
 
 def columns(
-    quantity: str, names: Sequence[str], units: Sequence[str | None], values: Any, over: tuple[str, ...] = TIME
+    quantity: str,
+    names: Sequence[str],
+    units: Sequence[str | None],
+    values: Any,
+    over: tuple[str, ...] = TIME,
 ) -> Iterator[Variable]:
     """The channels of a quantity, as ``quantity.name``.
 
@@ -80,7 +86,10 @@ def columns(
 
 
 def rows(
-    over: str, labels: Iterable[str], units: Iterable[str] | Mapping[str, str] = MappingProxyType({}), **quantities: Any
+    over: str,
+    labels: Iterable[str],
+    units: Iterable[str] | Mapping[str, str] = MappingProxyType({}),
+    **quantities: Any,
 ) -> Iterator[Variable]:
     """Quantities of things that have names, one row for each.
 
@@ -109,8 +118,8 @@ class Tabular(Shown):
     def to_xarray(self) -> xr.Dataset:
         """All quantities as labelled arrays; ``attrs["units"]`` of each is its SI unit, "1" of a pure number.
 
-        Where rows have units of their own, such as parameters, a coordinate holds them: ``parameter_unit`` beside
-        ``parameter``.
+        Where rows have units of their own, such as parameters, a coordinate holds them:
+        ``parameter_unit`` beside ``parameter``.
         """
         import xarray as xr
 
@@ -118,7 +127,10 @@ class Tabular(Shown):
         for variable in self.variables():
             unit, values, about = variable.unit, variable.array(), {}
             if isinstance(unit, tuple):
-                labels[f"{variable.over[0]}_unit"] = (variable.over[:1], [each or "1" for each in unit])
+                labels[f"{variable.over[0]}_unit"] = (
+                    variable.over[:1],
+                    [each or "1" for each in unit],
+                )
             elif unit is not None and values.dtype.kind != "U":
                 about["units"] = unit or "1"
             (labels if variable.is_label else data)[variable.name] = (variable.over, values, about)
@@ -142,11 +154,14 @@ class Tabular(Shown):
         wanted = next(dims for dims in dimensions if dims and dims[0] == (over or known[0]))
         table = data[[name for name, variable in data.data_vars.items() if variable.dims == wanted]]
         frame = table.to_dataframe()
-        frame.attrs["units"] = {str(name): data[name].attrs["units"] for name in frame if "units" in data[name].attrs}
+        frame.attrs["units"] = {
+            str(name): data[name].attrs["units"] for name in frame if "units" in data[name].attrs
+        }
         return frame
 
     def plot(self, *names: str, axes: Axes | Sequence[Axes] | None = None) -> tuple[Axes, ...]:
         """Draw it with Matplotlib, and give the axes back to be restyled; see `tauloop.plot`."""
-        draw = sys.modules["tauloop"].plot  # a part of reports, which stand above all that has quantities
+        # a part of reports, which stand above all that has quantities
+        draw = sys.modules["tauloop"].plot
         drawn: tuple[Axes, ...] = draw(self, *names, axes=axes)
         return drawn

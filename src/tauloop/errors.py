@@ -71,11 +71,15 @@ class TauloopError(Exception):
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         """Keep the problems; the message lists them all."""
-        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.problems: tuple[Problem, ...] = (
+            (problems,) if isinstance(problems, Problem) else tuple(problems)
+        )
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     @classmethod
-    def of(cls, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None) -> Self:
+    def of(
+        cls, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None
+    ) -> Self:
         """The error of one problem; the arguments are those of `Problem`."""
         return cls(Problem(where, what, remedy, file=file, line=line))
 
@@ -90,11 +94,13 @@ class TauloopError(Exception):
 class Problems(list[Problem]):
     """Problems of one input, gathered so that all of them are raised at once.
 
-    ``problems.add("rate", f"is {rate:g} Hz", "give a frequency above zero")`` for each, and at the end
-    ``InputError.raise_if_any(problems)``.
+    ``problems.add("rate", f"is {rate:g} Hz", "give a frequency above zero")`` for each, and at the
+    end ``InputError.raise_if_any(problems)``.
     """
 
-    def add(self, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None) -> None:
+    def add(
+        self, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None
+    ) -> None:
         """Note one; the arguments are those of `Problem`."""
         self.append(Problem(where=where, what=what, remedy=remedy, file=file, line=line))
 
@@ -211,7 +217,8 @@ def solving(error: type[TauloopError]) -> Iterator[None]:
         with one_blas_thread():
             yield
     except ValueError as caught:
-        is_singular = any(kind.__name__ == "LinAlgError" for kind in type(caught).__mro__)  # NumPy is slow to import
+        # NumPy is slow to import
+        is_singular = any(kind.__name__ == "LinAlgError" for kind in type(caught).__mro__)
         if not is_singular and not any(text in str(caught) for text in _NOT_FINITE):
             raise
         what = f"the equations cannot be solved: {str(caught).lower()} (in {_own_place(caught)})"

@@ -5,8 +5,9 @@ A package says in its `pyproject.toml` what it brings:
     [project.entry-points."tauloop.losses"]
     tukey = "my_package:TUKEY"
 
-and `tauloop calibrate --loss tukey` finds it. `GROUPS` lists what can be brought. Nothing is imported, nor is it looked
-for what is installed, before a name is asked for that Tauloop itself does not know, or a result is to be reported.
+and `tauloop calibrate --loss tukey` finds it. `GROUPS` lists what can be brought. Nothing is
+imported, nor is it looked for what is installed, before a name is asked for that Tauloop itself
+does not know, or a result is to be reported.
 """
 
 from __future__ import annotations
@@ -43,13 +44,16 @@ T = TypeVar("T")
 class Offered(Mapping[str, T], Generic[T]):
     """What may be chosen by name: Tauloop's own by `own`, and what packages bring.
 
-    An own name comes before one that is brought, so that nothing changes what a name of Tauloop's means.
+    An own name comes before one that is brought, so that nothing changes what a name of Tauloop's
+    means.
 
     Attributes:
         own: those of Tauloop itself, in their order.
     """
 
-    def __init__(self, group: str, kind: type, own: Mapping[str, T], *, of_class: bool = False) -> None:
+    def __init__(
+        self, group: str, kind: type, own: Mapping[str, T], *, of_class: bool = False
+    ) -> None:
         """Offer.
 
         Args:
@@ -103,7 +107,8 @@ def brought(group: str) -> dict[str, EntryPoint]:
     """What installed packages bring, by name."""
     if not any(f"[{group}]" in text for text in _entry_points()):
         return {}
-    from importlib.metadata import entry_points  # takes longer than all else here, and is seldom needed
+    # takes longer than all else here, and is seldom needed
+    from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=group)}
 

@@ -30,7 +30,8 @@ else:
         flock(file, LOCK_EX if wait else LOCK_EX | LOCK_NB)
 
 
-#: Temporary files nobody holds are removed from this age on, s: a new one is not locked yet in its first instant.
+#: Temporary files nobody holds are removed from this age on, s: a new one is not locked yet in its
+#: first instant.
 ABANDONED = 60.0
 #: Signs of a file's name that its temporary file shares.
 SHARED = 24
@@ -51,8 +52,8 @@ _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})", re.ASCII)
 def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
     """Let `write` fill a file of another name in the same folder, then rename it to `path`.
 
-    A link stays and what it leads to is written; an existing file keeps its mode; what is no plain file (a device, a
-    pipe, ``/dev/stdout``) gets the bytes and is not replaced.
+    A link stays and what it leads to is written; an existing file keeps its mode; what is no plain
+    file (a device, a pipe, ``/dev/stdout``) gets the bytes and is not replaced.
 
     Args:
         path: the file.
@@ -120,7 +121,10 @@ def unreadable(path: Path) -> tuple[str, str] | None:
     except (FileNotFoundError, NotADirectoryError):
         return "there is no such file", "check the path"
     except OSError as error:
-        return f"the file cannot be read: {error.strerror or error}", "check the path and its permissions"
+        return (
+            f"the file cannot be read: {error.strerror or error}",
+            "check the path and its permissions",
+        )
     except ValueError:
         return "the file's name holds a zero byte or no text", "check the path"
     if stat.S_ISDIR(state.st_mode):
@@ -141,7 +145,8 @@ def require_writable(*paths: str | Path | None) -> None:
     """Refuse paths that `write_file` could not write, before the long work whose results they are to hold.
 
     Raises:
-        InputError: they are folders, their folders are not there or cannot be written, ...; all of them at once.
+        InputError: they are folders, their folders are not there or cannot be written, ...; all of
+            them at once.
     """
     problems = Problems()
     for path in paths:
@@ -161,7 +166,9 @@ def unwritable_folder(path: Path) -> Problem | None:
     """Why no files could be written into a folder, which need not be there yet; None if they could."""
     try:
         with _reported(path):
-            there = next(place for place in (path, *path.absolute().parents) if os.path.lexists(place))
+            there = next(
+                place for place in (path, *path.absolute().parents) if os.path.lexists(place)
+            )
             if not there.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, f"{there} is no folder")
             if not os.access(there, os.W_OK | os.X_OK):
@@ -285,7 +292,10 @@ def held_alone(folder: Path) -> Iterator[None]:
         try:
             _lock(file)
         except BlockingIOError:
-            what, remedy = "another process is at work in this folder", "wait for it, or name another folder"
+            what, remedy = (
+                "another process is at work in this folder",
+                "wait for it, or name another folder",
+            )
             raise InputError.of(str(folder), what, remedy) from None
         except OSError:  # a system without locks
             pass
@@ -327,5 +337,9 @@ def _reported(path: Path) -> Iterator[None]:
             raise OSError(errno.EINVAL, "its name holds a zero byte")
         yield
     except OSError as error:
-        remedy = REMEDIES.get(error.errno or 0, "name a file in an existing folder that you may write to")
-        raise InputError.of(str(path), f"cannot be written: {error.strerror or error}", remedy) from error
+        remedy = REMEDIES.get(
+            error.errno or 0, "name a file in an existing folder that you may write to"
+        )
+        raise InputError.of(
+            str(path), f"cannot be written: {error.strerror or error}", remedy
+        ) from error

@@ -13,15 +13,17 @@ X = TypeVar("X")
 Y = TypeVar("Y")
 
 
-#: Seconds between two looks at a search, and those that it has after an interrupt before it is left.
+#: Seconds between two looks at a search, and those that it has after an interrupt before it is
+#: left.
 LOOK, GRACE = 0.2, 1.0
 
 
 def interruptible(function: Callable[[X], Y], x: X) -> Y:
     """What the function gives, while Ctrl-C ends the wait at once, whatever machine code it is in.
 
-    Python raises an interrupt only when its main thread comes back from machine code. So the function works in a thread
-    of its own while the main thread waits; after an interrupt the thread goes on unheard until it is done.
+    Python raises an interrupt only when its main thread comes back from machine code. So the
+    function works in a thread of its own while the main thread waits; after an interrupt the thread
+    goes on unheard until it is done.
 
     Raises:
         KeyboardInterrupt: Ctrl-C, or whatever the handler of it raises.
@@ -43,9 +45,10 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
 def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
     """Run a search in a thread that may be left; what it has found by then is what it has written down.
 
-    Solvers in machine code look at nothing for many seconds. So the main thread only waits; an interrupt sets a mark,
-    at which the search should end, and after `GRACE` it is left alone to end at its next look. Only the main thread of
-    a process can see to that; in others the search simply runs.
+    Solvers in machine code look at nothing for many seconds. So the main thread only waits; an
+    interrupt sets a mark, at which the search should end, and after `GRACE` it is left alone to end
+    at its next look. Only the main thread of a process can see to that; in others the search simply
+    runs.
 
     Args:
         search: called with a function that says whether to end.
@@ -83,7 +86,8 @@ def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
 def deferred() -> Iterator[None]:
     """Hold interrupts back while a child process is started, so that it is known before the interrupt is raised.
 
-    An interrupt inside `subprocess.Popen` loses a process that already runs. Only the main thread gets interrupts.
+    An interrupt inside `subprocess.Popen` loses a process that already runs. Only the main thread
+    gets interrupts.
     """
     former = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or former is None:

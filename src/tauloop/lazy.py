@@ -1,7 +1,7 @@
 """Public names of a package: those that it imports, or that are imported when they are first asked for (PEP 562).
 
-Whoever takes one compiled function from the cache then waits for no other part of Tauloop, nor for the libraries that
-these parts need.
+Whoever takes one compiled function from the cache then waits for no other part of Tauloop, nor for
+the libraries that these parts need.
 """
 
 from __future__ import annotations
@@ -23,21 +23,27 @@ def public_names(package: str) -> tuple[Callable[[], list[str]], list[str]]:
     own = {"annotations", public_names.__name__}
     imported = vars(sys.modules[package]).items()
     public = sorted(
-        name for name, value in imported if not (name.startswith("_") or name in own or isinstance(value, ModuleType))
+        name
+        for name, value in imported
+        if not (name.startswith("_") or name in own or isinstance(value, ModuleType))
     )
     return public.copy, public
 
 
-def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazy_names(
+    package: str, *own: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """The functions ``__getattr__`` and ``__dir__`` of a package with late names, and its ``__all__``, without rooms.
 
-    Late are the names that its source imports under ``if TYPE_CHECKING:``, where type checkers see them; they stand
-    nowhere else. No name may be that of a module beside it: once that is imported Python finds the module. Packages
-    that it imports from itself are rooms: the tab key shows them, and they are imported when somebody enters.
+    Late are the names that its source imports under ``if TYPE_CHECKING:``, where type checkers see
+    them; they stand nowhere else. No name may be that of a module beside it: once that is imported
+    Python finds the module. Packages that it imports from itself are rooms: the tab key shows them,
+    and they are imported when somebody enters.
 
     Args:
         package: its full name.
-        own: public names that it defines itself; names that it imports ``as`` themselves are public too.
+        own: public names that it defines itself; names that it imports ``as`` themselves are public
+            too.
     """
     module = sys.modules[package]
     path, loader = str(module.__file__), module.__spec__.loader  # type: ignore[union-attr]
@@ -52,7 +58,11 @@ def lazy_names(package: str, *own: str) -> tuple[Callable[[str], Any], Callable[
         if name not in places:
             text = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=module)  # so that Python says what is near
-        value = import_module(f"{package}.{name}") if name in rooms else getattr(import_module(places[name]), name)
+        value = (
+            import_module(f"{package}.{name}")
+            if name in rooms
+            else getattr(import_module(places[name]), name)
+        )
         setattr(module, name, value)  # so that it is asked for once
         return value
 

@@ -1,8 +1,8 @@
 """Options of workflows: dataclasses whose fields say what they may be, for Python and the command line alike.
 
-A class of options is frozen, and its docstring describes every field below "Attributes:". A field that is made with
-`option` has limits or choices; `require` looks at all of them at once. The command line takes names, types, defaults,
-limits and texts from the same class.
+A class of options is frozen, and its docstring describes every field below "Attributes:". A field
+that is made with `option` has limits or choices; `require` looks at all of them at once. The
+command line takes names, types, defaults, limits and texts from the same class.
 """
 
 from __future__ import annotations
@@ -50,17 +50,20 @@ class Option:
     """What is said of one field.
 
     Attributes:
-        least, most, above, below: limits of a number, or of each of several; None for no limit; below infinity a number
-            is finite.
+        least, most, above, below: limits of a number, or of each of several; None for no limit;
+            below infinity a number is finite.
         remedy: what to give instead of what is outside them, where that is more than the limits.
         choices: what a text may be; any where it is empty.
-        named: objects that the command line takes by their names; Python takes others of their type as well.
-        flag: its name on the command line, and a short one behind a space; None for that of the field, "" where it is
-            no option there.
+        named: objects that the command line takes by their names; Python takes others of their type
+            as well.
+        flag: its name on the command line, and a short one behind a space; None for that of the
+            field, "" where it is no option there.
         metavar: what the command line's help writes for its value, such as NAME=SPEED.
-        read: makes the value of the text, or texts where it may be repeated, that the command line was given.
+        read: makes the value of the text, or texts where it may be repeated, that the command line
+            was given.
         repeated: whether the command line takes it several times.
-        names: what it names, for the tab key: "parameters" or "actuators" of the machine; "" for neither.
+        names: what it names, for the tab key: "parameters" or "actuators" of the machine; "" for
+            neither.
     """
 
     least: float | None = None
@@ -79,8 +82,17 @@ class Option:
     @property
     def limits(self) -> str:
         """The limits in words, "" without any."""
-        words = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
-        limits = [f"{word} {limit:g}" for word, limit in words.items() if limit is not None and limit < math.inf]
+        words = {
+            "at least": self.least,
+            "above": self.above,
+            "at most": self.most,
+            "below": self.below,
+        }
+        limits = [
+            f"{word} {limit:g}"
+            for word, limit in words.items()
+            if limit is not None and limit < math.inf
+        ]
         return " and ".join([*limits, "finite"] if self.below == math.inf else limits)
 
 
@@ -107,13 +119,16 @@ def require(options: Any, error: type[TauloopError] = InputError, owner: str = "
 
     Args:
         options: an object whose fields say what they may be.
-        error: what is raised; one other than `InputError`, of objects that Python alone makes, names their class too.
+        error: what is raised; one other than `InputError`, of objects that Python alone makes,
+            names their class too.
         owner: what stands before each name instead.
 
     Raises:
         error: each with the field's name, the value and what it may be.
     """
-    kinds, limits = _problems(options, owner or ("" if error is InputError else f"{type(options).__name__}."))
+    kinds, limits = _problems(
+        options, owner or ("" if error is InputError else f"{type(options).__name__}.")
+    )
     error.raise_if_any([*kinds, *limits])
 
 
@@ -153,14 +168,24 @@ def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Proble
     """What is wrong with the types of values; and with what they are, where their types are right."""
     kinds, limits, hints = list[Problem](), list[Problem](), _hints(options.__class__)
     for item in fields(options):
-        name, value, spec = f"{owner}{item.name}", getattr(options, item.name), item.metadata.get(KEY, Option())
+        name, value, spec = (
+            f"{owner}{item.name}",
+            getattr(options, item.name),
+            item.metadata.get(KEY, Option()),
+        )
         if wrong := [*_of_wrong_type(name, value, hints[item.name])]:
             kinds += wrong
             continue
         parts = [("", part) for part in (value if _is_of(value, tuple) else (value,))]
-        parts = [(f".{key}", part) for key, part in value.items()] if isinstance(value, Mapping) else parts
+        parts = (
+            [(f".{key}", part) for key, part in value.items()]
+            if isinstance(value, Mapping)
+            else parts
+        )
         is_whole = str(item.type).startswith("int")
-        limits += filter(None, (_problem(f"{name}{key}", part, spec, is_whole=is_whole) for key, part in parts))
+        limits += filter(
+            None, (_problem(f"{name}{key}", part, spec, is_whole=is_whole) for key, part in parts)
+        )
     return kinds, limits
 
 
@@ -168,10 +193,14 @@ def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
     """What is not of the type that an annotation states: a value itself, or what it is made of."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if fitting := [member for member in members if _is_of(value, _outer(member))]:
-        yield from min(([*_parts_of_wrong_type(where, value, member)] for member in fitting), key=len)
+        yield from min(
+            ([*_parts_of_wrong_type(where, value, member)] for member in fitting), key=len
+        )
         return
     wanted = " or ".join(dict.fromkeys(_named(_outer(member)) for member in members))
-    yield Problem(where, f"is {reprlib.repr(value)}, of type {type(value).__name__}", f"give {wanted}")
+    yield Problem(
+        where, f"is {reprlib.repr(value)}, of type {type(value).__name__}", f"give {wanted}"
+    )
 
 
 def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
@@ -180,7 +209,11 @@ def _parts_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]
         for key, part in value.items():
             if not _is_of(key, _outer(inner[0])):
                 what = f"has the key {reprlib.repr(key)}, of type {type(key).__name__}"
-                yield Problem(where, what, f"give {_named(_outer(inner[0]))} as a key, such as {{'name': value}}")
+                yield Problem(
+                    where,
+                    what,
+                    f"give {_named(_outer(inner[0]))} as a key, such as {{'name': value}}",
+                )
             yield from _of_wrong_type(f"{where}.{key}", part, inner[1])
     elif kind is tuple:
         hints = inner[:1] * len(value) if inner[-1] is ... else inner
@@ -207,7 +240,11 @@ def _is_of(item: Any, kind: Any) -> bool:
     if kind in (float, int):
         return _is_number(item)
     if kind is tuple:
-        return isinstance(item, Sized) and not isinstance(item, str | bytes | Mapping) and getattr(item, "ndim", True)
+        return (
+            isinstance(item, Sized)
+            and not isinstance(item, str | bytes | Mapping)
+            and getattr(item, "ndim", True)
+        )
     if kind is bool:
         return _is_flag(item)
     return kind is Any or isinstance(item, str | PathLike if kind is Path else kind)
@@ -222,23 +259,33 @@ def _is_number(value: Any) -> bool:
     if type(value).__name__ == "MaskedConstant":
         return False
     try:
-        return not (_is_flag(value) or getattr(value, "ndim", None)) and isinstance(value.__float__(), float)
+        return not (_is_flag(value) or getattr(value, "ndim", None)) and isinstance(
+            value.__float__(), float
+        )
     except (AttributeError, TypeError, ValueError, OverflowError):
         return False
 
 
 def _problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem | None:
     if spec.choices and isinstance(value, str) and value not in spec.choices:
-        return Problem(where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(spec.choices)}")
+        return Problem(
+            where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(spec.choices)}"
+        )
     if not _is_number(value) or (value == math.inf and spec.most is None and spec.below is None):
         return None  # infinity: no limit, where one may be given
-    low = (spec.least is not None and not value >= spec.least) or (spec.above is not None and not value > spec.above)
-    high = (spec.most is not None and not value <= spec.most) or (spec.below is not None and not value < spec.below)
+    low = (spec.least is not None and not value >= spec.least) or (
+        spec.above is not None and not value > spec.above
+    )
+    high = (spec.most is not None and not value <= spec.most) or (
+        spec.below is not None and not value < spec.below
+    )
     is_broken = is_whole and not isinstance(value, Integral)
     if not (low or high or is_broken or math.isnan(value)):
         return None
     what = "is no number" if math.isnan(value) else f"is {value:g}"
-    return Problem(name, what, spec.remedy or f"give a {'whole ' * is_broken}number {spec.limits}".strip())
+    return Problem(
+        name, what, spec.remedy or f"give a {'whole ' * is_broken}number {spec.limits}".strip()
+    )
 
 
 def described(options: type) -> dict[str, str]:

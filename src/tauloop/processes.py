@@ -38,11 +38,20 @@ def available_memory() -> float:
     """Return the bytes of memory that a process can still take here; infinity where the system does not state them."""
     limits: list[float] = []
     with suppress(OSError, ValueError, IndexError):
-        (line,) = (line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:"))
+        (line,) = (
+            line
+            for line in Path("/proc/meminfo").read_text().splitlines()
+            if line.startswith("MemAvailable:")
+        )
         limits.append(1024.0 * int(line.split()[1]))
     with suppress(OSError, ValueError):  # of a container; "max" where there is no limit
         group = Path("/sys/fs/cgroup")
-        limits.append(float(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())))
+        limits.append(
+            float(
+                int((group / "memory.max").read_text())
+                - int((group / "memory.current").read_text())
+            )
+        )
     if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
     return min(limits, default=math.inf)
@@ -79,8 +88,8 @@ exit $status
 def following(command: Sequence[str]) -> list[str]:
     """Return a command that ends, with all that it started, when this process ends.
 
-    Start it with `lifeline` as its standard input, and in a session of its own. The command itself has no input. The
-    exit code, or the signal that ended it, is the command's own.
+    Start it with `lifeline` as its standard input, and in a session of its own. The command itself
+    has no input. The exit code, or the signal that ended it, is the command's own.
     """
     return ["/bin/sh", "-c", _FOLLOW, "sh", *command] if os.name == "posix" else [*command]
 
@@ -94,8 +103,8 @@ def may_begin() -> bool:
 class SharedWork:
     """Processes of this computer, started when there is work; one is this process itself.
 
-    A piece of work depends on nothing but its arguments, so that no number depends on how many processes there are.
-    Interrupts go to this process, which ends the others.
+    A piece of work depends on nothing but its arguments, so that no number depends on how many
+    processes there are. Interrupts go to this process, which ends the others.
     """
 
     def __init__(self, count: int = 1) -> None:
@@ -108,7 +117,10 @@ class SharedWork:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """End the processes, in the middle of work where that failed."""
         if self._pool is not None:
@@ -135,7 +147,9 @@ class SharedWork:
             return
         if self._pool is None:
             context = multiprocessing.get_context("spawn")  # threads may run in this one
-            self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=process_begins)
+            self._pool = ProcessPoolExecutor(
+                self._count, mp_context=context, initializer=process_begins
+            )
         size = -(-len(items) // (PARTS * self._count))
         parts = [items[first : first + size] for first in range(0, len(items), size)]
         try:
@@ -167,7 +181,9 @@ def _common(packed: bytes) -> Any:
     return pickle.loads(packed)
 
 
-def _done(work: Callable[[Common, Item], Outcome], packed: bytes, items: Sequence[Item]) -> list[Outcome]:
+def _done(
+    work: Callable[[Common, Item], Outcome], packed: bytes, items: Sequence[Item]
+) -> list[Outcome]:
     """Some pieces of work. Cores are taken by processes, so linear algebra has one thread in each."""
     with one_blas_thread():
         return [work(_common(packed), item) for item in items]

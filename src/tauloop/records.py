@@ -1,8 +1,9 @@
 """`dataclass`, as Python's own but quick to import.
 
-Python's writes six methods for every class as text and compiles each when the module is imported: 0.7 ms a class, and
-a command imports two hundred of them, which took longer than its work. Here the methods ask the fields when they are
-called; only ``__init__`` is compiled, and only of a class that is used.
+Python's writes six methods for every class as text and compiles each when the module is imported:
+0.7 ms a class, and a command imports two hundred of them, which took longer than its work. Here the
+methods ask the fields when they are called; only ``__init__`` is compiled, and only of a class that
+is used.
 
 A field may be `DEFERRED`: given a `deferred` value, it is computed when it is first read, and kept.
 """
@@ -19,16 +20,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 _Value = TypeVar("_Value")
 
-#: Metadata of a field that takes `deferred` values: ``x: float = field(metadata=DEFERRED)``. Its class needs slots.
+#: Metadata of a field that takes `deferred` values: ``x: float = field(metadata=DEFERRED)``. Its
+#: class needs slots.
 DEFERRED = MappingProxyType({"deferred": True})
 
 
 def deferred(compute: Callable[[], _Value]) -> _Value:
     """Return a placeholder for the value of a `DEFERRED` field, which calls `compute` when the field is first read.
 
-    Everything that reads the field gets the value and never the placeholder: comparisons, `repr`, `pickle`, `copy` and
-    `dataclasses.replace` too. What `compute` reads must stay as it is until then: copy arrays that a caller can change.
-    If it raises, the field stays deferred.
+    Everything that reads the field gets the value and never the placeholder: comparisons, `repr`,
+    `pickle`, `copy` and `dataclasses.replace` too. What `compute` reads must stay as it is until
+    then: copy arrays that a caller can change. If it raises, the field stays deferred.
     """
     return cast(_Value, _Placeholder(compute))
 
@@ -74,9 +76,12 @@ else:
             methods = {"__init__": _Init(cls)} if init else {}
             methods |= {"__repr__": _repr} if repr else {}
             methods |= _comparison(cls, frozen) if eq else {}
-            methods |= {"__getstate__": _state, "__setstate__": _restore} if frozen and slots else {}
+            methods |= (
+                {"__getstate__": _state, "__setstate__": _restore} if frozen and slots else {}
+            )
             for name, method in methods.items():
-                if vars(cls).get(name) is None:  # Python puts None for a hash that goes with a class's own comparison
+                # Python puts None for a hash that goes with a class's own comparison
+                if vars(cls).get(name) is None:
                     setattr(cls, name, method)
             if frozen:
                 _freeze(cls)
@@ -90,7 +95,11 @@ _FLAGS = Lock()
 
 def _with_fields(cls: type, kw_only: bool, slots: bool) -> type:
     """A dataclass without methods. Python refuses one of a frozen class, for it does not know yet that this one is."""
-    flags = [vars(base)["__dataclass_params__"] for base in cls.__mro__[1:] if "__dataclass_params__" in vars(base)]
+    flags = [
+        vars(base)["__dataclass_params__"]
+        for base in cls.__mro__[1:]
+        if "__dataclass_params__" in vars(base)
+    ]
     with _FLAGS:
         frozen = [flag for flag in flags if flag.frozen]
         for flag in frozen:
@@ -115,7 +124,9 @@ def _defer(cls: Any) -> None:
         if isinstance(slot, MemberDescriptorType):
             setattr(cls, item.name, _DeferredField(slot))
         elif not isinstance(slot, _DeferredField):
-            raise TypeError(f"{cls.__qualname__}.{item.name}: a deferred field needs a class with slots")
+            raise TypeError(
+                f"{cls.__qualname__}.{item.name}: a deferred field needs a class with slots"
+            )
 
 
 class _Init:
@@ -171,7 +182,9 @@ def _comparison(cls: Any, frozen: bool) -> dict[str, Any]:
             return tuple(getattr(self, name) for name in compared)
 
     def __eq__(self: Any, other: Any) -> Any:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+        return (
+            values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+        )
 
     def __hash__(self: Any) -> int:
         return hash(values(self))

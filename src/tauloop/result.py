@@ -47,7 +47,9 @@ class Evidence:
         """Whether the figure is within its limits (an undefined one has none to break)."""
         if self.value is None:
             return True
-        return (self.lower is None or self.value >= self.lower) and (self.upper is None or self.value <= self.upper)
+        return (self.lower is None or self.value >= self.lower) and (
+            self.upper is None or self.value <= self.upper
+        )
 
     @property
     def limits(self) -> str:
@@ -59,7 +61,9 @@ class Evidence:
         if self.value is None:
             return f"{self.name}: not defined"
         unit = f" {self.unit}" if self.unit else ""
-        text = f"{self.name}: {self.value:.3g}{unit}" + (f" (good: {self.limits})" if self.limits else "")
+        text = f"{self.name}: {self.value:.3g}{unit}" + (
+            f" (good: {self.limits})" if self.limits else ""
+        )
         return text if self.is_good or not self.advice else f"{text}: {self.advice}"
 
 
@@ -88,7 +92,8 @@ def _installed(package: str) -> str:
     """Version of a package: what it says itself where it is imported; to look at what is installed takes longer."""
     if version := getattr(sys.modules.get(package), "__version__", None):
         return str(version)
-    from importlib import metadata  # a fifth of the time that a function from the cache takes, which asks nothing
+    # a fifth of the time that a function from the cache takes, which asks nothing
+    from importlib import metadata
 
     try:
         return metadata.version(package)
@@ -130,8 +135,16 @@ class Result(Tabular):
 
     def variables(self) -> Iterable[Variable]:
         """What `to_xarray` and `to_pandas` have: the evidence, where a class does not say otherwise."""
-        figures = {name: [getattr(item, name) for item in self.evidence] for name in ("value", "lower", "upper")}
-        return rows("evidence", [item.name for item in self.evidence], [item.unit for item in self.evidence], **figures)
+        figures = {
+            name: [getattr(item, name) for item in self.evidence]
+            for name in ("value", "lower", "upper")
+        }
+        return rows(
+            "evidence",
+            [item.name for item in self.evidence],
+            [item.unit for item in self.evidence],
+            **figures,
+        )
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain data for ``--json``: all that is held, where a class does not say otherwise."""
@@ -160,8 +173,8 @@ def plain(value: Any) -> Any:
     """Plain data (dict, list, str, int, float, bool, None) from results, dataclasses, enums and arrays.
 
     Raises:
-        ValueError: a number is not finite, or a type has no plain form. Results say None for what is undefined, so
-            this is a fault in Tauloop, not in its input.
+        ValueError: a number is not finite, or a type has no plain form. Results say None for what
+            is undefined, so this is a fault in Tauloop, not in its input.
     """
     if isinstance(value, enum.Enum):
         return plain(value.value)
@@ -178,7 +191,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list | set | frozenset):
-        return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        return [
+            plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)
+        ]
     numpy = sys.modules.get("numpy")  # whoever has an array has imported it
     if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
         return plain(value.tolist())
@@ -205,7 +220,9 @@ def content(value: Any) -> str:
         ValueError: an object shows nothing of what it holds.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        inside = ",".join(f"{item.name}={content(getattr(value, item.name))}" for item in fields(value))
+        inside = ",".join(
+            f"{item.name}={content(getattr(value, item.name))}" for item in fields(value)
+        )
         return f"{type(value).__qualname__}({inside})"
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value.name}"

@@ -37,7 +37,9 @@ class Shown:
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(_cut(_Short().repr(value)))}</td></tr>"
             for name, value in self._contents().items()
         )
-        return f"<table><caption>{html.escape(type(self).__name__)}</caption>{''.join(rows)}</table>"
+        return (
+            f"<table><caption>{html.escape(type(self).__name__)}</caption>{''.join(rows)}</table>"
+        )
 
 
 class _Short(reprlib.Repr):
@@ -45,7 +47,14 @@ class _Short(reprlib.Repr):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlevel, self.maxother, self.maxstring, self.maxdict, self.maxtuple, self.maxlist = 3, 80, 80, 6, 4, 4
+        self.maxlevel, self.maxother, self.maxstring, self.maxdict, self.maxtuple, self.maxlist = (
+            3,
+            80,
+            80,
+            6,
+            4,
+            4,
+        )
 
     def repr_instance(self, x: Any, level: int) -> str:
         """One of our objects by its contents, named alone when it lies deep; others as Python abridges them."""

@@ -22,7 +22,8 @@ SAME_FORCE = 1e-10
 NO_TURN = 1e-13
 #: Millimetres in a message have four digits.
 PRINTED = 6e-4
-#: A pose at a singularity that was constructed in double precision comes out at least this badly conditioned.
+#: A pose at a singularity that was constructed in double precision comes out at least this badly
+#: conditioned.
 SINGULAR = 1e8
 
 
@@ -120,13 +121,16 @@ def test_a_delta_with_six_rods_needs_the_forces_of_the_simple_one():
     motion = (states.position, states.velocity, states.acceleration)
     expected, forces = (m.platform.inverse_dynamics(*motion, start=None) for m in (simple, six))
     assert np.abs(forces.force - expected.force).max() < SAME_FORCE * np.abs(expected.force).max()
-    turned = forces.state.q[:, [i for i, n in enumerate(forces.state.coordinate_names) if re.search(r"\.q[xyz]$", n)]]
+    turned = forces.state.q[
+        :, [i for i, n in enumerate(forces.state.coordinate_names) if re.search(r"\.q[xyz]$", n)]
+    ]
     assert np.abs(turned).max() < NO_TURN
 
 
 def test_spidermill_is_redundant_but_moves():
     assembly = model("spidermill").assembly
-    # 15 velocities and 32 spatial closure equations, of which 13 are independent (rank 7 of 8 with the cranks as rods)
+    # 15 velocities and 32 spatial closure equations, of which 13 are independent (rank 7 of 8 with
+    # the cranks as rods)
     assert (assembly.loops.topology.n_v, len(assembly.loops.names)) == (15, 32)
     assert (assembly.rank, assembly.mobility) == (13, 2)
     assert assembly.gap > 1e6
@@ -135,7 +139,8 @@ def test_spidermill_is_redundant_but_moves():
 
 def test_spidermill_locks_with_a_tenth_of_a_millimetre():
     text = shipped_text(
-        "spidermill", ("at: [side * base_outer, 0, 0]", "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]")
+        "spidermill",
+        ("at: [side * base_outer, 0, 0]", "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]"),
     )
     assembly = Model(loads(text)).assembly
     assert (assembly.rank, assembly.mobility) == (14, 1)
@@ -148,18 +153,24 @@ def test_spidermill_locks_with_a_tenth_of_a_millimetre():
 def test_loops_that_are_too_short_say_by_how_much():
     """Arm and forearm of 50 mm each bridge at most 100 of the 164 mm between motor and plate joint."""
     text = shipped_text(
-        "delta", ("arm_length: 0.26 m", "arm_length: 0.05 m"), ("forearm_length: 0.48 m", "forearm_length: 0.05 m")
+        "delta",
+        ("arm_length: 0.26 m", "arm_length: 0.05 m"),
+        ("forearm_length: 0.48 m", "forearm_length: 0.05 m"),
     )
     with pytest.raises(AssemblyError) as caught:
         Model(loads(text))
-    assert {problem.where for problem in caught.value.problems} == {f"leg{i}.forearm" for i in (1, 2, 3)}
+    assert {problem.where for problem in caught.value.problems} == {
+        f"leg{i}.forearm" for i in (1, 2, 3)
+    }
     for problem in caught.value.problems:
         assert millimetres(problem.what) == pytest.approx(194.0 - 30.0 - 100.0, abs=0.1)
 
 
 def test_cut_joints_that_cannot_meet_say_by_how_much():
     """Motors 1.3 m apart, and two cranks and links of together 1.2 m: both cut joints share the 100 mm."""
-    text = shipped_text("five_bar", ("motor_distance: {value: 0.20 m", "motor_distance: {value: 1.30 m"))
+    text = shipped_text(
+        "five_bar", ("motor_distance: {value: 0.20 m", "motor_distance: {value: 1.30 m")
+    )
     with pytest.raises(AssemblyError) as caught:
         Model(loads(text))
     misses = {problem.where: millimetres(problem.what) for problem in caught.value.problems}
@@ -180,10 +191,14 @@ def test_a_freedom_that_no_actuator_moves_is_named():
     text = shipped_text(
         "delta",
         ("    actuators:\n      motor: {on: shoulder, force: 41.76 N m}\n", ""),
-        ("platform:\n", "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n"),
+        (
+            "platform:\n",
+            "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n",
+        ),
     )
     machine = Model(loads(text))
-    assert machine.assembly.findings == ()  # a machine may have passive freedoms: hybrid inverse dynamics moves it
+    # a machine may have passive freedoms: hybrid inverse dynamics moves it
+    assert machine.assembly.findings == ()
     (note,) = machine.assembly.notes
     assert (note.where, machine.assembly.actuator_rank) == ("actuators", 2)
     assert "no actuator moves 1 of the 3 freedoms" in note.what
@@ -238,7 +253,9 @@ def test_independent_coordinates_that_are_too_few_or_not_there():
 
 def test_a_delta_with_its_forearms_in_one_plane_is_singular():
     """Forearms of 0.40 m lie flat where motor_radius + arm cos(theta) - plate_radius = 0.40: nothing holds z."""
-    machine = Model(loads(shipped_text("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m"))))
+    machine = Model(
+        loads(shipped_text("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m")))
+    )
     theta = np.arccos((0.40 - 0.194 + 0.03) / 0.26)
     flat = np.array([0.0, 0.0, -0.26 * np.sin(theta)])
     state = machine.platform.kinematics(flat)  # the position itself is reached
@@ -281,7 +298,8 @@ def condition(error: PoseError) -> float:
 def reach_gap(base: float, phi: float, target: np.ndarray, arm: float, rod: float) -> float:
     """By how much a rod from a Delta's arm misses a plate joint, m: positive too far, negative too near, 0 in reach.
 
-    The elbow runs on a circle in the leg's plane; nearest and farthest point of a circle are known in closed form.
+    The elbow runs on a circle in the leg's plane; nearest and farthest point of a circle are known
+    in closed form.
     """
     radial = np.array([np.cos(phi), np.sin(phi), 0.0])
     across = np.array([-np.sin(phi), np.cos(phi), 0.0])
@@ -326,7 +344,9 @@ def test_samples_out_of_reach_are_counted():
 
 def test_actuators_out_of_reach():
     """Arms straight outwards put the elbows on a circle of 0.424 m around the plate's joints: forearms are 0.40 m."""
-    machine = Model(loads(shipped_text("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m"))))
+    machine = Model(
+        loads(shipped_text("delta", ("forearm_length: 0.48 m", "forearm_length: 0.40 m")))
+    )
     machine.forward_kinematics([0.9, 0.9, 0.9])  # with the arms lowered it is in reach
     with pytest.raises(PoseError) as caught:
         machine.forward_kinematics([0.0, 0.0, 0.0])

@@ -46,7 +46,11 @@ def motions(plate: Plate, count: int, seed: int = 3) -> tuple[np.ndarray, np.nda
 def held(plate: Plate, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random motions that HiGHS says the cables can give, with something to spare."""
     inputs = motions(plate, 6 * count)
-    good = [i for i, (p, v, a) in enumerate(zip(*inputs, strict=True)) if plate.margin(p, plate.needed(p, v, a)) > 0.01]
+    good = [
+        i
+        for i, (p, v, a) in enumerate(zip(*inputs, strict=True))
+        if plate.margin(p, plate.needed(p, v, a)) > 0.01
+    ]
     position, velocity, acceleration = (part[good[:count]] for part in inputs)
     assert len(position) == count
     return position, velocity, acceleration
@@ -60,10 +64,14 @@ def test_tensions_are_those_of_an_independent_quadratic_program(name: str, prelo
     position, velocity, acceleration = held(plate, 12)
     names = [f"cable{i}" for i in range(1, len(plate.anchors) + 1)]
     wanted = (
-        np.random.default_rng(5).uniform(0.0, 3.0 * plate.greatest, len(names)) if preloaded else np.zeros(len(names))
+        np.random.default_rng(5).uniform(0.0, 3.0 * plate.greatest, len(names))
+        if preloaded
+        else np.zeros(len(names))
     )
     sharing = ForceSharing(preload=dict(zip(names, map(float, wanted), strict=True)))
-    forces = model(plate).platform.inverse_dynamics(position, velocity, acceleration, sharing=sharing)
+    forces = model(plate).platform.inverse_dynamics(
+        position, velocity, acceleration, sharing=sharing
+    )
     assert forces.tension is not None
     assert forces.tension_names == tuple(names)
     at_bounds = 0
@@ -82,7 +90,9 @@ def test_the_margin_is_that_of_highs(name: str) -> None:
     inputs = motions(plate, 80)
     wanted = [plate.margin(p, plate.needed(p, v, a)) for p, v, a in zip(*inputs, strict=True)]
     assert min(wanted) < -1.0 < 1.0 < max(wanted)
-    np.testing.assert_allclose(model(plate).platform.tension_margin(*inputs), wanted, rtol=0, atol=MARGIN)
+    np.testing.assert_allclose(
+        model(plate).platform.tension_margin(*inputs), wanted, rtol=0, atol=MARGIN
+    )
 
 
 @pytest.mark.parametrize("name", PLATES)
@@ -91,7 +101,10 @@ def test_the_margin_holds_under_wrenches_at_the_tool(name: str) -> None:
     plate, loads = PLATES[name], ((0.0, 0, -60, 0, 0, 0), (40.0, 0, 0, 0, 5, 0))
     position, _, _ = motions(plate, 40)
     still = np.zeros(6)
-    wanted = [min(plate.margin(p, plate.needed(p, still, still) - np.array(load)) for load in loads) for p in position]
+    wanted = [
+        min(plate.margin(p, plate.needed(p, still, still) - np.array(load)) for load in loads)
+        for p in position
+    ]
     result = model(plate).platform.tension_margin(position, wrenches=loads)
     np.testing.assert_allclose(result, wanted, rtol=0, atol=MARGIN)
 
@@ -103,9 +116,13 @@ def test_a_millionth_of_a_newton_on_either_side_of_the_border_is_told_apart(name
     for position, velocity, acceleration in zip(*held(plate, 1), strict=True):
         spare = plate.margin(position, plate.needed(position, velocity, acceleration))
         for left in (BORDER, -BORDER):
-            moved = replace(plate, least=plate.least + spare - left, greatest=plate.greatest - spare + left)
+            moved = replace(
+                plate, least=plate.least + spare - left, greatest=plate.greatest - spare + left
+            )
             functions = model(moved).platform
-            assert functions.tension_margin(position, velocity, acceleration) == pytest.approx(left, abs=MARGIN)
+            assert functions.tension_margin(position, velocity, acceleration) == pytest.approx(
+                left, abs=MARGIN
+            )
             if left > 0:
                 forces = functions.inverse_dynamics(position, velocity, acceleration)
                 assert forces.tension is not None
@@ -121,7 +138,10 @@ def test_the_missing_wrench_is_what_the_cables_come_nearest_to() -> None:
     plate = CONSTRAINED
     machine = model(plate)
     length = machine.assembly.loops.length
-    position, acceleration = np.array([0.1, 0.05, 1.2, 1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0, 90, 0, 0, 0])
+    position, acceleration = (
+        np.array([0.1, 0.05, 1.2, 1.0, 0.0, 0.0, 0.0]),
+        np.array([0.0, 0, 90, 0, 0, 0]),
+    )
     with pytest.raises(PoseError) as caught:
         machine.platform.inverse_dynamics(position, np.zeros(6), acceleration)
     needed = plate.needed(position, np.zeros(6), acceleration)
@@ -145,14 +165,18 @@ def test_machine_code_gives_the_same_tensions_and_says_when_there_are_none(tmp_p
         pytest.skip("there is no C compiler")
     mechanism = tauloop.loads(plate.text())
     inputs, sharing = held(plate, 40), ForceSharing(preload=300.0)
-    interpreted = Model(mechanism, evaluator=Interpreted()).platform.inverse_dynamics(*inputs, sharing=sharing)
+    interpreted = Model(mechanism, evaluator=Interpreted()).platform.inverse_dynamics(
+        *inputs, sharing=sharing
+    )
     compiled = Model(mechanism, evaluator=Compiled(at_least=0, folder=tmp_path)).platform
     forces = compiled.inverse_dynamics(*inputs, sharing=sharing)
     np.testing.assert_allclose(forces.tension, interpreted.tension, rtol=0, atol=1e-10)
     file = tmp_path / "plate.yaml"
     file.write_text(plate.text(), encoding="utf-8")
     arrays, call = load_function(file, outputs=("force", "tension"), folder=tmp_path).bind()
-    arrays["position"][:], arrays["velocity"][:], arrays["acceleration"][:] = (part[0] for part in inputs)
+    arrays["position"][:], arrays["velocity"][:], arrays["acceleration"][:] = (
+        part[0] for part in inputs
+    )
     arrays["preload"][:] = 300.0
     call()
     np.testing.assert_allclose(arrays["tension"], interpreted.tension[0], rtol=0, atol=1e-10)
@@ -170,7 +194,11 @@ def test_exported_c_agrees_with_the_interpreter(entry: str, tmp_path: Path) -> N
     made = export_c(model(CONSTRAINED), ExportOptions(entry=Entry(entry)), folder=tmp_path)
     assert "in preload[7]" in made.files["plate.h"]
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    subprocess.run([compiler.path, *flags, "plate.c", "plate_check.c", "-lm", "-o", "check"], cwd=tmp_path, check=True)
+    subprocess.run(
+        [compiler.path, *flags, "plate.c", "plate_check.c", "-lm", "-o", "check"],
+        cwd=tmp_path,
+        check=True,
+    )
     assert subprocess.run([tmp_path / "check"], check=False, capture_output=True).returncode == 0
 
 
@@ -192,7 +220,9 @@ def test_nearest_points_and_margins_against_non_negative_least_squares(r: int) -
             assert result.weights[i] @ sides[i] > 0
         else:
             residual = E @ u - np.r_[np.zeros(r), 1.0]
-            np.testing.assert_allclose(result.point[i], -residual[:r] / residual[r], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(
+                result.point[i], -residual[:r] / residual[r], rtol=0, atol=1e-9
+            )
 
 
 def test_winches_with_drum_inertia_and_friction_do_not_change_what_cables_pull() -> None:
@@ -205,7 +235,8 @@ def test_winches_with_drum_inertia_and_friction_do_not_change_what_cables_pull()
     np.testing.assert_allclose(wound.tension, bare.tension, rtol=0, atol=1e-9)
     names = wound.state.velocity_names
     rate, change = (
-        np.asarray(x)[:, [names.index(n) for n in wound.tension_names]] for x in (wound.state.v, wound.state.a)
+        np.asarray(x)[:, [names.index(n) for n in wound.tension_names]]
+        for x in (wound.state.v, wound.state.a)
     )
     torque = -wound.tension / 20 + 0.01 * 20 * change + 0.02 * 20 * rate + 0.3 * np.sign(rate)
     np.testing.assert_allclose(wound.force, torque, rtol=0, atol=1e-9)
@@ -312,5 +343,7 @@ def test_a_workspace_holds_the_poses_that_highs_holds() -> None:
 def test_a_workspace_without_cables_refuses_loads() -> None:
     with pytest.raises(InputError, match="no rod of the machine is a cable"):
         workspace_grid(
-            Model(tauloop.load("delta")), {"platform.x": np.zeros(1)}, limits=WorkspaceLimits(wrenches=((1.0,) * 6,))
+            Model(tauloop.load("delta")),
+            {"platform.x": np.zeros(1)},
+            limits=WorkspaceLimits(wrenches=((1.0,) * 6,)),
         )

@@ -21,7 +21,8 @@ from tauloop.mechanism.model import Freedom, Spring
 from tauloop.result import Status
 
 CASES = Path(__file__).parents[1] / "cases"
-#: The Par4 of the case, whose front half does not turn, with the angle of a bar in place of that turn.
+#: The Par4 of the case, whose front half does not turn, with the angle of a bar in place of that
+#: turn.
 PAR4 = (CASES / "par4_xyzw.yaml").read_text()
 BY_BAR = PAR4.replace("independent: [x, y, z, wz]", "independent: [x, y, z, fl]")
 #: The same machine, seen from the bar: it moves along three axes and turns about z.
@@ -47,7 +48,10 @@ def test_coordinates_of_joints_may_be_named_beside_those_of_the_platform() -> No
     entry = machine.platform.ports
     assert entry.position.columns == ("platform.x", "platform.y", "platform.z", "fl")
     assert entry.position.units == ("m", "m", "m", "rad")
-    assert model(named(BY_BAR, "x, platform.y, z, fl")).assembly.independent == machine.assembly.independent
+    assert (
+        model(named(BY_BAR, "x, platform.y, z, fl")).assembly.independent
+        == machine.assembly.independent
+    )
 
 
 @pytest.mark.parametrize("command", ["check", "dynamics", "verify"])
@@ -57,7 +61,9 @@ def test_a_half_platform_that_does_not_turn_works_with_the_angle_of_its_bar(comm
         extra("pinocchio")
     work = {
         "check": tl.check,
-        "dynamics": lambda machine: tl.inverse_dynamics(machine, tl.DynamicsOptions(position="fl=0.2,platform.x=0.05")),
+        "dynamics": lambda machine: tl.inverse_dynamics(
+            machine, tl.DynamicsOptions(position="fl=0.2,platform.x=0.05")
+        ),
         "verify": lambda machine: tl.verify(machine, tl.VerifyOptions(states=20)),
     }
     assert work[command](tl.loads(BY_BAR)).status is Status.OK
@@ -66,12 +72,18 @@ def test_a_half_platform_that_does_not_turn_works_with_the_angle_of_its_bar(comm
 def test_a_schoenflies_platform_is_the_same_machine_seen_from_its_bar() -> None:
     """Two descriptions of one machine: the same motor torques at the same motion of the bar."""
     front, bar = model(BY_BAR), model(FROM_BAR)
-    assert bar.platform.ports.position.columns == ("platform.x", "platform.y", "platform.z", "platform.angle")
+    assert bar.platform.ports.position.columns == (
+        "platform.x",
+        "platform.y",
+        "platform.z",
+        "platform.angle",
+    )
     rng = np.random.default_rng(2)
     u, v, a = rng.uniform(-0.05, 0.05, (20, 4)), rng.normal(size=(20, 4)), rng.normal(size=(20, 4))
     u[:, 3] *= 5
     middle = np.array([0.0, 0.06, -0.8, 0.0]) + u
-    # the bar turns about the front's pin (-s, 0), and its own origin lies h = 60 mm back along its y
+    # the bar turns about the front's pin (-s, 0), and its own origin lies h = 60 mm back along its
+    # y
     s, h, angle = 0.04, 0.06, middle[:, 3]
     arm = h * np.stack([np.sin(angle), -np.cos(angle)], axis=1)
     across = h * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -80,7 +92,10 @@ def test_a_schoenflies_platform_is_the_same_machine_seen_from_its_bar() -> None:
     velocity[:, :2] += across * v[:, 3:]
     acceleration[:, :2] += across * a[:, 3:] - arm * v[:, 3:] ** 2
     force = bar.platform.inverse_dynamics(position, velocity, acceleration).force
-    assert np.abs(force - front.platform.inverse_dynamics(middle, v, a).force).max() < 1e-9 * np.abs(force).max()
+    assert (
+        np.abs(force - front.platform.inverse_dynamics(middle, v, a).force).max()
+        < 1e-9 * np.abs(force).max()
+    )
 
 
 GUIDED = """
@@ -117,7 +132,9 @@ platform: {body: plate, motion: schoenflies, independent: [x, y, z, angle], refe
 
 
 @pytest.mark.parametrize("text", [GUIDED, FREE_GUIDE], ids=["cut", "in the tree"])
-def test_a_schoenflies_joint_in_the_tree_and_as_a_cut_moves_a_body_as_newton_says(text: str) -> None:
+def test_a_schoenflies_joint_in_the_tree_and_as_a_cut_moves_a_body_as_newton_says(
+    text: str,
+) -> None:
     """f = m (c'' - g) and the moment about z of a body with an eccentric mass centre, by hand."""
     rng = np.random.default_rng(3)
     q, v, a = (
@@ -136,7 +153,9 @@ def test_a_schoenflies_joint_in_the_tree_and_as_a_cut_moves_a_body_as_newton_say
 
 def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
     mechanism = loads(FROM_BAR)
-    assert Model(loads(dumps(mechanism))).assembly.q == pytest.approx(model(FROM_BAR).assembly.q, abs=1e-12)
+    assert Model(loads(dumps(mechanism))).assembly.q == pytest.approx(
+        model(FROM_BAR).assembly.q, abs=1e-12
+    )
     assert loads(dumps(mechanism)).platform == mechanism.platform
     assert loads(dumps(loads(BY_BAR))).platform == loads(BY_BAR).platform
 
@@ -147,7 +166,10 @@ def test_a_schoenflies_platform_is_written_as_it_was_read() -> None:
         ("independent: [x, y, z, wz]", "has no freedom wz"),
         ("independent: [x, y, z, turn4]", "has no freedom turn4"),
         ("reference: {turn: [{x: 1 rad}]}, independent: [x, y, z, angle]", "turns about z only"),
-        ("reference: {at: [0, 0, 0], z: 1 m}, independent: [x, y, z, angle]", "say the same thing twice"),
+        (
+            "reference: {at: [0, 0, 0], z: 1 m}, independent: [x, y, z, angle]",
+            "say the same thing twice",
+        ),
     ],
 )
 def test_what_a_schoenflies_platform_does_not_have_is_refused(key: str, word: str) -> None:
@@ -157,7 +179,9 @@ def test_what_a_schoenflies_platform_does_not_have_is_refused(key: str, word: st
 
 
 def test_a_name_that_is_a_joint_and_a_freedom_of_the_platform_is_refused() -> None:
-    text = BY_BAR.replace("  fl: {type", "  x: {type").replace("[x, y, z, fl]", "[x, y, z, platform.x]")
+    text = BY_BAR.replace("  fl: {type", "  x: {type").replace(
+        "[x, y, z, fl]", "[x, y, z, platform.x]"
+    )
     with pytest.raises(DescriptionError, match="x is a freedom of the platform and a joint"):
         loads(text)
 
@@ -173,7 +197,9 @@ def test_a_name_that_is_a_joint_and_a_freedom_of_the_platform_is_refused() -> No
         ("gantry_tau_5dof", "x, y, wx, wy, wz, z", "names 6 coordinates"),
     ],
 )
-def test_the_suggestion_for_a_choice_that_does_not_work_works(name: str, wrong: str, why: str) -> None:
+def test_the_suggestion_for_a_choice_that_does_not_work_works(
+    name: str, wrong: str, why: str
+) -> None:
     """The coordinates that the refusal names are put into the file, whose machine then moves and needs forces."""
     text = BY_BAR if name == "par4" else dumps(load(name))
     with pytest.raises(AssemblyError, match=why) as refused:
@@ -225,12 +251,18 @@ def test_springs_and_motors_need_a_coordinate() -> None:
     machine = load("hexapod")
     spring = Freedom(spring=Spring(stiffness=Constant(1.0)))
     sprung = tuple(replace(joint, freedoms=(spring,) * 6) for joint in machine.joints)
-    driven = (replace(machine.actuators[0], drives=(("platform.wx", Constant(1.0)),)), *machine.actuators[1:])
+    driven = (
+        replace(machine.actuators[0], drives=(("platform.wx", Constant(1.0)),)),
+        *machine.actuators[1:],
+    )
     with pytest.raises(
-        DescriptionError, match=r"a spring acts on platform\.wx, an angular velocity without a coordinate"
+        DescriptionError,
+        match=r"a spring acts on platform\.wx, an angular velocity without a coordinate",
     ):
         Model(replace(machine, joints=sprung))
-    with pytest.raises(DescriptionError, match=r"an actuator acts on platform\.wx, an angular velocity"):
+    with pytest.raises(
+        DescriptionError, match=r"an actuator acts on platform\.wx, an angular velocity"
+    ):
         Model(replace(machine, actuators=driven))
 
 

@@ -66,37 +66,52 @@ def test_forces_of_a_motor_over_coupled_joints_are_those_of_mujoco(tmp_path):
     engine = mujoco.MjModel.from_xml_string(FREE)
     names = [engine.joint(i).name for i in range(3)]
     places = [model.topology.velocity_names.index(name) for name in names]
-    freedoms = np.array([[1.0, 0.0], [0.0, 1.0], [1.5, 0.0]])[[("qa", "qc", "qb").index(name) for name in names]]
+    freedoms = np.array([[1.0, 0.0], [0.0, 1.0], [1.5, 0.0]])[
+        [("qa", "qc", "qb").index(name) for name in names]
+    ]
     states = random_states(model, 5, np.random.default_rng(0))
     ports = model.actuators.ports
-    forces = model.actuators.inverse_dynamics(ports.at(states.q), ports.rates(states.v), ports.rates(states.a)).force
+    forces = model.actuators.inverse_dynamics(
+        ports.at(states.q), ports.rates(states.v), ports.rates(states.a)
+    ).force
     for i, force in enumerate(forces):
         data = mujoco.MjData(engine)
-        data.qpos[:], data.qvel[:], data.qacc[:] = (values[i, places] for values in (states.q, states.v, states.a))
+        data.qpos[:], data.qvel[:], data.qacc[:] = (
+            values[i, places] for values in (states.q, states.v, states.a)
+        )
         mujoco.mj_inverse(engine, data)
         transmission = np.array([[3 * 0.7, 0.0, 3 * -0.4], [0.0, 1.0, 0.0]])
         transmission = transmission[:, [("qa", "qc", "qb").index(name) for name in names]]
         expected = np.linalg.solve((transmission @ freedoms).T, freedoms.T @ data.qfrc_inverse)
-        assert force == pytest.approx(expected, rel=SAME_FORCE, abs=SAME_FORCE * np.abs(expected).max())
+        assert force == pytest.approx(
+            expected, rel=SAME_FORCE, abs=SAME_FORCE * np.abs(expected).max()
+        )
 
 
 def test_a_tendon_over_two_free_joints_leaves_one_of_them_passive(tmp_path):
     model = model_of(FREE, tmp_path)
     assert model.assembly.mobility == 3
     assert len(model.assembly.passive) == 1
-    q = model.actuators.kinematics({"pull": 0.3, "elbow": 0.1, model.assembly.passive_names[0]: 0.2}).q
+    q = model.actuators.kinematics(
+        {"pull": 0.3, "elbow": 0.1, model.assembly.passive_names[0]: 0.2}
+    ).q
     assert model.actuator_position(q) == pytest.approx([0.3, 0.1])
 
 
 def test_joints_that_a_loop_ties_are_named_and_the_platforms_motion_is_taken(tmp_path):
     model = model_of(FOUR_BAR, tmp_path)
-    with pytest.raises(AssemblyError, match=r"1 actuator drives 2 coordinates \(qa, qb\) that loops tie") as raised:
+    with pytest.raises(
+        AssemblyError, match=r"1 actuator drives 2 coordinates \(qa, qb\) that loops tie"
+    ) as raised:
         model.motion(ACTUATORS)
     assert "--platform" in str(raised.value)
     state = model.inverse_kinematics([0.1])
     forces = model.platform.inverse_dynamics([0.1], [0.0], [0.0]).force
     step = 1e-6
     energy = [model.platform.potential_energy([0.1 + side]) for side in (-step, step)]
-    moved = [model.actuator_position(model.inverse_kinematics([0.1 + side]).q)[0] for side in (-step, step)]
+    moved = [
+        model.actuator_position(model.inverse_kinematics([0.1 + side]).q)[0]
+        for side in (-step, step)
+    ]
     assert forces[0] == pytest.approx((energy[1] - energy[0]) / (moved[1] - moved[0]), rel=1e-6)
     assert state.health.is_reached.all()

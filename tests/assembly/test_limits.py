@@ -41,7 +41,8 @@ from tauloop.report.view_table import view_tables
 from tauloop.result import Evidence, Status
 from tauloop.simulation.simulation import Simulation
 
-#: A point mass on a massless bar of 0.1 m, which hangs down along z and turns about y: l a = -g sin(q). And a cart.
+#: A point mass on a massless bar of 0.1 m, which hangs down along z and turns about y: l a = -g
+#: sin(q). And a cart.
 PENDULUM = """
 format: tauloop-machine/1
 name: pendulum
@@ -73,7 +74,11 @@ def hinge(mechanism: Mechanism) -> Freedom:
 
 
 def test_a_list_alone_is_stops_and_a_word_says_another_kind() -> None:
-    for text, kind in ((STOPS, "stop"), ("limits: {stop: [-30 deg, 60 deg]}", "stop"), (DRAWING, "drawing")):
+    for text, kind in (
+        (STOPS, "stop"),
+        ("limits: {stop: [-30 deg, 60 deg]}", "stop"),
+        (DRAWING, "drawing"),
+    ):
         freedom = hinge(pendulum(text))
         assert freedom.limit == kind
         assert (freedom.lower, freedom.upper) == pytest.approx((-np.pi / 6, np.pi / 3))
@@ -85,7 +90,10 @@ def test_a_list_alone_is_stops_and_a_word_says_another_kind() -> None:
         ("limits: {stop: [-1, 1], drawing: [-2, 2]}", "a range is of one kind, got stop, drawing"),
         ("limits: {}", "the range is missing"),
         ("limits: {drawn: [-30 deg, 60 deg]}", "unknown key"),
-        ("limits: {drawing: [60 deg, -30 deg]}", "the lower end 60 deg is not below the upper end -30 deg"),
+        (
+            "limits: {drawing: [60 deg, -30 deg]}",
+            "the lower end 60 deg is not below the upper end -30 deg",
+        ),
     ],
 )
 def test_a_range_without_one_clear_kind_is_refused(limits: str, message: str) -> None:
@@ -102,12 +110,20 @@ def test_the_shipped_machines_say_which_limits_stop_them() -> None:
             kinds.setdefault(f"{name} {case.partition('.')[0].rstrip('123456')}", set()).add(
                 "stop" if stops else "drawing"
             )
-    assert all(limit_kinds == {"drawing"} for key, limit_kinds in kinds.items() if key.startswith(("delta", "nuwar")))
-    assert all(limit_kinds == {"drawing"} for key, limit_kinds in kinds.items() if key.endswith("platform"))
+    assert all(
+        limit_kinds == {"drawing"}
+        for key, limit_kinds in kinds.items()
+        if key.startswith(("delta", "nuwar"))
+    )
+    assert all(
+        limit_kinds == {"drawing"} for key, limit_kinds in kinds.items() if key.endswith("platform")
+    )
     assert kinds["hexapod leg"] == kinds["rcid leg"] == kinds["pendulum_arm waist"] == {"stop"}
 
 
-@pytest.mark.parametrize("limits", [STOPS, DRAWING, "limits: {drawing: [-inf, 60 deg]}", "limits: [-inf, 60 deg]"])
+@pytest.mark.parametrize(
+    "limits", [STOPS, DRAWING, "limits: {drawing: [-inf, 60 deg]}", "limits: [-inf, 60 deg]"]
+)
 def test_every_format_brings_the_kind_back(limits: str, tmp_path: Path) -> None:
     machine = pendulum(limits)
     write_mjcf(machine, tmp_path / "machine.xml")
@@ -118,7 +134,9 @@ def test_every_format_brings_the_kind_back(limits: str, tmp_path: Path) -> None:
         load(tmp_path / "machine.urdf", next(tmp_path.glob("*.yaml"))),
     ):
         assert hinge(back).limit == hinge(machine).limit
-        assert (hinge(back).lower, hinge(back).upper) == pytest.approx((hinge(machine).lower, hinge(machine).upper))
+        assert (hinge(back).lower, hinge(back).upper) == pytest.approx(
+            (hinge(machine).lower, hinge(machine).upper)
+        )
 
 
 def test_a_range_of_drawing_is_no_stop_to_mujoco_and_to_a_reader_of_urdf(tmp_path: Path) -> None:
@@ -144,8 +162,12 @@ def test_forces_at_a_pose_beyond_a_stop_say_which_and_by_how_much() -> None:
     (excess,) = Model(pendulum(STOPS)).limits.beyond(q)
     assert (excess.coordinate, excess.sample, excess.first, excess.count) == ("hinge", 1, 1, 2)
     assert excess.by == pytest.approx(1.3 - np.pi / 3)
-    with pytest.raises(PoseError, match=r"hinge at 74\.4845 deg, 14\.48 deg beyond its stop at 60 deg \(sample 1"):
-        require_within_limits(Model(pendulum(STOPS)).platform.inverse_dynamics(q, zero, zero).evidence)
+    with pytest.raises(
+        PoseError, match=r"hinge at 74\.4845 deg, 14\.48 deg beyond its stop at 60 deg \(sample 1"
+    ):
+        require_within_limits(
+            Model(pendulum(STOPS)).platform.inverse_dynamics(q, zero, zero).evidence
+        )
     on_it = Model(pendulum(STOPS)).platform.kinematics(np.array([np.pi / 3, 0.0]))
     assert judged(on_it.evidence) == {"coordinates beyond a stop": 0.0}
 
@@ -159,7 +181,9 @@ def test_a_simulation_through_a_stop_is_doubtful_from_the_time_that_scipy_finds(
     def passes(_: float, y: np.ndarray) -> float:
         return float(y[0] - np.pi / 3)
 
-    there = solve_ivp(lambda _, y: [y[1], -98.1 * np.sin(y[0])], (0, 0.2), [0.9, 8.0], events=passes, rtol=1e-10)
+    there = solve_ivp(
+        lambda _, y: [y[1], -98.1 * np.sin(y[0])], (0, 0.2), [0.9, 8.0], events=passes, rtol=1e-10
+    )
     fall = falling(STOPS)
     assert fall.status is Status.DOUBTFUL
     (beyond,) = fall.beyond_stops
@@ -191,7 +215,8 @@ def test_degrees_for_radians_are_suspected_where_all_values_leave_the_limits() -
         assert own.like_degrees(swing[swing[:, 0] > 5.0]) == ("hinge",)
         assert own.like_degrees(np.radians(swing)) == ()
         assert own.like_degrees(swing) == ()  # some are lawful as they are
-        assert own.like_degrees(np.array([1.2, 0.0])) == ()  # a little beyond is beyond, and no other unit
+        # a little beyond is beyond, and no other unit
+        assert own.like_degrees(np.array([1.2, 0.0])) == ()
     (item,) = Model(pendulum(DRAWING)).platform.kinematics(np.array([40.0, 0.0])).evidence
     assert item.name == "angles that look like degrees"
     assert "hinge lie far outside the limits" in str(item)
@@ -241,7 +266,9 @@ def test_results_name_what_is_beyond_a_stop_and_are_refused_when_asked() -> None
 
 def test_a_picture_of_a_pose_beyond_a_stop_says_so() -> None:
     shown = view(pendulum(STOPS), ViewOptions(position={"hinge": 1.3}))
-    assert "hinge at 74.4845 deg, 14.48 deg beyond its stop at 60 deg" in printed(view_tables(shown))
+    assert "hinge at 74.4845 deg, 14.48 deg beyond its stop at 60 deg" in printed(
+        view_tables(shown)
+    )
     with pytest.raises(PoseError, match="beyond its stop at 60 deg"):
         require_within_limits(shown.evidence)
 
@@ -250,7 +277,9 @@ def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
     """The same five-bar with the ranges of its cranks as stops excludes what lies beyond them; else nothing does."""
     from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
 
-    hard = shipped_text("five_bar", ("limits: {drawing: [30 deg, 190 deg]}", "limits: [90 deg, 150 deg]"))
+    hard = shipped_text(
+        "five_bar", ("limits: {drawing: [30 deg, 190 deg]}", "limits: [90 deg, 150 deg]")
+    )
     axes = {"platform.x": np.linspace(-0.12, 0.12, 9), "platform.y": np.linspace(0.34, 0.48, 9)}
     counts = []
     for content in (shipped_text("five_bar"), hard):
@@ -276,7 +305,11 @@ def test_a_log_is_judged_by_stops_and_units_too() -> None:
     def log(factor: float) -> Log:
         signals = [("motor", factor * swing, "rad"), ("drive", 0.0 * time, "m")]
         return build_log(
-            time, [Channel(quantity="position", channel=name, values=v, unit=unit) for name, v, unit in signals]
+            time,
+            [
+                Channel(quantity="position", channel=name, values=v, unit=unit)
+                for name, v, unit in signals
+            ],
         )
 
     (item,) = motion_limits(Model(pendulum(STOPS)), log(1.0))
@@ -296,8 +329,16 @@ def test_many_motions_are_judged_as_their_samples_are() -> None:
     far, outside = np.unravel_index(over.argmax(), over.shape), np.argwhere(over > 0)
     assert (beyond.value, beyond.count, beyond.samples) == (q[far][0], len(outside), 28 * 40 + 25)
     assert (beyond.time, beyond.first_time) == (far[1], outside[0, 1])
-    assert (beyond.sample, beyond.first) == (far[0] * 40 + far[1], outside[0, 0] * 40 + outside[0, 1])
+    assert (beyond.sample, beyond.first) == (
+        far[0] * 40 + far[1],
+        outside[0, 0] * 40 + outside[0, 1],
+    )
     (flat,) = limits.beyond(q[np.isfinite(q).all(axis=2)])
-    assert (flat.value, flat.count, flat.samples, flat.by) == (beyond.value, beyond.count, beyond.samples, beyond.by)
+    assert (flat.value, flat.count, flat.samples, flat.by) == (
+        beyond.value,
+        beyond.count,
+        beyond.samples,
+        beyond.by,
+    )
     assert limits.evidence(q, time, limits.passed(q)) == limits.evidence(q, time)
     assert not limits.beyond(q[9], time)

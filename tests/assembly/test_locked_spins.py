@@ -22,7 +22,8 @@ from tauloop.model import Model
 
 #: Two models of one machine close their loops to this, rad or characteristic lengths.
 SAME = 1e-9
-#: Share of the forces by which two models differ of which one lets the rods' axial inertia (0.25 % of theirs) spin.
+#: Share of the forces by which two models differ of which one lets the rods' axial inertia (0.25 %
+#: of theirs) spin.
 AXIAL = 1e-4
 #: Of a section, rad.
 RANGES = {"pitch": (-0.3, 0.3), "roll": (-0.2, 0.2)}
@@ -87,7 +88,9 @@ platform: {body: slider, independent: [guide]}
 """
 
 
-def ankle(folder: Path, ball: str = "", *, has_rods: bool = False, independent: tuple[str, ...] = ()) -> tl.Mechanism:
+def ankle(
+    folder: Path, ball: str = "", *, has_rods: bool = False, independent: tuple[str, ...] = ()
+) -> tl.Mechanism:
     path = folder / "ankle.xml"
     path.write_text(ANKLE.format(ball=ball), encoding="utf-8")
     rods = RodRecognition() if has_rods else None
@@ -106,7 +109,13 @@ def with_hinges(mechanism: tl.Mechanism) -> tl.Mechanism:
         chain = [joint.parent, Placement(body=first.name), Placement(body=second.name), joint.child]
         children = [Placement(body=first.name), Placement(body=second.name), joint.child]
         for axis, parent, child in zip("xyz", chain, children, strict=False):
-            hinge = Joint(name=f"{joint.name}.{axis}", kind="revolute", parent=parent, child=child, axes=(axis,))
+            hinge = Joint(
+                name=f"{joint.name}.{axis}",
+                kind="revolute",
+                parent=parent,
+                child=child,
+                axes=(axis,),
+            )
             joints.append(hinge)
     return replace(mechanism, joints=tuple(joints), bodies=tuple(bodies))
 
@@ -141,20 +150,25 @@ def test_workspaces_are_those_of_recognised_rods(tmp_path: Path) -> None:
     for locks in (Locks(), Locks(spins=False)):
         bodies = tl.workspace(Model(ankle(tmp_path), locks=locks), options)
         assert (bodies.usable == rods.usable).all()
-        # the rods' own turns count among the motions of unit length, so that the measure is not the same
+        # the rods' own turns count among the motions of unit length, so that the measure is not the
+        # same
         ratio = bodies.figures["parallel"][rods.usable] / rods.figures["parallel"][rods.usable]
         assert (ratio > 0.5).all()
         assert (ratio < 1.1).all()
 
 
-def test_poses_in_code_count_driven_freedoms_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poses_in_code_count_driven_freedoms_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = Model(ankle(tmp_path), locks=Locks(spins=False))
     options = tl.WorkspaceOptions(plane=("pitch", "roll"), resolution=0.1, ranges=RANGES)
     interpreted = tl.workspace(model, options)
     monkeypatch.setattr(_Judge.prepared, "__defaults__", (1,))
     in_code = tl.workspace(model, options)
     assert (in_code.usable == interpreted.usable).all()
-    np.testing.assert_allclose(in_code.figures["parallel"], interpreted.figures["parallel"], atol=SAME)
+    np.testing.assert_allclose(
+        in_code.figures["parallel"], interpreted.figures["parallel"], atol=SAME
+    )
 
 
 def test_a_pose_in_which_motors_lose_hold_is_singular_with_free_spins() -> None:
@@ -180,7 +194,8 @@ def test_a_spin_that_is_named_as_independent_stays_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("friction", "is_locked"), [(Friction(viscous=Constant(0.01)), True), (Friction(coulomb=Constant(0.01)), False)]
+    ("friction", "is_locked"),
+    [(Friction(viscous=Constant(0.01)), True), (Friction(coulomb=Constant(0.01)), False)],
 )
 def test_only_what_does_not_depend_on_axes_may_act_at_a_ball_that_is_replaced(
     tmp_path: Path, friction: Friction, is_locked: bool
@@ -219,18 +234,23 @@ def test_a_locked_rod_on_a_crank_follows_all_its_revolution() -> None:
 
 def flat_rods(folder: Path, second_moment: str) -> tl.Mechanism:
     """The ankle whose left rod has another moment of inertia about its second axis."""
-    text = ANKLE.format(ball="").replace('diaginertia="4e-4 4e-4 1e-6"', f'diaginertia="4e-4 {second_moment} 1e-6"')
+    text = ANKLE.format(ball="").replace(
+        'diaginertia="4e-4 4e-4 1e-6"', f'diaginertia="4e-4 {second_moment} 1e-6"'
+    )
     path = folder / "flat.xml"
     path.write_text(text, encoding="utf-8")
     return tl.load(path, options=ImportOptions(platform="foot"))
 
 
-def test_rods_that_are_nearly_symmetric_are_locked_and_the_difference_is_stated(tmp_path: Path) -> None:
+def test_rods_that_are_nearly_symmetric_are_locked_and_the_difference_is_stated(
+    tmp_path: Path,
+) -> None:
     assembly = Model(flat_rods(tmp_path, "4.08e-4")).assembly
     (note,) = [note for note in assembly.notes if note.where == "rod_l_ball.wz"]
     assert assembly.passive == ()
     assert "differ by 0.98 %" in note.what
-    # forces are those of the rod as it is: they differ from a symmetric rod's by no more than its asymmetry
+    # forces are those of the rod as it is: they differ from a symmetric rod's by no more than its
+    # asymmetry
     forces = [
         Model(mechanism).platform.inverse_dynamics([0.1, -0.05], [0.3, 0.2], [2.0, -1.0]).force
         for mechanism in (flat_rods(tmp_path, "4.08e-4"), flat_rods(tmp_path, "4e-4"))
@@ -247,11 +267,16 @@ def test_stops_and_friction_of_hinges_do_not_keep_a_spin_free(tmp_path: Path) ->
     mechanism = with_hinges(ankle(tmp_path))
     freedom = Freedom(lower=-np.pi, upper=np.pi, friction=Friction(viscous=Constant(0.01)))
     hinges = {f"rod_{side}_ball.{axis}" for side in "lr" for axis in "xyz"}
-    joints = [replace(joint, freedoms=(freedom,)) if joint.name in hinges else joint for joint in mechanism.joints]
+    joints = [
+        replace(joint, freedoms=(freedom,)) if joint.name in hinges else joint
+        for joint in mechanism.joints
+    ]
     mechanism = replace(mechanism, joints=tuple(joints))
     assert Model(mechanism).assembly.mobility == 2
     spring = Spring(stiffness=Constant(1.0))
-    sprung = mechanism.with_freedoms(lambda name, old: replace(old, spring=spring) if name in hinges else old)
+    sprung = mechanism.with_freedoms(
+        lambda name, old: replace(old, spring=spring) if name in hinges else old
+    )
     assert Model(sprung).assembly.mobility == 4
 
 
@@ -314,5 +339,7 @@ def test_a_ball_that_turns_about_one_axis_only_is_solved(tmp_path: Path) -> None
     start = assembly.q[names.index("motor")]
     for step in (-0.2, 0.2):
         q = checked.model.forward_kinematics([start + step]).q
-        assert q[[names.index("lower.qx"), names.index("lower.qy")]] == pytest.approx(0.0, abs=1e-12)
+        assert q[[names.index("lower.qx"), names.index("lower.qy")]] == pytest.approx(
+            0.0, abs=1e-12
+        )
         assert abs(q[names.index("lower.qz")]) > 0.01

@@ -17,7 +17,15 @@ from tauloop.formats import load_urdf
 from tauloop.logs import load_recording
 from tauloop.mechanism.drive_file import read_drive
 from tauloop.mechanism.quantities import interval, pairs, quantity
-from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, FREQUENCY, LENGTH, ONE, UnitError, read_quantity
+from tauloop.mechanism.units import (
+    ANGLE,
+    ANGULAR_SPEED,
+    FREQUENCY,
+    LENGTH,
+    ONE,
+    UnitError,
+    read_quantity,
+)
 
 #: What people write for one length, m. Oracle: by hand.
 LENGTHS = {
@@ -176,7 +184,11 @@ def test_what_is_no_position_is_refused(text: str, says: str) -> None:
 def test_values_that_are_neither_numbers_nor_text_are_refused_all_at_once() -> None:
     with pytest.raises(InputError) as refused:
         tl.inverse_kinematics(tl.load("delta"), {"x": None, "y": [1, 2], "z": np.array([1, 2])})  # type: ignore[dict-item]
-    assert [problem.where for problem in refused.value.problems] == ["platform x", "platform y", "platform z"]
+    assert [problem.where for problem in refused.value.problems] == [
+        "platform x",
+        "platform y",
+        "platform z",
+    ]
     assert refused.value.problems[0].what == "is None"
 
 
@@ -220,7 +232,9 @@ def in_a_machine_file(text: str, folder: Path) -> float:
 def in_a_side_file(text: str, folder: Path) -> float:
     (folder / "cart.urdf").write_text(URDF, encoding="utf-8")
     side = folder / "side.yaml"
-    side.write_text(f"format: tauloop-urdf-side/1\noffsets: {{slide: {text!r}}}\n", encoding="utf-8")
+    side.write_text(
+        f"format: tauloop-urdf-side/1\noffsets: {{slide: {text!r}}}\n", encoding="utf-8"
+    )
     mechanism = load_urdf(folder / "cart.urdf", side)
     return -mechanism.joint("slide").reference[0]
 

@@ -11,7 +11,14 @@ import pytest
 from calibration_sessions import encoders, home, machine, measured, part_errors, written
 
 from tauloop import Model
-from tauloop.calibration import Calibration, CalibrationOptions, Contact, Position, Series, calibrate
+from tauloop.calibration import (
+    Calibration,
+    CalibrationOptions,
+    Contact,
+    Position,
+    Series,
+    calibrate,
+)
 from tauloop.errors import TauloopError
 from tauloop.result import Status
 
@@ -68,7 +75,12 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
         "6 residuals of 2 poses cannot give 12 unknowns",
         "measure more poses, estimate fewer parameters, or give priors from tolerances",
     ),
-    "collinear poses": (along_x, (), "all poses lie on one line", "spread the poses over the whole work volume"),
+    "collinear poses": (
+        along_x,
+        (),
+        "all poses lie on one line",
+        "spread the poses over the whole work volume",
+    ),
     "a pose out of reach": (
         lambda s: positions(s, off(40, 1, 2.0)),
         (),
@@ -131,7 +143,9 @@ def test_it_is_named_with_what_to_do(session, tmp_path, case):
     spoil, parameters, message, remedy = CASES[case]
     with pytest.raises(TauloopError) as refused:
         calibrated(spoil(session), tmp_path, *parameters)
-    assert any(message in f"{p.where}: {p.what}" and remedy in p.remedy for p in refused.value.problems)
+    assert any(
+        message in f"{p.where}: {p.what}" and remedy in p.remedy for p in refused.value.problems
+    )
 
 
 def test_a_smaller_outlier_among_176_is_named_after_the_fit(session, tmp_path):
@@ -140,7 +154,10 @@ def test_a_smaller_outlier_among_176_is_named_after_the_fit(session, tmp_path):
     (outlier,) = result.outliers
     assert (outlier.label, outlier.quantity) == ("tracker, pose 58 (line 59)", "y")
     assert outlier.error == pytest.approx(-30 * NOISE, rel=0.2)
-    assert any("measure these poses again or leave them out, or use a robust loss" in line for line in result.advice)
+    assert any(
+        "measure these poses again or leave them out, or use a robust loss" in line
+        for line in result.advice
+    )
 
 
 def test_a_plane_touched_on_one_line_and_swaps_that_cannot_be_seen(tmp_path):
@@ -151,14 +168,20 @@ def test_a_plane_touched_on_one_line_and_swaps_that_cannot_be_seen(tmp_path):
     model = Model(machine(name))
     side = np.column_stack([np.linspace(-0.05, 0.05, 20), np.zeros(20), np.full(20, 0.01)])
     line = model.actuator_position(model.platform.evaluate(side).q)
-    options = CalibrationOptions(measure="contact", noise="0.02 mm", parameters=("tower*.end_stop",))
+    options = CalibrationOptions(
+        measure="contact", noise="0.02 mm", parameters=("tower*.end_stop",)
+    )
 
     def touched(poses: np.ndarray) -> Path:
-        return written(measured(name, {}, Contact(name="bed"), poses, NOISE), tmp_path / "bed.csv", name)
+        return written(
+            measured(name, {}, Contact(name="bed"), poses, NOISE), tmp_path / "bed.csv", name
+        )
 
     with pytest.raises(TauloopError) as refused:
         calibrate(machine(name), touched(line), options)
-    (problem,) = [p for p in refused.value.problems if "the plane is touched on one line only" in p.what]
+    (problem,) = [
+        p for p in refused.value.problems if "the plane is touched on one line only" in p.what
+    ]
     assert "touch the plane in two directions" in problem.remedy
     exchanges = calibrate(machine(name), touched(spread), options).exchanges
     assert exchanges is not None

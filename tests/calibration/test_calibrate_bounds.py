@@ -66,12 +66,17 @@ def test_a_bound_holds_and_is_told(problem, way):
     others = [parameter for parameter in problem.names if parameter != name]
     again = fit_geometry(calibration_problem(fixed, problem.series, others), rng())
     for estimate in again.estimates:
-        assert held[estimate.name].value == pytest.approx(estimate.value, abs=0.1 * estimate.deviation)
+        assert held[estimate.name].value == pytest.approx(
+            estimate.value, abs=0.1 * estimate.deviation
+        )
 
 
 def test_bounds_that_do_not_bind_change_nothing(problem):
     free = fit_geometry(problem, rng())
-    bounds = {"track*.length": Bounds(lower=0.1, upper=5.0), "track1.yaw": Bounds(upper=1.0, unit="rad")}
+    bounds = {
+        "track*.length": Bounds(lower=0.1, upper=5.0),
+        "track1.yaw": Bounds(upper=1.0, unit="rad"),
+    }
     bounded = fit_geometry(problem, rng(), options=FitOptions(bounds=bounds))
     assert [e.value for e in bounded.estimates] == [e.value for e in free.estimates]
     assert bounded.status is free.status
@@ -105,7 +110,11 @@ def test_bounds_that_cannot_be_meant(problem, name, bounds, message):
 
 
 def test_all_wrong_bounds_are_told_at_once(problem):
-    wrong = {"nothing": Bounds(upper=1.0), "track1.length": Bounds(lower=9.0), "track2.length": Bounds(upper=0.0)}
+    wrong = {
+        "nothing": Bounds(upper=1.0),
+        "track1.length": Bounds(lower=9.0),
+        "track2.length": Bounds(upper=0.0),
+    }
     with pytest.raises(InputError) as caught:
         problem.bounded(wrong)
     assert len(caught.value.problems) == 3
@@ -145,7 +154,9 @@ def test_a_file_states_bounds(tmp_path):
         "encoders: {track1.motor: m1, track2.motor: m2, track3.motor: m3}}\n"
     )
     path = tmp_path / "m.yaml"
-    path.write_text(start + "bounds: {track1.length: 1 m to 1.5 m, track*.yaw: to 2 deg}\n", encoding="utf-8")
+    path.write_text(
+        start + "bounds: {track1.length: 1 m to 1.5 m, track*.yaw: to 2 deg}\n", encoding="utf-8"
+    )
     measurements = read_measurements(path, machine(NAME)).bounds
     assert measurements["track1.length"] == Bounds(lower=1.0, upper=1.5, unit="m")
     assert measurements["track*.yaw"] == Bounds(upper=np.radians(2), unit="rad")

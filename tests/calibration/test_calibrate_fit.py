@@ -62,13 +62,19 @@ def tracker() -> tuple[dict[str, float], Series]:
     draw = rng(1)
     true = part_errors("gantry_tau_3dof", P21, 2e-4, draw)
     return true, measured(
-        "gantry_tau_3dof", true, Position(name="tracker"), encoders("gantry_tau_3dof", 176, draw), NOISE
+        "gantry_tau_3dof",
+        true,
+        Position(name="tracker"),
+        encoders("gantry_tau_3dof", 176, draw),
+        NOISE,
     )
 
 
 @pytest.fixture(scope="module")
 def odd(tracker):
-    return calibration_problem(machine("gantry_tau_3dof"), [tracker[1].take(np.arange(0, 176, 2))], P21)
+    return calibration_problem(
+        machine("gantry_tau_3dof"), [tracker[1].take(np.arange(0, 176, 2))], P21
+    )
 
 
 # Identifiability
@@ -104,13 +110,21 @@ def test_gauge_freedoms_are_turns_of_the_platform_about_the_target():
         moved = tool + turn.apply(B - tool)
         turned |= {f"{link}.B_{letter}": float(moved[i]) for i, letter in enumerate("xyz")}
     problems, other = (
-        calibration_problem(mechanism.with_values(v), [series], ("single1.length",)).evaluate(np.zeros(1))
+        calibration_problem(mechanism.with_values(v), [series], ("single1.length",)).evaluate(
+            np.zeros(1)
+        )
         for v in (values, turned)
     )
     np.testing.assert_allclose(problems.states[0].errors, other.states[0].errors, atol=1e-10)
-    pose = replace(series, instrument=Pose(name="t"), readings=np.hstack([series.readings, np.eye(4)[[0] * 25]]))
+    pose = replace(
+        series,
+        instrument=Pose(name="t"),
+        readings=np.hstack([series.readings, np.eye(4)[[0] * 25]]),
+    )
     problems, other = (
-        calibration_problem(mechanism.with_values(v), [pose], ("single1.length",)).evaluate(np.zeros(1))
+        calibration_problem(mechanism.with_values(v), [pose], ("single1.length",)).evaluate(
+            np.zeros(1)
+        )
         for v in (values, turned)
     )
     assert np.abs(problems.states[0].errors - other.states[0].errors).max() > 1e-3
@@ -134,7 +148,10 @@ def test_a_parameter_without_effect_and_one_that_repeats_another_are_left_out_wi
 
 def test_weak_unknowns_are_left_out_on_request(tracker):
     problem = calibration_problem(
-        machine("gantry_tau_3dof"), [tracker[1]], P21, tolerances=Tolerances(length=1e-4, angle=1e-4, ratio=1e-4)
+        machine("gantry_tau_3dof"),
+        [tracker[1]],
+        P21,
+        tolerances=Tolerances(length=1e-4, angle=1e-4, ratio=1e-4),
     )
     all_kept = identifiability(problem, rng())
     ranks = identifiability(problem, rng(), leave_out_weak=True)
@@ -171,12 +188,17 @@ def test_bounds_priors_and_starts(odd):
     far = solve(odd, start=5e-3 * np.sign(rng(4).standard_normal(21)))
     np.testing.assert_allclose(far.correction, free.correction, atol=1e-6)
     mechanism = machine("gantry_tau_3dof")
-    strict = calibration_problem(mechanism, odd.series, P21, tolerances=Tolerances(length=1e-9, priors=("*.length",)))
+    strict = calibration_problem(
+        mechanism, odd.series, P21, tolerances=Tolerances(length=1e-9, priors=("*.length",))
+    )
     held = dict(zip(strict.names, solve(strict).correction, strict=True))
     assert max(abs(held[f"track{i}.length"]) for i in (1, 2, 3)) < 1e-7
     first = odd.unknowns[0]
     limit = 0.5 * free.correction[0]
-    bounded = replace(odd, unknowns=(replace(first, lower=min(limit, -1.0), upper=max(limit, 1.0)), *odd.unknowns[1:]))
+    bounded = replace(
+        odd,
+        unknowns=(replace(first, lower=min(limit, -1.0), upper=max(limit, 1.0)), *odd.unknowns[1:]),
+    )
     bounded = replace(
         odd,
         unknowns=(
@@ -201,7 +223,9 @@ def test_a_prior_makes_51_parameters_of_positions_estimable():
     assert len(result.estimates) == 51
     assert not result.identifiability.left_out
     assert max(e.deviation / e.tolerance for e in result.estimates) <= 1.0 + 1e-9
-    held = calibration_problem(result.mechanism, [series.take(np.arange(1, 80, 2))], ("single1.length",))
+    held = calibration_problem(
+        result.mechanism, [series.take(np.arange(1, 80, 2))], ("single1.length",)
+    )
     assert np.sqrt(np.mean(held.evaluate(np.zeros(1)).states[0].errors ** 2)) < 3 * NOISE
 
 
@@ -214,7 +238,9 @@ def test_several_instruments_encoders_and_nuisances_together():
     start = Rotation.from_rotvec([0.2, 0.1, -0.4])
     frame = Frame(position=(1.0, 2.0, 0.3), quaternion=tuple(np.roll(start.as_quat(), 1).tolist()))
     off = Rotation.from_rotvec([1e-3, -2e-3, 1.5e-3]) * start
-    guess = Frame(position=(1.001, 1.998, 0.3005), quaternion=tuple(np.roll(off.as_quat(), 1).tolist()))
+    guess = Frame(
+        position=(1.001, 1.998, 0.3005), quaternion=tuple(np.roll(off.as_quat(), 1).tolist())
+    )
     scales, offsets = np.array([1.0005, 0.9997, 1.0003]), np.array([2e-4, -1e-4, 3e-4])
     series = []
     for k, (instrument, noise) in enumerate(
@@ -229,7 +255,9 @@ def test_several_instruments_encoders_and_nuisances_together():
         item = measured(name, true, instrument, positions, noise, seed=k)
         instrument = replace(instrument, frame=guess) if k == 0 else instrument
         series.append(replace(item, instrument=instrument, encoders=(positions - offsets) / scales))
-    problem = calibration_problem(machine(name), series, (*parameters, "encoder.*", "tracker.frame.*"))
+    problem = calibration_problem(
+        machine(name), series, (*parameters, "encoder.*", "tracker.frame.*")
+    )
     result = fit_geometry(problem, rng(), options=FitOptions(refuse=False))
     values = result.values
     deviations = {e.name: e.deviation for e in result.estimates}
@@ -246,7 +274,9 @@ def test_several_instruments_encoders_and_nuisances_together():
 
 
 def test_loop_equations_judge_by_the_instruments_errors_too(tracker):
-    problem = calibration_problem(machine("gantry_tau_3dof"), [tracker[1]], P21, residuals=LoopEquations())
+    problem = calibration_problem(
+        machine("gantry_tau_3dof"), [tracker[1]], P21, residuals=LoopEquations()
+    )
     result = fit_geometry(problem, rng())
     assert all(after.rms == pytest.approx(NOISE, rel=0.2) for after in result.after)
     assert result.status is not None
@@ -255,7 +285,9 @@ def test_loop_equations_judge_by_the_instruments_errors_too(tracker):
 # After the fit
 
 
-@pytest.mark.parametrize("kind", [ForwardKinematics(), LoopEquations()], ids=["kinematics", "loops"])
+@pytest.mark.parametrize(
+    "kind", [ForwardKinematics(), LoopEquations()], ids=["kinematics", "loops"]
+)
 def test_one_gross_outlier_among_176_is_named(tracker, kind):
     _, series = tracker
     wrong = series.readings.copy()
@@ -278,7 +310,9 @@ def test_a_robust_loss_is_hardly_moved_by_outliers(odd, loss):
     series = odd.series[0]
     wrong = series.readings.copy()
     wrong[[3, 40, 70]] += 100 * NOISE
-    spoiled = calibration_problem(machine("gantry_tau_3dof"), [replace(series, readings=wrong)], P21)
+    spoiled = calibration_problem(
+        machine("gantry_tau_3dof"), [replace(series, readings=wrong)], P21
+    )
     deviations = np.sqrt(np.diag(np.linalg.inv(clean.information)))
     by_squares = np.abs(solve(spoiled).correction - clean.correction) / deviations
     robust = np.abs(solve(spoiled, loss=loss).correction - clean.correction) / deviations
@@ -314,7 +348,13 @@ def test_leave_one_out_is_what_the_leverage_says(odd):
 def test_bootstrap_agrees_with_the_covariance(odd):
     solution = solve(odd)
     rows: list[tuple[int, int]] = []
-    drawn = bootstrap(odd, solution, rng(), replicates=150, progress=lambda done, total: rows.append((done, total)))
+    drawn = bootstrap(
+        odd,
+        solution,
+        rng(),
+        replicates=150,
+        progress=lambda done, total: rows.append((done, total)),
+    )
     deviations = np.sqrt(np.diag(np.linalg.inv(solution.information)))
     ratio = drawn.standard_deviations / deviations
     assert RESAMPLED[0] < ratio.min()
@@ -345,8 +385,12 @@ def test_nested_models_are_compared_in_pairs():
         "lengths": ("track*.length",),
         "more": ("track*.length", "track*.yaw", "track*.pitch"),
     }
-    problems = {key: calibration_problem(machine(name), [series], value) for key, value in sets.items()}
-    result = compare_unknowns({key: problems[key] for key in ("more", "one", "lengths")}, rng(), draws=3)
+    problems = {
+        key: calibration_problem(machine(name), [series], value) for key, value in sets.items()
+    }
+    result = compare_unknowns(
+        {key: problems[key] for key in ("more", "one", "lengths")}, rng(), draws=3
+    )
     assert [model.name for model in result.models] == ["one", "lengths", "more"]
     assert result.recommended == "lengths"
     assert "does not predict better" in result.reason
@@ -362,10 +406,15 @@ def test_the_calibrated_machine_is_written_beside_the_nominal_one(odd, tmp_path)
         again = machine_again.parameters[estimate.name]
         assert again.value == pytest.approx(estimate.value, rel=1e-12, abs=1e-15)
         assert again.status == "calibrated"
-        assert f"nominal {nominal.parameters[estimate.name].value / again.scale:.9g}"[:12] in again.source
+        assert (
+            f"nominal {nominal.parameters[estimate.name].value / again.scale:.9g}"[:12]
+            in again.source
+        )
         assert "standard deviation" in again.source
     others = set(nominal.parameters.names) - {e.name for e in result.estimates}
-    assert all(machine_again.parameters[name].status == nominal.parameters[name].status for name in others)
+    assert all(
+        machine_again.parameters[name].status == nominal.parameters[name].status for name in others
+    )
     document = json.loads(result.write_json(tmp_path / "c.json").read_text(encoding="utf-8"))
     assert document["format"] == "tauloop-calibration/1"
     assert document["provenance"]["inputs"]["series"][0]["poses"] == 88
@@ -397,7 +446,9 @@ def test_poses_on_a_line_and_a_plane_touched_on_a_line():
     problem = calibration_problem(machine(name), [series], ("track1.length", "track1.yaw"))
     assert "all poses lie on one line" in faults(problem)
     bed = Series(instrument=Contact(name="bed"), encoders=along, readings=np.zeros(20), noise=NOISE)
-    assert "touched on one line only" in faults(calibration_problem(machine(name), [bed], ("bed.slope_u",)))
+    assert "touched on one line only" in faults(
+        calibration_problem(machine(name), [bed], ("bed.slope_u",))
+    )
 
 
 def test_mixed_units_are_named(tracker):
@@ -406,7 +457,9 @@ def test_mixed_units_are_named(tracker):
     assert "mm read as m" in faults(calibration_problem(machine("gantry_tau_3dof"), [in_mm], P21))
     some = series.readings.copy()
     some[[4, 9, 100]] *= 1e3
-    text = faults(calibration_problem(machine("gantry_tau_3dof"), [replace(series, readings=some)], P21))
+    text = faults(
+        calibration_problem(machine("gantry_tau_3dof"), [replace(series, readings=some)], P21)
+    )
     assert "two units in one table" in text
     assert "pose 5, pose 10, pose 101" in text
 
@@ -417,13 +470,17 @@ def test_a_mirrored_frame_is_named(tracker):
     problem = calibration_problem(machine("gantry_tau_3dof"), [mirrored], (*P21, "tracker.frame.*"))
     assert "mirror image" in faults(problem)
     turned = replace(series, readings=series.readings * [-1.0, -1.0, 1.0])
-    assert not inspect(calibration_problem(machine("gantry_tau_3dof"), [turned], ("tracker.frame.*",)))
+    assert not inspect(
+        calibration_problem(machine("gantry_tau_3dof"), [turned], ("tracker.frame.*",))
+    )
 
 
 def test_swapped_columns_are_named_where_the_data_can_tell(tracker):
     series = tracker[1]
     swapped = replace(series, readings=series.readings[:, [0, 2, 1]])
-    assert "columns look swapped" in faults(calibration_problem(machine("gantry_tau_3dof"), [swapped], P21))
+    assert "columns look swapped" in faults(
+        calibration_problem(machine("gantry_tau_3dof"), [swapped], P21)
+    )
     crossed = replace(series, encoders=series.encoders[:, [0, 2, 1]])
     assert "track2.motor and track3.motor look swapped" in faults(
         calibration_problem(machine("gantry_tau_3dof"), [crossed], P21)
@@ -440,19 +497,26 @@ def test_encoders_in_another_unit_are_named(tracker):
 
 def test_a_mirror_is_not_also_called_a_swap_of_encoders(tracker):
     mirrored = replace(tracker[1], readings=tracker[1].readings * [1.0, -1.0, 1.0])
-    text = faults(calibration_problem(machine("gantry_tau_3dof"), [mirrored], (*P21, "tracker.frame.*")))
+    text = faults(
+        calibration_problem(machine("gantry_tau_3dof"), [mirrored], (*P21, "tracker.frame.*"))
+    )
     assert "look swapped" not in text
 
 
 @pytest.mark.parametrize(
     ("field", "factor", "message"),
-    [("readings", 1e-3, "with the readings multiplied by 1000"), ("encoders", 1e-3, "with the encoders multiplied by")],
+    [
+        ("readings", 1e-3, "with the readings multiplied by 1000"),
+        ("encoders", 1e-3, "with the encoders multiplied by"),
+    ],
 )
 def test_single_rows_in_another_unit_are_named(tracker, field, factor, message):
     series = tracker[1]
     rows = getattr(series, field).copy()
     rows[[4, 9, 100]] *= factor
-    problem = calibration_problem(machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21)
+    problem = calibration_problem(
+        machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21
+    )
     with pytest.raises(IdentificationError) as caught:
         fit_geometry(problem, rng())
     problems = caught.value.problems
@@ -466,7 +530,9 @@ def test_a_reading_too_gross_to_be_fitted_is_named_before(tracker, field):
     series = tracker[1]
     rows = getattr(series, field).copy()
     rows[37, 0] += 0.3
-    problem = calibration_problem(machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21)
+    problem = calibration_problem(
+        machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21
+    )
     with pytest.raises(IdentificationError) as caught:
         fit_geometry(problem, rng())
     assert [item.where for item in caught.value.problems] == ["tracker, pose 38"]
@@ -488,13 +554,24 @@ def bed(shared) -> Series:
     if not path.is_file():
         pytest.skip("needs data/delta_printer of the shared folder, which is not here")
     steps = np.loadtxt(path, delimiter=",")
-    return Series(instrument=Contact(name="bed"), encoders=steps * 60e-3 / 6400, readings=np.zeros(41), noise=4e-5)
+    return Series(
+        instrument=Contact(name="bed"),
+        encoders=steps * 60e-3 / 6400,
+        readings=np.zeros(41),
+        noise=4e-5,
+    )
 
 
 SIX = ("radius=tower*.radius", "tower1.angle", "tower2.angle", "tower*.end_stop")
 ELEVEN = ("tower*.radius", "tower1.angle", "tower2.angle", "tower*.arm", "tower*.end_stop")
 #: Height errors in mm: the best known figures of the shared data's README.
-SIX_RMS, SIX_LEAVE_ONE_OUT, ELEVEN_RMS, ELEVEN_LEAVE_ONE_OUT, NOMINAL_RMS = 0.0391, 0.0505, 0.0311, 0.0469, 1.62
+SIX_RMS, SIX_LEAVE_ONE_OUT, ELEVEN_RMS, ELEVEN_LEAVE_ONE_OUT, NOMINAL_RMS = (
+    0.0391,
+    0.0505,
+    0.0311,
+    0.0469,
+    1.62,
+)
 
 
 def printer(bed: Series, parameters: tuple[str, ...]):
@@ -512,7 +589,9 @@ def test_the_printer_with_six_parameters(bed):
     assert 1e3 * leave_one_out(result.problem, result.solution).rms <= SIX_LEAVE_ONE_OUT
     draw = rng(5)
     for _ in range(4):
-        off = np.where([e.unit == "m" for e in result.estimates], 0.02, 0.1) * draw.choice([-1.0, 1.0], 6)
+        off = np.where([e.unit == "m" for e in result.estimates], 0.02, 0.1) * draw.choice(
+            [-1.0, 1.0], 6
+        )
         again = solve(problem, start=off)
         np.testing.assert_allclose(again.correction, result.solution.correction, atol=1e-7)
 
@@ -526,17 +605,23 @@ def test_the_printer_with_eleven_parameters_has_two_null_directions(bed):
     assert len(result.estimates) == 9
     assert 1e3 * result.after[0].rms <= ELEVEN_RMS
     assert 1e3 * leave_one_out(result.problem, result.solution).rms <= ELEVEN_LEAVE_ONE_OUT
-    # a shift by s changes a tower's radius by e.s and turns it by t.s/r; its end stop keeps the joint's height
+    # a shift by s changes a tower's radius by e.s and turns it by t.s/r; its end stop keeps the
+    # joint's height
     angles = np.radians([210.0, 330.0, 90.0])
     arm, radius = 0.34, 0.172
     evaluation = problem.evaluate(np.zeros(11))
     J = problem.jacobian(evaluation)
     kept = [problem.names.index(name) for name in problem.names]
-    e, t = np.stack([np.cos(angles), np.sin(angles)], 1), np.stack([-np.sin(angles), np.cos(angles)], 1)
+    e, t = (
+        np.stack([np.cos(angles), np.sin(angles)], 1),
+        np.stack([-np.sin(angles), np.cos(angles)], 1),
+    )
     stops = e * radius / np.sqrt(arm**2 - radius**2)
     for column in (0, 1):
         change = dict(zip([f"tower{i}.radius" for i in (1, 2, 3)], e[:, column], strict=True))
-        change |= dict(zip([f"tower{i}.end_stop" for i in (1, 2, 3)], stops[:, column], strict=True))
+        change |= dict(
+            zip([f"tower{i}.end_stop" for i in (1, 2, 3)], stops[:, column], strict=True)
+        )
         change |= {f"tower{i}.angle": t[i - 1, column] / radius for i in (1, 2)}
         third = t[2, column] / radius  # the third angle is fixed: turn the whole machine back
         change |= {f"tower{i}.angle": change[f"tower{i}.angle"] - third for i in (1, 2)}
@@ -554,7 +639,8 @@ def test_the_printers_models_are_compared_and_one_is_recommended(bed):
     assert 1e3 * six.fold_errors.mean() == pytest.approx(0.0511, abs=0.002)
     assert 1e3 * eleven.fold_errors.mean() == pytest.approx(0.0538, abs=0.004)
     pair = result.differences[0]
-    assert abs(pair.leave_one_out) < pair.leave_one_out_error  # the sets cannot be told apart: the smaller one
+    # the sets cannot be told apart: the smaller one
+    assert abs(pair.leave_one_out) < pair.leave_one_out_error
     assert result.recommended == "six"
 
 

@@ -33,7 +33,9 @@ from tauloop.result import Status
 NOISE = 1e-4
 FOUR = HangingPlate(
     anchors=np.array([[1.0, 1.0, 2.0], [-1.0, 1.0, 2.1], [-1.0, -1.0, 2.0], [1.0, -1.0, 1.9]]),
-    points=np.array([[0.15, 0.1, 0.05], [-0.15, 0.1, 0.05], [-0.15, -0.1, 0.05], [0.15, -0.1, 0.05]]),
+    points=np.array(
+        [[0.15, 0.1, 0.05], [-0.15, 0.1, 0.05], [-0.15, -0.1, 0.05], [0.15, -0.1, 0.05]]
+    ),
 )
 THREE = HangingPlate(
     anchors=np.array([[1.2, 0.0, 2.0], [-0.6, 1.0, 2.1], [-0.6, -1.0, 1.9]]),
@@ -48,7 +50,9 @@ def nominal(plate: HangingPlate) -> tl.Mechanism:
     return tl.loads(plate.text())
 
 
-def series_of(plate: HangingPlate, count: int, noise: float, seed: int = 1) -> tuple[Series, np.ndarray]:
+def series_of(
+    plate: HangingPlate, count: int, noise: float, seed: int = 1
+) -> tuple[Series, np.ndarray]:
     """Positions of a marker on the plate, with noise, and the true tensions."""
     rng = np.random.default_rng(seed)
     marker = (0.05, -0.08, -0.1)
@@ -56,7 +60,9 @@ def series_of(plate: HangingPlate, count: int, noise: float, seed: int = 1) -> t
     seen = positions + Rotation.from_rotvec(turns).apply(marker)
     instrument = Position(name="camera", target=marker)
     read = seen + noise * rng.standard_normal(seen.shape)
-    return Series(instrument=instrument, encoders=lengths, readings=read, noise=noise or NOISE), tensions
+    return Series(
+        instrument=instrument, encoders=lengths, readings=read, noise=noise or NOISE
+    ), tensions
 
 
 def fitted(series: list[Series], plate: HangingPlate = FOUR) -> Calibration:
@@ -86,17 +92,23 @@ def test_derivatives_are_those_of_the_residuals():
     at = 1e-3 * np.random.default_rng(2).standard_normal(len(problem.free))
     linear = problem.linearised(problem.evaluate(at))
     for k, direction in enumerate(np.eye(len(at))):
-        above, below = (problem.evaluate(at + sign * 1e-6 * direction).residual for sign in (1.0, -1.0))
+        above, below = (
+            problem.evaluate(at + sign * 1e-6 * direction).residual for sign in (1.0, -1.0)
+        )
         assert np.allclose((above - below) / 2e-6, linear.jacobian[:, k], rtol=1e-4, atol=1.0)
 
 
 def test_lengths_and_the_positions_of_a_marker_give_geometry_and_mass_centre():
     """The plate is built otherwise than drawn: points up to 3 mm off, and its mass centre 5 mm."""
     shift = np.array([[3e-3, 0.0, 0.0], [-2e-3, 0.0, 0.0], [1e-3, 0.0, 0.0], [-1e-3, 0.0, 0.0]])
-    built = replace(FOUR, points=FOUR.points + shift, centre=FOUR.centre + np.array([5e-3, 0.0, 0.0]))
+    built = replace(
+        FOUR, points=FOUR.points + shift, centre=FOUR.centre + np.array([5e-3, 0.0, 0.0])
+    )
     series, _ = series_of(built, 40, NOISE)
     result = fitted([series])
-    truth = {f"point{i}": float(b[0]) for i, b in enumerate(built.points, 1)} | {"centre_x": float(built.centre[0])}
+    truth = {f"point{i}": float(b[0]) for i, b in enumerate(built.points, 1)} | {
+        "centre_x": float(built.centre[0])
+    }
     assert result.status is Status.OK, result.advice
     assert {estimate.name for estimate in result.estimates} == set(truth)
     for estimate in result.estimates:
@@ -113,7 +125,9 @@ def test_an_inclinometer_alone_shows_the_mass_centre():
     up = Rotation.from_rotvec(turns).inv().apply([0.0, 0.0, 1.0])
     angles = np.stack([np.arctan2(up[:, 1], up[:, 2]), -np.arcsin(up[:, 0])], axis=1)
     read = angles + 1e-4 * rng.standard_normal(angles.shape)
-    series = Series(instrument=Inclinometer(name="level"), encoders=lengths, readings=read, noise=1e-4)
+    series = Series(
+        instrument=Inclinometer(name="level"), encoders=lengths, readings=read, noise=1e-4
+    )
     result = calibrate(nominal(FOUR), series, options("centre_x"))
     assert result.status is Status.OK, result.advice
     (estimate,) = result.estimates
@@ -152,7 +166,9 @@ def test_a_cable_that_would_have_to_push_is_doubtful():
 
 def test_where_nothing_hangs_equilibrium_is_refused():
     name = "gantry_tau_3dof"
-    series = measured(name, {}, Position(name="t"), encoders(name, 5, np.random.default_rng(5)), NOISE)
+    series = measured(
+        name, {}, Position(name="t"), encoders(name, 5, np.random.default_rng(5)), NOISE
+    )
     with pytest.raises(InputError, match="the actuators leave no freedom open"):
         calibrate(machine(name), series, options("track*.length"))
     hung, _ = series_of(FOUR, 5, NOISE)
@@ -178,7 +194,9 @@ def test_where_a_plate_hangs_follows_from_its_lengths_alone():
     pose = model.platform_position(hanging_coordinates(nominal(FOUR), lengths))
     assert np.abs(pose[:, :3] - positions).max() < 1e-9
     expected = Rotation.from_rotvec(turns)
-    assert (Rotation.from_quat(pose[:, 3:], scalar_first=True) * expected.inv()).magnitude().max() < 1e-9
+    assert (
+        Rotation.from_quat(pose[:, 3:], scalar_first=True) * expected.inv()
+    ).magnitude().max() < 1e-9
     with pytest.raises(PoseError, match="out of reach"):
         hanging_coordinates(nominal(FOUR), np.array([0.3, 0.3, 0.3, 0.3]))
 

@@ -15,11 +15,27 @@ from printed import printed
 from tauloop import Model, load
 from tauloop.calibration import PosePlan, PosePlanOptions, plan_poses
 from tauloop.calibration.judging.observability import observability, shown_directions
-from tauloop.calibration.measurements.instruments import Contact, Inclinometer, Instrument, Orientation, Pose, Position
+from tauloop.calibration.measurements.instruments import (
+    Contact,
+    Inclinometer,
+    Instrument,
+    Orientation,
+    Pose,
+    Position,
+)
 from tauloop.calibration.measurements.simulated import simulated_readings, simulated_series
 from tauloop.calibration.measurements.surfaces import Plane, Sphere
-from tauloop.calibration.pose_selection.candidates import PoseLimits, candidate_poses, usual_clearance
-from tauloop.calibration.pose_selection.selection import CRITERIA, D_OPTIMAL, E_OPTIMAL, select_poses
+from tauloop.calibration.pose_selection.candidates import (
+    PoseLimits,
+    candidate_poses,
+    usual_clearance,
+)
+from tauloop.calibration.pose_selection.selection import (
+    CRITERIA,
+    D_OPTIMAL,
+    E_OPTIMAL,
+    select_poses,
+)
 from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.solving.solver import solve
@@ -32,7 +48,8 @@ from tauloop.report.poses_table import poses_tables
 SAME = 1e-9
 #: Positions that assembled coordinates give, by two routes of kinematics, m.
 KINEMATICS = 1e-12
-#: Exchange finds a local optimum: on these sets of 10 candidates it stays this near the best of all subsets.
+#: Exchange finds a local optimum: on these sets of 10 candidates it stays this near the best of all
+#: subsets.
 NEAR_BEST = 1.05
 SEED = 7
 #: A point of a level plane within reach of the RCID's tool.
@@ -85,7 +102,9 @@ def test_indices_grow_with_another_pose_and_do_not_depend_on_axes(seed: int) -> 
         assert getattr(turned, index) == pytest.approx(getattr(more, index), rel=SAME)
 
 
-@pytest.mark.parametrize("bad", [np.zeros((3, 2)), np.zeros((0, 2, 3)), np.full((2, 1, 2), np.nan)], ids=str)
+@pytest.mark.parametrize(
+    "bad", [np.zeros((3, 2)), np.zeros((0, 2, 3)), np.full((2, 1, 2), np.nan)], ids=str
+)
 def test_bad_jacobians_are_refused(bad: np.ndarray) -> None:
     with pytest.raises(InputError, match="jacobians"):
         observability(bad)
@@ -117,7 +136,9 @@ def test_selection_is_near_the_best_of_all_subsets(name: str, with_prior: bool) 
         return direct_value(name, rows.T @ rows + np.diag(prior))
 
     best = min(value(subset) for subset in itertools.combinations(range(10), count))
-    selection = select_poses(J, count, criterion=CRITERIA[name], prior=prior if with_prior else None)
+    selection = select_poses(
+        J, count, criterion=CRITERIA[name], prior=prior if with_prior else None
+    )
     assert selection.value == pytest.approx(value(selection.chosen), rel=SAME)
     assert best * (1 - SAME) <= selection.value <= best * NEAR_BEST
     assert selection.value <= selection.start_value * (1 + SAME)
@@ -130,7 +151,10 @@ def test_the_best_addition_is_that_of_brute_force(name: str) -> None:
     M = np.eye(6) + J[0].T @ J[0]
     allowed = np.ones(40, dtype=bool)
     allowed[:5] = False
-    values = [direct_value(name, M + pose.T @ pose) if ok else np.inf for pose, ok in zip(J, allowed, strict=True)]
+    values = [
+        direct_value(name, M + pose.T @ pose) if ok else np.inf
+        for pose, ok in zip(J, allowed, strict=True)
+    ]
     assert CRITERIA[name].best(M, J, allowed) == int(np.argmin(values))
 
 
@@ -164,7 +188,9 @@ def test_too_few_poses_are_refused() -> None:
     J = random_jacobians(10, 2, 7)
     with pytest.raises(IdentificationError, match="none of them moves what is measured"):
         select_poses(np.zeros((20, 3, 2)), 4)
-    with pytest.raises(IdentificationError, match="3 poses with 2 residuals each cannot show 7 directions"):
+    with pytest.raises(
+        IdentificationError, match="3 poses with 2 residuals each cannot show 7 directions"
+    ):
         select_poses(J, 3)
     with pytest.raises(InputError, match="11 of 10 candidates"):
         select_poses(J, 11)
@@ -176,7 +202,11 @@ def test_too_few_poses_are_refused() -> None:
 
 def test_candidates_keep_all_limits() -> None:
     model = Model(load("gantry_tau_6link"))
-    limits = PoseLimits(singularity=0.3, clearance=0.1, ranges={"platform.x": (-0.6, 0.6), "platform.y": (-0.4, 0.4)})
+    limits = PoseLimits(
+        singularity=0.3,
+        clearance=0.1,
+        ranges={"platform.x": (-0.6, 0.6), "platform.y": (-0.4, 0.4)},
+    )
     candidates = candidate_poses(model, 60, np.random.default_rng(SEED), limits=limits)
     measures = singularities(model, candidates.q)
     assert all((measures.distance(kind) >= 0.3).all() for kind in KINDS)
@@ -186,7 +216,9 @@ def test_candidates_keep_all_limits() -> None:
     assert candidates.tried == 60 * (candidates.tried // 60)
     # each limit did its work
     assert {"out of reach", "interference of rods"} <= set(candidates.excluded)
-    assert "serial singularity" in candidates.excluded or "parallel singularity" in candidates.excluded
+    assert (
+        "serial singularity" in candidates.excluded or "parallel singularity" in candidates.excluded
+    )
     again = model.forward_kinematics(candidates.encoders).q
     assert np.abs(again - candidates.q).max() < KINEMATICS * 1e3
 
@@ -195,11 +227,18 @@ def test_limits_that_cannot_be_kept_are_named(tau: Model) -> None:
     with pytest.raises(PoseError, match=r"left out: .*singularity"):
         candidate_poses(tau, 10, np.random.default_rng(SEED), limits=PoseLimits(singularity=0.99))
     with pytest.raises(InputError, match="no platform position"):
-        candidate_poses(tau, 10, np.random.default_rng(SEED), limits=PoseLimits(ranges={"platform.u": (0.0, 1.0)}))
+        candidate_poses(
+            tau,
+            10,
+            np.random.default_rng(SEED),
+            limits=PoseLimits(ranges={"platform.u": (0.0, 1.0)}),
+        )
 
 
 def test_a_platform_that_turns_gets_unit_quaternions() -> None:
-    candidates = candidate_poses(Model(load("rcid")), 20, np.random.default_rng(SEED), limits=PoseLimits(turn=0.1))
+    candidates = candidate_poses(
+        Model(load("rcid")), 20, np.random.default_rng(SEED), limits=PoseLimits(turn=0.1)
+    )
     quaternion = candidates.position[:, 3:]
     assert np.abs(np.linalg.norm(quaternion, axis=1) - 1).max() < KINEMATICS
     assert 0.02 < np.abs(quaternion[:, 1:]).max() <= 0.05
@@ -207,7 +246,12 @@ def test_a_platform_that_turns_gets_unit_quaternions() -> None:
 
 @pytest.mark.parametrize(
     "instrument",
-    [Position(name="t", target=(0.01, 0.02, 0.03)), Pose(name="t"), Orientation(name="t"), Inclinometer(name="t")],
+    [
+        Position(name="t", target=(0.01, 0.02, 0.03)),
+        Pose(name="t"),
+        Orientation(name="t"),
+        Inclinometer(name="t"),
+    ],
     ids=lambda instrument: type(instrument).__name__,
 )
 def test_simulated_readings_leave_no_residual(instrument: Instrument) -> None:
@@ -228,7 +272,9 @@ def test_noise_has_its_size_and_quaternions_stay_units() -> None:
     model = Model(load("rcid"))
     q = np.repeat(model.assembly.q[None], 4000, axis=0)
     exact = simulated_readings(model, Pose(name="t"), q)
-    noisy = simulated_series(model, Pose(name="t"), q, (1e-3,) * 3 + (2e-3,) * 3, np.random.default_rng(SEED)).readings
+    noisy = simulated_series(
+        model, Pose(name="t"), q, (1e-3,) * 3 + (2e-3,) * 3, np.random.default_rng(SEED)
+    ).readings
     assert np.abs(np.linalg.norm(noisy[:, 3:], axis=1) - 1).max() < KINEMATICS
     # 4 000 draws scatter by 1.1 %
     assert np.std(noisy[:, :3] - exact[:, :3], axis=0) == pytest.approx(1e-3, rel=0.05)
@@ -257,9 +303,12 @@ def test_a_plan_expects_what_a_fit_would_have(tau: Model) -> None:
     everywhere = plan.problem.jacobian(plan.problem.evaluate(np.zeros(21)))
     expected = np.sqrt(np.einsum("ij,jk,ik->i", everywhere, covariance, everywhere).mean())
     assert plan.error == pytest.approx(expected, rel=1e-4)
-    assert [point.count for point in plan.curve] == [12, 40]  # 6 poses have 18 residuals for 21 unknowns
+    # 6 poses have 18 residuals for 21 unknowns
+    assert [point.count for point in plan.curve] == [12, 40]
     assert plan.curve[0].error > plan.error > plan.curve[1].error
-    assert all(point.random_error is not None and point.random_error > point.error for point in plan.curve)
+    assert all(
+        point.random_error is not None and point.random_error > point.error for point in plan.curve
+    )
 
 
 def test_the_expected_error_is_that_of_simulated_fits(tau: Model) -> None:
@@ -273,7 +322,8 @@ def test_the_expected_error_is_that_of_simulated_fits(tau: Model) -> None:
         series = simulated_series(tau, tracker, q, noise, np.random.default_rng(seed))
         problems = solve(calibration_problem(tau.mechanism, [series], parameters))
         squares.append(((everywhere @ problems.correction) ** 2).mean())
-    # 8 draws of 15 unknowns: the mean square scatters by 13 %, its root by half of that, three of which are allowed
+    # 8 draws of 15 unknowns: the mean square scatters by 13 %, its root by half of that, three of
+    # which are allowed
     assert np.sqrt(np.mean(squares)) == pytest.approx(plan.error, rel=0.2)
 
 
@@ -283,7 +333,8 @@ def test_what_no_pose_shows_has_no_deviation(tau: Model) -> None:
         parameters = ("track1.length", "track1.offset_?", "tracker.frame.?")
         return planned(tau, parameters, count=20, candidates=60, tolerances=tolerances).deviations
 
-    with_offsets = ("track?.offset_?", "tracker.frame.?")  # the whole machine moves with the tracker
+    # the whole machine moves with the tracker
+    with_offsets = ("track?.offset_?", "tracker.frame.?")
     plan = planned(tau, with_offsets, count=20, candidates=60)
     assert plan.selection.silent == 3
     assert np.isinf(plan.deviations).all()
@@ -293,7 +344,10 @@ def test_what_no_pose_shows_has_no_deviation(tau: Model) -> None:
 
 def test_e_optimal_is_best_in_its_own_criterion() -> None:
     J = random_jacobians(200, 3, 10) * np.logspace(0, -1.5, 10)
-    chosen = {name: list(select_poses(J, 15, criterion=criterion).chosen) for name, criterion in CRITERIA.items()}
+    chosen = {
+        name: list(select_poses(J, 15, criterion=criterion).chosen)
+        for name, criterion in CRITERIA.items()
+    }
     worst = {name: observability(J[some]).O3 for name, some in chosen.items()}
     volume = {name: observability(J[some]).O1 for name, some in chosen.items()}
     assert max(worst, key=lambda name: worst[name]) == "E"
@@ -305,7 +359,11 @@ def test_e_optimal_is_best_in_its_own_criterion() -> None:
 def test_all_bad_options_are_refused_at_once() -> None:
     with pytest.raises(InputError) as caught:
         PosePlanOptions(measure="smell", count=0)
-    assert {problem.where for problem in caught.value.problems} == {"measure", "count", "parameters"}
+    assert {problem.where for problem in caught.value.problems} == {
+        "measure",
+        "count",
+        "parameters",
+    }
 
 
 # Contacts, ball bars and joint sensors.
@@ -315,7 +373,10 @@ def test_all_bad_options_are_refused_at_once() -> None:
     ("name", "contact"),
     [
         ("linear_delta", Contact(name="bed")),
-        ("gantry_tau_3dof", Contact(name="t", surface=Plane(point=(0, 0, -0.2), normal=(0.1, 0.2, 1.0)))),
+        (
+            "gantry_tau_3dof",
+            Contact(name="t", surface=Plane(point=(0, 0, -0.2), normal=(0.1, 0.2, 1.0))),
+        ),
         ("gantry_tau_3dof", Contact(name="t", surface=Sphere(center=(0.0, 0.0, -0.3), radius=0.1))),
         ("rcid", Contact(name="t", surface=Plane(point=RCID_PLANE), target=(0.01, 0.0, 0.02))),
     ],
@@ -350,7 +411,9 @@ def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
     assert usual is not None
     segments = clearance.segments(model.assembly.q[None])[0]
     lengths = np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1)
-    assert usual == pytest.approx(min(0.02 * lengths.mean(), clearance.distances(model.assembly.q[None]).min() / 2))
+    assert usual == pytest.approx(
+        min(0.02 * lengths.mean(), clearance.distances(model.assembly.q[None]).min() / 2)
+    )
     wild = PoseLimits(turn=1.5, joint_ranges=False, singularity=0.0)
     kept, close = (
         candidate_poses(model, 150, np.random.default_rng(0), limits=replace(wild, clearance=least))
@@ -367,25 +430,44 @@ def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
     ("name", "parameters", "options"),
     [
         ("linear_delta", ("tower*.radius", "tower*.end_stop"), {"measure": "contact"}),
-        ("gantry_tau_3dof", ("track*.length",), {"measure": "distance", "center": (0.0, 0.1, -0.6)}),
-        ("delta", ("arm_length", "forearm_length"), {"measure": "joint", "coordinate": "platform.z"}),
+        (
+            "gantry_tau_3dof",
+            ("track*.length",),
+            {"measure": "distance", "center": (0.0, 0.1, -0.6)},
+        ),
+        (
+            "delta",
+            ("arm_length", "forearm_length"),
+            {"measure": "joint", "coordinate": "platform.z"},
+        ),
     ],
 )
 def test_contacts_bars_and_joint_sensors_are_planned(
     name: str, parameters: tuple[str, ...], options: dict[str, Any]
 ) -> None:
-    plan = plan_poses(Model(load(name)), PosePlanOptions(parameters=parameters, count=12, candidates=40, **options))
+    plan = plan_poses(
+        Model(load(name)),
+        PosePlanOptions(parameters=parameters, count=12, candidates=40, **options),
+    )
     assert len(plan.selection.chosen) == 12
     assert np.isfinite(plan.deviations).all()
     text = printed(poses_tables(plan))
     assert f"{options['measure']} measured" in text
-    assert "interference of rods was not looked at" in text or "rods have no thickness in machine files" in text
+    assert (
+        "interference of rods was not looked at" in text
+        or "rods have no thickness in machine files" in text
+    )
 
 
 def test_an_instrument_may_be_described_by_a_file(tau: Model, tmp_path: Path) -> None:
     path = tmp_path / "ball.yaml"
-    path.write_text("kind: contact\nsurface: {sphere: {center: [0 m, 0 m, -0.3 m], radius: 10 cm}}\n", encoding="utf-8")
-    options = PosePlanOptions(parameters=("track*.length",), count=8, candidates=30, instrument=path)
+    path.write_text(
+        "kind: contact\nsurface: {sphere: {center: [0 m, 0 m, -0.3 m], radius: 10 cm}}\n",
+        encoding="utf-8",
+    )
+    options = PosePlanOptions(
+        parameters=("track*.length",), count=8, candidates=30, instrument=path
+    )
     points = np.array(plan_poses(tau, options).as_dict()["positions"])
     tool = np.array([0.0, 0.0, -0.2])  # the tool centre point
     assert np.linalg.norm(points + tool - [0.0, 0.0, -0.3], axis=1) == pytest.approx(0.1, abs=1e-9)
@@ -404,7 +486,11 @@ def test_an_instrument_may_be_described_by_a_file(tau: Model, tmp_path: Path) ->
         ({"measure": "joint", "coordinate": "elbow"}, "is no scalar coordinate"),
     ],
 )
-def test_what_is_missing_of_an_instrument_is_told(tau: Model, options: dict[str, str], message: str) -> None:
+def test_what_is_missing_of_an_instrument_is_told(
+    tau: Model, options: dict[str, str], message: str
+) -> None:
     with pytest.raises(InputError) as caught:
         plan_poses(tau, PosePlanOptions(parameters=("track1.length",), **options))
-    assert message in " ".join(f"{problem.what} {problem.remedy}" for problem in caught.value.problems)
+    assert message in " ".join(
+        f"{problem.what} {problem.remedy}" for problem in caught.value.problems
+    )

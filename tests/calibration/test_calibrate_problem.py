@@ -54,12 +54,32 @@ INSTRUMENTS: dict[str, tuple[str, Instrument, tuple[str, ...]]] = {
         Position(name="t", frame=FRAME, target=(0.01, 0.02, 0.03)),
         ("track1.length", "t.frame.*"),
     ),
-    "partial": ("gantry_tau_3dof", Position(name="t", components="zx"), ("track*.length", "track1.gain")),
-    "tilting position": ("gantry_tau_6link", Position(name="t", frame=FRAME), ("triple*.B_z", "pair*.length")),
-    "pose": ("gantry_tau_6link", Pose(name="t", frame=FRAME), ("*.length", "t.target.*", "t.frame.*")),
-    "orientation": ("gantry_tau_6link", Orientation(name="t", frame=FRAME), ("*.length", "t.frame.r*")),
+    "partial": (
+        "gantry_tau_3dof",
+        Position(name="t", components="zx"),
+        ("track*.length", "track1.gain"),
+    ),
+    "tilting position": (
+        "gantry_tau_6link",
+        Position(name="t", frame=FRAME),
+        ("triple*.B_z", "pair*.length"),
+    ),
+    "pose": (
+        "gantry_tau_6link",
+        Pose(name="t", frame=FRAME),
+        ("*.length", "t.target.*", "t.frame.*"),
+    ),
+    "orientation": (
+        "gantry_tau_6link",
+        Orientation(name="t", frame=FRAME),
+        ("*.length", "t.frame.r*"),
+    ),
     "hexapod pose": ("hexapod", Pose(name="t"), ("encoder.*",)),
-    "ball bar": ("gantry_tau_3dof", Distance(name="bar", center=(0.2, 0.1, -0.5)), ("track*.length", "bar.*")),
+    "ball bar": (
+        "gantry_tau_3dof",
+        Distance(name="bar", center=(0.2, 0.1, -0.5)),
+        ("track*.length", "bar.*"),
+    ),
     "plane": ("linear_delta", Contact(name="bed"), ("tower*.arm", "bed.*")),
     "tilted plane": (
         "linear_delta",
@@ -80,7 +100,9 @@ INSTRUMENTS: dict[str, tuple[str, Instrument, tuple[str, ...]]] = {
 }
 
 
-def series_of(case: str, count: int = 12, noise: float = 1e-5) -> tuple[str, Series, tuple[str, ...]]:
+def series_of(
+    case: str, count: int = 12, noise: float = 1e-5
+) -> tuple[str, Series, tuple[str, ...]]:
     name, instrument, parameters = INSTRUMENTS[case]
     rng = np.random.default_rng(3)
     stroke = {"hexapod": 0.02, "linear_delta": 0.03}.get(name, 0.12)
@@ -107,11 +129,15 @@ def test_an_instrument_reads_what_the_kinematics_say(case):
         assert np.abs(nominal.evaluate(zero).residual).max() > 1e3 * SAME_READING
 
 
-@pytest.mark.parametrize("kind", [ForwardKinematics(), LoopEquations()], ids=["kinematics", "loops"])
+@pytest.mark.parametrize(
+    "kind", [ForwardKinematics(), LoopEquations()], ids=["kinematics", "loops"]
+)
 @pytest.mark.parametrize("case", INSTRUMENTS)
 def test_derivatives_are_those_of_the_residuals(case, kind):
     name, series, parameters = series_of(case, count=6)
-    problem = calibration_problem(machine(name), [series], parameters, residuals=kind, encoder_noise=1e-6)
+    problem = calibration_problem(
+        machine(name), [series], parameters, residuals=kind, encoder_noise=1e-6
+    )
     rng = np.random.default_rng(5)
     at = 3e-4 * rng.standard_normal(len(problem.free))
     evaluation = problem.evaluate(at)
@@ -121,15 +147,21 @@ def test_derivatives_are_those_of_the_residuals(case, kind):
     forth, back = (problem.evaluate(at + sign * direction, evaluation).residual for sign in (1, -1))
     difference = (forth - back) / 2
     assert J.shape == (len(problem.pose_of_row), len(at))
-    np.testing.assert_allclose(J @ direction, difference, atol=DIFFERENCES * np.abs(difference).max())
+    np.testing.assert_allclose(
+        J @ direction, difference, atol=DIFFERENCES * np.abs(difference).max()
+    )
 
 
-@pytest.mark.parametrize("name", ["delta", "five_bar", "gantry_tau_5dof", "pendulum_arm", "spidermill"])
+@pytest.mark.parametrize(
+    "name", ["delta", "five_bar", "gantry_tau_5dof", "pendulum_arm", "spidermill"]
+)
 def test_any_machine_can_be_calibrated(name):
     """Turning motors, planar machines, telescopes, no loops at all, redundant loops: exact derivatives everywhere."""
     rng = np.random.default_rng(2)
     positions = encoders(name, 4, rng, 0.01)
-    series = Series(instrument=Position(name="t"), encoders=positions, readings=np.zeros((4, 3)), noise=1.0)
+    series = Series(
+        instrument=Position(name="t"), encoders=positions, readings=np.zeros((4, 3)), noise=1.0
+    )
     problem = calibration_problem(machine(name), [series], ("*",))
     evaluation = problem.evaluate(np.zeros(len(problem.free)))
     direction = 1e-6 * rng.standard_normal(len(problem.free))
@@ -138,7 +170,9 @@ def test_any_machine_can_be_calibrated(name):
     assert evaluation.is_reached
     assert np.abs(difference).max() > 1e-8
     np.testing.assert_allclose(
-        problem.jacobian(evaluation) @ direction, difference, atol=DIFFERENCES * np.abs(difference).max()
+        problem.jacobian(evaluation) @ direction,
+        difference,
+        atol=DIFFERENCES * np.abs(difference).max(),
     )
 
 
@@ -162,26 +196,36 @@ def test_what_nobody_measured_is_eliminated():
 def test_both_kinds_of_residuals_find_the_same_geometry(name):
     """To first order they are the same estimate: within a hundredth of the standard deviations."""
     rng = np.random.default_rng(7)
-    parameters = P21 if name == "gantry_tau_3dof" else ("triple*.length", "pair*.length", "single1.length", "*.B_z")
+    parameters = (
+        P21
+        if name == "gantry_tau_3dof"
+        else ("triple*.length", "pair*.length", "single1.length", "*.B_z")
+    )
     positions = encoders(name, 60, rng)
     true = part_errors(name, parameters, 3e-4, rng)
     series = measured(name, true, Position(name="t"), positions, 1e-5)
     rows = []
     for kind in (ForwardKinematics(), LoopEquations()):
-        problem = calibration_problem(machine(name), [series], parameters, residuals=kind, encoder_noise=1e-5)
+        problem = calibration_problem(
+            machine(name), [series], parameters, residuals=kind, encoder_noise=1e-5
+        )
         rows.append(solve(problem))
     deviations = np.sqrt(np.diag(covariance(rows[0], 1.0, problem.tolerances)))
     assert np.abs((rows[0].correction - rows[1].correction) / deviations).max() < 0.05
 
 
-@pytest.mark.parametrize("kind", [ForwardKinematics(), LoopEquations()], ids=["kinematics", "loops"])
+@pytest.mark.parametrize(
+    "kind", [ForwardKinematics(), LoopEquations()], ids=["kinematics", "loops"]
+)
 def test_noise_of_instrument_and_encoders_is_weighted_rightly(kind):
     """At the true geometry whitened residuals have variance one, with noise in both."""
     name, noise, encoder_noise = "gantry_tau_3dof", 2e-5, 5e-5
     rng = np.random.default_rng(11)
     positions = encoders(name, 100, rng)
     series = measured(name, {}, Position(name="t"), positions, noise)
-    noisy = replace(series, encoders=positions + encoder_noise * rng.standard_normal(positions.shape))
+    noisy = replace(
+        series, encoders=positions + encoder_noise * rng.standard_normal(positions.shape)
+    )
     problem = calibration_problem(
         machine(name), [noisy], ("track1.length",), residuals=kind, encoder_noise=encoder_noise
     )
@@ -202,19 +246,30 @@ def test_a_frame_is_found_by_alignment():
         assert abs(np.dot(frame.quaternion, FRAME.quaternion)) == pytest.approx(1.0, abs=1e-12)
     instrument = Orientation(name="t", frame=FRAME)
     series = measured("gantry_tau_6link", {}, instrument, positions, 1e-9)
-    start = Frame(quaternion=tuple(np.roll(Rotation.from_rotvec([0.2, -0.4, 1.0]).as_quat(), 1).tolist()))
-    frame = aligned(machine("gantry_tau_6link"), replace(series, instrument=replace(instrument, frame=start)))
-    assert abs(np.dot(frame.instrument.frame.quaternion, FRAME.quaternion)) == pytest.approx(1.0, abs=1e-12)
+    start = Frame(
+        quaternion=tuple(np.roll(Rotation.from_rotvec([0.2, -0.4, 1.0]).as_quat(), 1).tolist())
+    )
+    frame = aligned(
+        machine("gantry_tau_6link"), replace(series, instrument=replace(instrument, frame=start))
+    )
+    assert abs(np.dot(frame.instrument.frame.quaternion, FRAME.quaternion)) == pytest.approx(
+        1.0, abs=1e-12
+    )
 
 
 def test_other_readings_of_the_same_poses():
     name, series, parameters = series_of("position")
-    readings = series.readings + 1e-3 * np.arange(series.readings.size).reshape(series.readings.shape)
+    readings = series.readings + 1e-3 * np.arange(series.readings.size).reshape(
+        series.readings.shape
+    )
     once, anew = (
-        calibration_problem(machine(name), [case], parameters) for case in (series, replace(series, readings=readings))
+        calibration_problem(machine(name), [case], parameters)
+        for case in (series, replace(series, readings=readings))
     )
     x = 1e-4 * np.arange(len(once.free))
-    np.testing.assert_allclose(once.reading(readings).evaluate(x).residual, anew.evaluate(x).residual, atol=1e-9)
+    np.testing.assert_allclose(
+        once.reading(readings).evaluate(x).residual, anew.evaluate(x).residual, atol=1e-9
+    )
     with pytest.raises(ValueError, match="shorter"):
         once.reading()
 
@@ -225,7 +280,9 @@ def test_some_poses_and_some_unknowns_of_a_problem():
     x = 1e-4 * np.arange(len(problem.free))
     part = problem.take(np.array([1, 5, 13]))
     whole = problem.evaluate(x).residual.reshape(-1, 3)
-    np.testing.assert_allclose(part.evaluate(x).residual.reshape(-1, 3), whole[[1, 5, 13]], atol=1e-6)
+    np.testing.assert_allclose(
+        part.evaluate(x).residual.reshape(-1, 3), whole[[1, 5, 13]], atol=1e-6
+    )
     single = problem.only(["t.frame.x"])
     J = problem.jacobian(problem.evaluate(np.zeros(len(x))))
     column = problem.names.index("t.frame.x")
@@ -280,7 +337,9 @@ def test_a_tie_moves_its_members_together():
     assert values == {f"tower{i}.radius": pytest.approx(0.173) for i in (1, 2, 3)}
     apart = calibration_problem(machine(name), [series], ("tower*.radius",))
     np.testing.assert_allclose(
-        problem.evaluate(np.array([1e-3])).residual, apart.evaluate(np.full(3, 1e-3)).residual, atol=1e-6
+        problem.evaluate(np.array([1e-3])).residual,
+        apart.evaluate(np.full(3, 1e-3)).residual,
+        atol=1e-6,
     )
 
 
@@ -305,7 +364,13 @@ def test_unknowns_that_cannot_be_meant(patterns, message):
 def test_all_faults_of_a_series_are_told_at_once():
     bad = np.array([[0.1, np.nan, 0.2]])
     with pytest.raises(InputError) as caught:
-        Series(instrument=Position(name="t"), encoders=bad, readings=np.zeros((2, 2)), noise=-1.0, labels=("a", "b"))
+        Series(
+            instrument=Position(name="t"),
+            encoders=bad,
+            readings=np.zeros((2, 2)),
+            noise=-1.0,
+            labels=("a", "b"),
+        )
     assert len(caught.value.problems) == 4
 
 
@@ -318,17 +383,22 @@ def test_poses_out_of_reach_are_named_with_the_loop():
     assert [problem.where[-6:] for problem in caught.value.problems] == ["pose 4", "pose 8"]
     problems = caught.value.problems[0].what
     gap = float(problems.partition("stays open by ")[2].removesuffix(" mm"))
-    assert 100 < gap < 6e3  # 6 m of travel leave a gap of decimetres at least, and no more than themselves
+    # 6 m of travel leave a gap of decimetres at least, and no more than themselves
+    assert 100 < gap < 6e3
     assert "units" in caught.value.problems[0].remedy
     assert len(caught.value.problems) == 2  # no swap of columns brings these within reach
 
 
 def test_swapped_columns_that_put_poses_out_of_reach_are_named():
     name = "gantry_tau_3dof"
-    series = measured(name, {}, Position(name="tracker"), encoders(name, 12, np.random.default_rng(3)), 2e-5)
+    series = measured(
+        name, {}, Position(name="tracker"), encoders(name, 12, np.random.default_rng(3)), 2e-5
+    )
     with pytest.raises(PoseError) as caught:
         calibration_problem(
-            machine(name), [replace(series, encoders=series.encoders[:, [1, 0, 2]])], ("track1.length",)
+            machine(name),
+            [replace(series, encoders=series.encoders[:, [1, 0, 2]])],
+            ("track1.length",),
         )
     problems = [problem.what for problem in caught.value.problems]
     assert any("columns of track1.motor and track2.motor swapped" in what for what in problems)
@@ -341,19 +411,33 @@ def test_instruments_that_do_not_fit_the_machine():
         (Position(name="t", components="xq"), np.zeros((12, 2)), "distinct letters"),
         (JointSensor(name="s", coordinate="elbow"), np.zeros((12, 1)), "no scalar coordinate"),
         (JointSensor(name="s", coordinate="platform.x"), np.zeros((12, 1)), "is in m"),
-        (Position(name="t", frame=Frame(quaternion=(1, 1, 0, 0))), np.zeros((12, 3)), "has length 1.41"),
+        (
+            Position(name="t", frame=Frame(quaternion=(1, 1, 0, 0))),
+            np.zeros((12, 3)),
+            "has length 1.41",
+        ),
         (Contact(name="c", surface=Plane(normal=(0, 0, 0))), np.zeros((12, 1)), "has no direction"),
-        (Contact(name="c", surface=Sphere(center=(0, 0, 0), radius=0.0)), np.zeros((12, 1)), "radius: is 0 m"),
+        (
+            Contact(name="c", surface=Sphere(center=(0, 0, 0), radius=0.0)),
+            np.zeros((12, 1)),
+            "radius: is 0 m",
+        ),
     ]
     for instrument, values, message in cases:
         other = Series(instrument=instrument, encoders=series.encoders, readings=values, noise=1.0)
         with pytest.raises(InputError, match=message):
             calibration_problem(machine(name), [other], ("track1.length",))
-    two = replace(series, instrument=replace(series.instrument, components="xy"), readings=series.readings[:, :2])
+    two = replace(
+        series,
+        instrument=replace(series.instrument, components="xy"),
+        readings=series.readings[:, :2],
+    )
     with pytest.raises(InputError, match="two different instruments"):
         calibration_problem(machine(name), [series, two], parameters)
     with pytest.raises(InputError, match="2 columns for 3 actuators"):
-        calibration_problem(machine(name), [replace(series, encoders=series.encoders[:, :2])], parameters)
+        calibration_problem(
+            machine(name), [replace(series, encoders=series.encoders[:, :2])], parameters
+        )
     with pytest.raises(InputError, match="at least one series"):
         calibration_problem(machine(name), [], parameters)
 
@@ -371,8 +455,11 @@ def test_loop_equations_refuse_more_readings_than_coordinates():
     name = "gantry_tau_6link"
     positions = encoders(name, 4, np.random.default_rng(0))
     series = measured(name, {}, Pose(name="t"), positions, 1e-5)
-    problem = calibration_problem(machine(name), [series], ("single1.length",), residuals=LoopEquations())
-    assert problem.stations[0].n_rows == 6  # full pose and carts: nine readings for nine coordinates
+    problem = calibration_problem(
+        machine(name), [series], ("single1.length",), residuals=LoopEquations()
+    )
+    # full pose and carts: nine readings for nine coordinates
+    assert problem.stations[0].n_rows == 6
     sensor = JointSensor(name="s", coordinate="track1.slide", unit="m")
     again = Series(instrument=sensor, encoders=positions, readings=positions[:, :1], noise=1e-5)
     with pytest.raises(InputError, match="not independent"):

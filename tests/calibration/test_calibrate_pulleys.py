@@ -24,7 +24,14 @@ from tauloop.result import Status
 
 SIX = PulleyPlate(
     anchors=np.array(
-        [[1.2, 0.0, 2.0], [-0.6, 1.0, 2.0], [-0.6, -1.0, 2.0], [1.1, 0.3, 0.0], [-0.8, 0.8, 0.0], [-0.5, -1.0, 0.0]]
+        [
+            [1.2, 0.0, 2.0],
+            [-0.6, 1.0, 2.0],
+            [-0.6, -1.0, 2.0],
+            [1.1, 0.3, 0.0],
+            [-0.8, 0.8, 0.0],
+            [-0.5, -1.0, 0.0],
+        ]
     ),
     points=np.array(
         [
@@ -93,12 +100,14 @@ def hung(plate: PulleyPlate, count: int, noise: float) -> tuple[Series, np.ndarr
     readings = np.array(seen) + noise * rng.standard_normal((count, 3))
     x, y, z = (float(value) for value in marker)
     instrument = Position(name="camera", target=(x, y, z))
-    return Series(instrument=instrument, encoders=np.array(winches), readings=readings, noise=noise or 1e-4), np.array(
-        tensions
-    )
+    return Series(
+        instrument=instrument, encoders=np.array(winches), readings=readings, noise=noise or 1e-4
+    ), np.array(tensions)
 
 
-@pytest.mark.parametrize("stiffness", [np.inf, 2e4], ids=["lines that do not stretch", "lines that stretch"])
+@pytest.mark.parametrize(
+    "stiffness", [np.inf, 2e4], ids=["lines that do not stretch", "lines that stretch"]
+)
 def test_a_plate_that_hangs_over_pulleys_is_where_an_independent_solution_has_it(stiffness: float):
     plate = replace(THREE, stiffness=stiffness)
     series, tensions = hung(plate, 8, 0.0)
@@ -113,7 +122,9 @@ def test_a_plate_that_hangs_over_pulleys_is_where_an_independent_solution_has_it
 
 
 def test_radius_stiffness_and_mass_centre_are_found_together():
-    built = replace(THREE, radius=0.0415, stiffness=1.7e4, centre=THREE.centre + np.array([5e-3, 0.0, 0.0]))
+    built = replace(
+        THREE, radius=0.0415, stiffness=1.7e4, centre=THREE.centre + np.array([5e-3, 0.0, 0.0])
+    )
     series, _ = hung(built, 40, 1e-4)
     options = CalibrationOptions(
         parameters=("radius", "stiffness", "centre_x"),
@@ -126,4 +137,6 @@ def test_radius_stiffness_and_mass_centre_are_found_together():
     truth = {"radius": 0.0415, "stiffness": 1.7e4, "centre_x": float(built.centre[0])}
     for estimate in result.estimates:
         assert abs(estimate.value - truth[estimate.name]) < SURE * estimate.deviation, estimate.name
-    assert {e.name: e.deviation / truth[e.name] < 0.03 for e in result.estimates} == dict.fromkeys(truth, True)
+    assert {e.name: e.deviation / truth[e.name] < 0.03 for e in result.estimates} == dict.fromkeys(
+        truth, True
+    )

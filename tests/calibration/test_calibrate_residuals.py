@@ -9,7 +9,14 @@ import pytest
 import scipy.stats
 from calibration_sessions import encoders, machine, measured, part_errors
 
-from tauloop.calibration import Calibration, LoopEquations, Position, Series, calibration_problem, fit_geometry
+from tauloop.calibration import (
+    Calibration,
+    LoopEquations,
+    Position,
+    Series,
+    calibration_problem,
+    fit_geometry,
+)
 from tauloop.calibration.judging.residual_analysis import _quantity, _trend
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 100
@@ -22,11 +29,15 @@ SLOPE = 0.3
 def series() -> Series:
     draw = np.random.default_rng(4)
     true = part_errors(NAME, LENGTHS, 2e-4, draw)
-    return measured(NAME, true, Position(name="tracker"), encoders(NAME, POSES, draw), NOISE, seed=2)
+    return measured(
+        NAME, true, Position(name="tracker"), encoders(NAME, POSES, draw), NOISE, seed=2
+    )
 
 
 def calibrated(series: Series, **options: object) -> Calibration:
-    return fit_geometry(calibration_problem(machine(NAME), [series], LENGTHS, **options), np.random.default_rng(0))
+    return fit_geometry(
+        calibration_problem(machine(NAME), [series], LENGTHS, **options), np.random.default_rng(0)
+    )
 
 
 def added(series: Series, column: int, values: np.ndarray) -> Series:
@@ -41,7 +52,9 @@ def test_noise_has_no_remarks(series):
     assert "no trend" in analysis.verdict
     assert [item.quantity for item in analysis.quantities] == ["x", "y", "z"]
     against = {trend.against for trend in analysis.quantities[0].trends}
-    assert against == {f"target {axis}" for axis in "xyz"} | {f"track{i}.motor" for i in (1, 2, 3)} | {"order"}
+    assert against == {f"target {axis}" for axis in "xyz"} | {
+        f"track{i}.motor" for i in (1, 2, 3)
+    } | {"order"}
 
 
 @pytest.mark.parametrize(
@@ -63,12 +76,17 @@ def test_a_drift_is_found_and_told_as_one(series, kind):
 def test_what_the_model_lacks_is_a_trend_with_the_place():
     """A track that is not where it should be, calibrated by lengths alone."""
     draw = np.random.default_rng(5)
-    true = part_errors(NAME, LENGTHS, 2e-4, draw) | {"track1.yaw": machine(NAME).parameters["track1.yaw"].value + 3e-3}
+    true = part_errors(NAME, LENGTHS, 2e-4, draw) | {
+        "track1.yaw": machine(NAME).parameters["track1.yaw"].value + 3e-3
+    }
     series = measured(NAME, true, Position(name="tracker"), encoders(NAME, POSES, draw), NOISE)
     analysis = calibrated(series).residual_analysis
-    assert any("the model lacks something that depends on the place" in line for line in analysis.remarks)
+    assert any(
+        "the model lacks something that depends on the place" in line for line in analysis.remarks
+    )
     whole = fit_geometry(
-        calibration_problem(machine(NAME), [series], (*LENGTHS, "track1.yaw")), np.random.default_rng(0)
+        calibration_problem(machine(NAME), [series], (*LENGTHS, "track1.yaw")),
+        np.random.default_rng(0),
     )
     assert whole.residual_analysis.remarks == ()
 
@@ -124,7 +142,10 @@ def test_chance_is_what_p_says():
 def test_the_document_has_it_beside_covariance_and_correlations(series):
     data = calibrated(added(series, 1, 2 * NOISE * np.linspace(-1, 1, POSES))).as_dict()
     assert data["residual_analysis"]["remarks"]
-    assert {t["against"] for t in data["residual_analysis"]["quantities"][1]["trends"]} >= {"order", "target x"}
+    assert {t["against"] for t in data["residual_analysis"]["quantities"][1]["trends"]} >= {
+        "order",
+        "target x",
+    }
     C, R = np.array(data["covariance"]), np.array(data["correlations"])
     deviations = [row["deviation"] for row in data["parameters"]]
     assert np.sqrt(np.diag(C)) == pytest.approx(deviations)

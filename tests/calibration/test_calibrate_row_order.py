@@ -46,12 +46,17 @@ def late(series: Series, rows: int) -> Series:
 
 def problems(series: Series, *parameters: str, **more: object) -> tuple[Problem, ...]:
     with pytest.raises(IdentificationError) as refused:
-        calibrate(machine(NAME), series, CalibrationOptions(parameters=parameters or ("track*.length",), **more))
+        calibrate(
+            machine(NAME),
+            series,
+            CalibrationOptions(parameters=parameters or ("track*.length",), **more),
+        )
     return refused.value.problems
 
 
 @pytest.mark.parametrize(
-    ("rows", "name"), [(1, "1 pose late"), (-1, "1 pose early"), (3, "3 poses late"), (-2, "2 poses early")]
+    ("rows", "name"),
+    [(1, "1 pose late"), (-1, "1 pose early"), (3, "3 poses late"), (-2, "2 poses early")],
 )
 def test_readings_that_are_late_are_named_with_the_number_of_poses(rows: int, name: str) -> None:
     (problem,) = problems(late(session(Position(name="t")), rows))
@@ -70,19 +75,27 @@ def test_readings_that_are_late_are_named_with_the_number_of_poses(rows: int, na
     ],
     ids=["position, frame unknown", "position", "distance", "two components"],
 )
-def test_a_smooth_path_that_is_read_one_pose_late(instrument: Instrument, parameters: tuple[str, ...]) -> None:
+def test_a_smooth_path_that_is_read_one_pose_late(
+    instrument: Instrument, parameters: tuple[str, ...]
+) -> None:
     """Neighbours are a few per cent of the path apart."""
     series = session(instrument, step=0.12)
     if isinstance(instrument, Position) and instrument.frame is FRAME:
         series = replace(series, instrument=Position(name="t"))
     (problem,) = problems(late(series, 1), *parameters)
     assert "the readings look 1 pose late" in problem.what
-    assert calibrate(machine(NAME), session(instrument, step=0.12), CalibrationOptions(parameters=("track*.length",)))
+    assert calibrate(
+        machine(NAME),
+        session(instrument, step=0.12),
+        CalibrationOptions(parameters=("track*.length",)),
+    )
 
 
 @pytest.mark.parametrize("kind", [Position, Pose])
 @pytest.mark.parametrize("frame", [Frame(), FRAME], ids=["frame known", "frame unknown"])
-def test_shuffled_rows_are_named_with_the_poses_they_belong_to(kind: type[Position] | type[Pose], frame: Frame) -> None:
+def test_shuffled_rows_are_named_with_the_poses_they_belong_to(
+    kind: type[Position] | type[Pose], frame: Frame
+) -> None:
     series = session(kind(name="t", frame=frame))
     order = np.random.default_rng(5).permutation(POSES)
     mixed = replace(series, instrument=kind(name="t"), readings=series.readings[order])
@@ -99,7 +112,10 @@ def test_two_exchanged_rows_are_named() -> None:
     order = np.arange(POSES)
     order[[7, 30]] = [30, 7]
     (problem,) = problems(replace(series, readings=series.readings[order]))
-    assert "2 of 60 readings fit other poses (that of pose 8 to pose 31, that of pose 31 to pose 8)" in problem.what
+    assert (
+        "2 of 60 readings fit other poses (that of pose 8 to pose 31, that of pose 31 to pose 8)"
+        in problem.what
+    )
 
 
 def test_shuffled_rows_are_named_under_align_too() -> None:

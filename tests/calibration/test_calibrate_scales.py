@@ -20,13 +20,18 @@ ERRORS, NOISE = {"arm_length": 1e-3, "plate_radius": -5e-4}, 1e-6
 def corrections(scale: Scale) -> np.ndarray:
     """Return the corrections of two lengths that the positions of the plate tell, in units of the scale."""
     machine, rng = scaled("delta", scale), np.random.default_rng(4)
-    wrong = {name: machine.parameters[name].value + scale.length * error for name, error in ERRORS.items()}
+    wrong = {
+        name: machine.parameters[name].value + scale.length * error
+        for name, error in ERRORS.items()
+    }
     true = Model(machine.with_values(wrong), evaluator=Interpreted())
     angles = true.actuator_position(true.assembly.q) + rng.uniform(-0.3, 0.3, size=(12, 3))
     places = true.platform_position(true.forward_kinematics(angles).q)
     readings = places + scale.length * NOISE * rng.normal(size=places.shape)
     instrument = Position(name="tracker")
-    series = Series(instrument=instrument, encoders=angles, readings=readings, noise=scale.length * NOISE)
+    series = Series(
+        instrument=instrument, encoders=angles, readings=readings, noise=scale.length * NOISE
+    )
     tolerances = Tolerances(named=dict.fromkeys(ERRORS, scale.length * 1e-3))
     problem = calibration_problem(machine, [series], tuple(ERRORS), tolerances=tolerances)
     fit = fit_geometry(problem, np.random.default_rng(5))

@@ -29,7 +29,8 @@ from tauloop.report.calibration_table import calibration_tables
 from tauloop.result import Evidence, Status
 
 PRINTER, GANTRY = "linear_delta", "gantry_tau_3dof"
-#: Carriages of 7 contacts of a printer with unequal arms (340.5, 340.0, 339.8 mm) and a radius of 173 mm, mm.
+#: Carriages of 7 contacts of a printer with unequal arms (340.5, 340.0, 339.8 mm) and a radius of
+#: 173 mm, mm.
 SEVEN = (
     (381.3605, 306.7232, 341.4879),
     (381.3454, 341.4957, 306.7001),
@@ -39,7 +40,13 @@ SEVEN = (
     (341.7805, 306.7310, 381.2229),
     (333.3034, 332.9857, 332.9990),
 )
-SEVEN_UNKNOWNS = ("tower*.end_stop", "radius=tower*.radius", "arm=tower*.arm", "tower1.angle", "tower2.angle")
+SEVEN_UNKNOWNS = (
+    "tower*.end_stop",
+    "radius=tower*.radius",
+    "arm=tower*.arm",
+    "tower1.angle",
+    "tower2.angle",
+)
 
 
 def touches(carriages: Sequence[Sequence[float]], noise: float = 1e-5) -> Series:
@@ -67,7 +74,9 @@ def test_seven_readings_for_seven_unknowns_leave_no_error_bars():
     assert result.degrees_of_freedom == 0
     assert result.status is Status.DOUBTFUL
     assert not figure(result, "degrees of freedom").is_good
-    assert all(estimate.deviation is None and estimate.half_width is None for estimate in result.estimates)
+    assert all(
+        estimate.deviation is None and estimate.half_width is None for estimate in result.estimates
+    )
     assert result.covariance is None
     assert result.variance_factor is None
     document = result.as_dict()
@@ -103,7 +112,9 @@ def test_a_frame_may_start_anywhere():
     positions = encoders(GANTRY, 30, np.random.default_rng(2))
     series = measured(GANTRY, {}, Position(name="t"), positions, 2e-5)
     moved = replace(series, readings=series.readings + np.array([0.3, -0.2, 0.1]))
-    options = CalibrationOptions(parameters=("track*.length", "t.frame.x", "t.frame.y", "t.frame.z"))
+    options = CalibrationOptions(
+        parameters=("track*.length", "t.frame.x", "t.frame.y", "t.frame.z")
+    )
     assert calibrate(machine(GANTRY), moved, options).status is Status.OK
 
 
@@ -147,7 +158,9 @@ def test_a_variance_factor_that_chance_explains_is_believed():
 def test_an_unknown_that_the_optimum_does_not_determine_is_found():
     """The pseudo-inverse gives a lost direction no variance at all; one of small information keeps its own."""
     lost = np.array([1.0, 1.0, 0.0, 0.0]) / np.sqrt(2)
-    rows = np.vstack([100.0 * np.array([1.0, -1.0, 0.0, 0.0]), [0.0, 0.0, 50.0, 0.0], [0.0, 0.0, 0.0, 1e-3]])
+    rows = np.vstack(
+        [100.0 * np.array([1.0, -1.0, 0.0, 0.0]), [0.0, 0.0, 50.0, 0.0], [0.0, 0.0, 0.0, 1e-3]]
+    )
     scale = np.array([1e-3, 1e-3, 2e-3, 1e-3])
     solution = Solution(
         correction=np.zeros(4),
@@ -168,7 +181,9 @@ def test_second_order_effects_are_those_of_the_closed_form():
     x, y = (float(state.coordinate(f"platform.{letter}")[0]) for letter in "xy")
     turn = np.arctan2(y, x) + 0.02
     frame = np.array([[np.cos(turn) * x + np.sin(turn) * y]])
-    many = np.repeat(frame, 6, axis=0) + 1e-3 * np.array([[1.0], [-1.0], [0.5], [-0.5], [0.2], [-0.2]])
+    many = np.repeat(frame, 6, axis=0) + 1e-3 * np.array(
+        [[1.0], [-1.0], [0.5], [-0.5], [0.2], [-0.2]]
+    )
     series = Series(
         instrument=Position(name="t", components="x"),
         encoders=np.repeat(start[None, :], 6, axis=0),

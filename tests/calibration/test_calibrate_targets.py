@@ -52,23 +52,29 @@ def quaternion(turn: Rotation) -> tuple[float, float, float, float]:
 def turn_of(result: Calibration, start: tuple[float, float, float, float]) -> Rotation:
     """The estimated turn of the target, from the documented formula by SciPy."""
     rho = [result.values[f"t.target.r{letter}"] for letter in "xyz"]
-    return Rotation.from_quat([1.0, *(0.5 * np.array(rho))], scalar_first=True) * Rotation.from_quat(
-        start, scalar_first=True
-    )
+    return Rotation.from_quat(
+        [1.0, *(0.5 * np.array(rho))], scalar_first=True
+    ) * Rotation.from_quat(start, scalar_first=True)
 
 
 @pytest.mark.parametrize("kind", [Pose, Orientation])
-def test_a_target_that_is_mounted_askew_has_a_turn_of_its_own(kind: type[Pose] | type[Orientation]) -> None:
+def test_a_target_that_is_mounted_askew_has_a_turn_of_its_own(
+    kind: type[Pose] | type[Orientation],
+) -> None:
     """Readings by SciPy's rotations (calibration_sessions); without the turn among the unknowns the fit is doubtful."""
     askew = Rotation.from_rotvec([0.1, -0.15, 0.05])
     true = kind(name="t", frame=FRAME, target_quaternion=quaternion(askew))
     series = measured("hexapod", {}, true, encoders("hexapod", 15, rng(), 0.02), NOISE)
     series = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0)))
-    problems = fit_geometry(calibration_problem(machine("hexapod"), [series], ("t.target.r?", "t.frame.r?")), rng())
+    problems = fit_geometry(
+        calibration_problem(machine("hexapod"), [series], ("t.target.r?", "t.frame.r?")), rng()
+    )
     assert problems.status is Status.OK, problems.advice
     assert (turn_of(problems, (1.0, 0.0, 0.0, 0.0)) * askew.inv()).magnitude() < 1e-5
     blind = fit_geometry(
-        calibration_problem(machine("hexapod"), [series], ("t.frame.r?",)), rng(), options=FitOptions(refuse=False)
+        calibration_problem(machine("hexapod"), [series], ("t.frame.r?",)),
+        rng(),
+        options=FitOptions(refuse=False),
     )
     assert blind.status is Status.DOUBTFUL
 
@@ -77,16 +83,22 @@ def test_a_target_that_is_turned_by_a_right_angle_is_found_from_alignment() -> N
     turn = Rotation.from_euler("zx", [90, -100], degrees=True)
     true = Pose(name="t", frame=FRAME, target_quaternion=quaternion(turn), target=(0.02, 0.0, 0.05))
     series = measured("hexapod", {}, true, encoders("hexapod", 15, rng(), 0.02), NOISE)
-    lost = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0), frame=Frame()))
+    lost = replace(
+        series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0), frame=Frame())
+    )
     start = aligned(machine("hexapod"), lost)
     assert isinstance(start.instrument, Pose)
-    problems = fit_geometry(calibration_problem(machine("hexapod"), [start], ("t.target.*", "t.frame.*")), rng())
+    problems = fit_geometry(
+        calibration_problem(machine("hexapod"), [start], ("t.target.*", "t.frame.*")), rng()
+    )
     assert problems.status is Status.OK, problems.advice
     assert (turn_of(problems, start.instrument.target_quaternion) * turn.inv()).magnitude() < 1e-5
 
 
 def test_alignment_leaves_a_target_that_is_hardly_turned_as_it_is() -> None:
-    series = measured("hexapod", {}, Pose(name="t", frame=FRAME), encoders("hexapod", 8, rng(), 0.02), NOISE)
+    series = measured(
+        "hexapod", {}, Pose(name="t", frame=FRAME), encoders("hexapod", 8, rng(), 0.02), NOISE
+    )
     result = aligned(machine("hexapod"), series).instrument
     assert isinstance(result, Pose)
     assert result.target_quaternion == (1.0, 0.0, 0.0, 0.0)
@@ -100,7 +112,9 @@ def test_a_targets_quaternion_has_length_one() -> None:
 
 
 def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
-    series = measured("hexapod", {}, Position(name="t"), encoders("hexapod", 20, rng(), 0.02), NOISE)
+    series = measured(
+        "hexapod", {}, Position(name="t"), encoders("hexapod", 20, rng(), 0.02), NOISE
+    )
     problem = calibration_problem(machine("hexapod"), [series], ("encoder.*.offset",))
     solution = solve(problem)
     off = indistinguishable_swaps(problem, solution, 0.0)
@@ -122,7 +136,9 @@ def table(path: Path) -> Path:
     name = "gantry_tau_3dof"
     true = part_errors(name, ("track*.length",), 3e-4, rng())
     series = measured(name, true, Position(name="t"), encoders(name, 25, rng()), 2e-5)
-    header = [f"encoder.{a.name} [mm]" for a in machine(name).actuators] + [f"measured.{c} [mm]" for c in "xyz"]
+    header = [f"encoder.{a.name} [mm]" for a in machine(name).actuators] + [
+        f"measured.{c} [mm]" for c in "xyz"
+    ]
     values = 1e3 * np.hstack([series.encoders, series.readings])
     np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
     return path
@@ -136,7 +152,9 @@ def test_a_table_with_standard_headers_needs_no_map_inside_a_series(tmp_path: Pa
     (bare,) = read_measurements(path, machine(name), noise=2e-5).series
     assert np.array_equal(mine.encoders, bare.encoders)
     assert np.array_equal(mine.readings, bare.readings)
-    (tmp_path / "m.yaml").write_text(text.replace("position", "pose").replace("0.02 mm", NOISES), encoding="utf-8")
+    (tmp_path / "m.yaml").write_text(
+        text.replace("position", "pose").replace("0.02 mm", NOISES), encoding="utf-8"
+    )
     with pytest.raises(InputError, match=r"no column 'measured\.qw'"):
         read_measurements(tmp_path / "m.yaml", machine(name))
 
@@ -147,7 +165,9 @@ NOISES = "[0.02 mm, 0.02 mm, 0.02 mm, 1 mrad, 1 mrad, 1 mrad]"
 def test_the_search_for_exchanges_takes_the_time_that_it_is_given(tmp_path: Path) -> None:
     path, mechanism = table(tmp_path / "tracker.csv"), machine("gantry_tau_3dof")
     for seconds, tried in ((0.0, 0), (60.0, 3)):
-        options = CalibrationOptions(noise="0.02 mm", parameters=("track*.length",), fit=FitOptions(exchanges=seconds))
+        options = CalibrationOptions(
+            noise="0.02 mm", parameters=("track*.length",), fit=FitOptions(exchanges=seconds)
+        )
         assert calibrate(mechanism, path, options).exchanges.tried == tried
 
 
@@ -158,7 +178,8 @@ def fitted(size: float, tolerance: float) -> Calibration:
     series = measured(name, true, Position(name="t"), encoders(name, 40, rng()), 2e-5)
     tolerances = Tolerances(length=tolerance, priors=("*",))
     return fit_geometry(
-        calibration_problem(machine(name), [series], ("*.length", "*.B_?"), tolerances=tolerances), rng()
+        calibration_problem(machine(name), [series], ("*.length", "*.B_?"), tolerances=tolerances),
+        rng(),
     )
 
 
@@ -186,8 +207,12 @@ def test_the_likelihood_of_a_width_is_that_of_a_normal_distribution() -> None:
         spread = np.eye(len(start)) + (width * J * D) @ (width * J * D).T
         return float(multivariate_normal(cov=spread, allow_singular=False).logpdf(start))
 
-    assert 2.0 * (density(tightness.width) - density(1.0)) == pytest.approx(tightness.ratio, abs=1e-2)
-    assert density(tightness.width) > max(density(0.9 * tightness.width), density(1.1 * tightness.width))
+    assert 2.0 * (density(tightness.width) - density(1.0)) == pytest.approx(
+        tightness.ratio, abs=1e-2
+    )
+    assert density(tightness.width) > max(
+        density(0.9 * tightness.width), density(1.1 * tightness.width)
+    )
 
 
 def tied(letters: str) -> tuple[str, ...]:
@@ -196,13 +221,18 @@ def tied(letters: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("starts", ["equal", "apart"])
-def test_tied_frames_of_one_tracker_with_two_targets_are_as_good_as_untied_ones(starts: str) -> None:
+def test_tied_frames_of_one_tracker_with_two_targets_are_as_good_as_untied_ones(
+    starts: str,
+) -> None:
     """Targets are known to 4 mm. Frames that start apart stay apart: a tie holds their corrections equal."""
     name, noise = "hexapod", 2e-5
     radius = machine(name).parameters["base_radius"].value + 0.5e-3
     draw = rng()
     positions = encoders(name, 40, draw, 0.05)
-    offsets = {"t1": np.zeros(3), "t2": np.array([0.5, 0.2, -0.1]) if starts == "apart" else np.zeros(3)}
+    offsets = {
+        "t1": np.zeros(3),
+        "t2": np.array([0.5, 0.2, -0.1]) if starts == "apart" else np.zeros(3),
+    }
     targets = {"t1": (0.1, 0.0, 0.05), "t2": (-0.05, 0.1, 0.08)}
     guesses = {"t1": (0.104, 0.003, 0.05), "t2": (-0.05, 0.097, 0.084)}
     series = []
@@ -212,14 +242,18 @@ def test_tied_frames_of_one_tracker_with_two_targets_are_as_good_as_untied_ones(
         instrument = Position(name=tracker, target=target, frame=frame)
         read = measured(name, {"base_radius": radius}, instrument, positions, noise, seed=seed)
         start_x, start_y, start_z = (float(value) for value in offsets[tracker])
-        start = Position(name=tracker, target=guesses[tracker], frame=Frame(position=(start_x, start_y, start_z)))
+        start = Position(
+            name=tracker, target=guesses[tracker], frame=Frame(position=(start_x, start_y, start_z))
+        )
         series.append(replace(read, instrument=start))
     results = {}
     for case, frames in (("tied", tied("x y z rx ry rz")), ("untied", ("t?.frame.*",))):
         options = CalibrationOptions(parameters=(*frames, "t?.target.?", "base_radius"), align=True)
         result = calibrate(machine(name), series, options)
         assert result.status is Status.OK, result.advice
-        (results[case],) = [estimate for estimate in result.estimates if estimate.name == "base_radius"]
+        (results[case],) = [
+            estimate for estimate in result.estimates if estimate.name == "base_radius"
+        ]
     assert abs(results["tied"].value - radius) < SURE * results["tied"].deviation
     assert results["tied"].deviation <= 1.05 * results["untied"].deviation
 
@@ -234,7 +268,9 @@ def test_one_target_that_two_trackers_read_has_one_turn() -> None:
     series = []
     for seed, (tracker, frame) in enumerate(frames.items()):
         positions = encoders(name, 25, draw, 0.05)
-        instrument = Pose(name=tracker, target=(0.0, 0.0, 0.05), target_quaternion=askew, frame=frame)
+        instrument = Pose(
+            name=tracker, target=(0.0, 0.0, 0.05), target_quaternion=askew, frame=frame
+        )
         read = measured(name, {"base_radius": radius}, instrument, positions, noise, seed=seed)
         series.append(replace(read, instrument=Pose(name=tracker, target=(0.0, 0.0, 0.05))))
     turns = tuple(f"{letter}=t?.target.{letter}" for letter in ("rx", "ry", "rz"))
@@ -252,12 +288,19 @@ def test_two_series_of_one_tracker_are_aligned_to_one_frame() -> None:
     name = "gantry_tau_3dof"
     draw = rng()
     series = [
-        measured(name, {}, Position(name="t", frame=FRAME), encoders(name, 12, draw), NOISE, seed=seed)
+        measured(
+            name, {}, Position(name="t", frame=FRAME), encoders(name, 12, draw), NOISE, seed=seed
+        )
         for seed in range(2)
     ]
     unplaced = [replace(item, instrument=Position(name="t")) for item in series]
     options = CalibrationOptions(parameters=("track*.length", "t.frame.*"), align=True)
-    assert len({item.instrument for item in calibrate(machine(name), unplaced, options).problem.series}) == 1
+    assert (
+        len(
+            {item.instrument for item in calibrate(machine(name), unplaced, options).problem.series}
+        )
+        == 1
+    )
 
 
 def test_a_tied_series_of_two_components_takes_the_frame_that_the_other_places() -> None:
@@ -265,12 +308,20 @@ def test_a_tied_series_of_two_components_takes_the_frame_that_the_other_places()
     draw = rng()
     both = [
         measured(name, {}, Position(name="t1", frame=FRAME), encoders(name, 12, draw), NOISE),
-        measured(name, {}, Position(name="t2", frame=FRAME, components="xz"), encoders(name, 12, draw), NOISE),
+        measured(
+            name,
+            {},
+            Position(name="t2", frame=FRAME, components="xz"),
+            encoders(name, 12, draw),
+            NOISE,
+        ),
     ]
     unplaced = [replace(item, instrument=replace(item.instrument, frame=Frame())) for item in both]
     placed = aligned_together(machine(name), unplaced, tied("x y z rx ry rz"))
     for item in placed:
         assert np.allclose(item.instrument.frame.position, FRAME.position, atol=1e-4)
-        assert np.allclose(np.abs(item.instrument.frame.quaternion), np.abs(FRAME.quaternion), atol=1e-4)
+        assert np.allclose(
+            np.abs(item.instrument.frame.quaternion), np.abs(FRAME.quaternion), atol=1e-4
+        )
     with pytest.raises(InputError, match="do not place a frame"):
         aligned_together(machine(name), unplaced)

@@ -12,7 +12,9 @@ def test_no_number_depends_on_the_number_of_processes():
     true = nominal.with_values({"crank_length": nominal.parameters["crank_length"].value + 1e-3})
     motors = rng.uniform([1.6, 1.2], [1.9, 1.5], (16, 2))
     state = tl.Model(true).forward_kinematics(motors)
-    exact = np.stack([state.coordinate("platform.x"), state.coordinate("platform.y"), np.zeros(16)], axis=1)
+    exact = np.stack(
+        [state.coordinate("platform.x"), state.coordinate("platform.y"), np.zeros(16)], axis=1
+    )
     tracker = tl.calibration.Position(name="tracker")
     read = exact + 1e-5 * rng.normal(size=exact.shape)
     series = tl.calibration.Series(instrument=tracker, encoders=motors, readings=read, noise=1e-5)
@@ -27,7 +29,9 @@ def test_no_number_depends_on_the_number_of_processes():
             leave_one_out=True,
             processes=processes,
         )
-        result = tl.calibrate(nominal, series, options, progress=lambda *report: reports.append(report))
+        result = tl.calibrate(
+            nominal, series, options, progress=lambda *report: reports.append(report)
+        )
         return result, reports
 
     (alone, reports), (shared, same_reports) = calibrated(1), calibrated(2)

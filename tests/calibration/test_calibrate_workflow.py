@@ -41,7 +41,11 @@ def session(tmp_path_factory) -> tuple[Path, dict[str, float], np.ndarray]:
     true = part_errors(NAME, ("track*.length",), 3e-4, draw)
     positions = encoders(NAME, 25, draw)
     series = measured(NAME, true, Position(name="t"), positions, NOISE)
-    return written(series, tmp_path_factory.mktemp("session") / "tracker.csv"), true, series.readings
+    return (
+        written(series, tmp_path_factory.mktemp("session") / "tracker.csv"),
+        true,
+        series.readings,
+    )
 
 
 def test_a_table_is_calibrated_and_judged_as_asked(session):
@@ -65,7 +69,9 @@ def test_a_table_is_calibrated_and_judged_as_asked(session):
 
 
 @pytest.mark.parametrize(
-    "more", [{"residuals": LoopEquations()}, {"fit": FitOptions(loss=Huber())}, {"priors": ("*",)}], ids=str
+    "more",
+    [{"residuals": LoopEquations()}, {"fit": FitOptions(loss=Huber())}, {"priors": ("*",)}],
+    ids=str,
 )
 def test_both_kinds_of_residuals_robust_losses_and_priors(session, more):
     path, true, _ = session
@@ -96,7 +102,9 @@ def test_an_unknown_frame_is_found_with_align(session, tmp_path):
     header = path.read_text(encoding="utf-8").splitlines()[0]
     moved = tmp_path / "moved.csv"
     np.savetxt(moved, rows, delimiter=",", header=header, comments="", fmt="%.9f")
-    options = CalibrationOptions(noise="0.02 mm", parameters=("track1.length", "tracker.frame.*"), align=True)
+    options = CalibrationOptions(
+        noise="0.02 mm", parameters=("track1.length", "tracker.frame.*"), align=True
+    )
     result = calibrate(machine(NAME), moved, options)
     assert result.after[0].rms < 20 * NOISE  # two wrong lengths are left
     assert {estimate.name for estimate in result.estimates if estimate.is_nuisance} <= {
@@ -108,10 +116,19 @@ def test_an_unknown_frame_is_found_with_align(session, tmp_path):
     ("options", "message"),
     [
         ({"parameters": ("track*.length",)}, "standard deviation of the readings"),
-        ({"noise": "0.02 deg", "parameters": ("track*.length",)}, "is an angle (rad) where a length (m) is needed"),
+        (
+            {"noise": "0.02 deg", "parameters": ("track*.length",)},
+            "is an angle (rad) where a length (m) is needed",
+        ),
         ({"noise": "0.02 mm"}, "no unknowns are named"),
-        ({"noise": "0.02 mm", "measure": "distance", "parameters": ("x",)}, "cannot be read from a bare table"),
-        ({"noise": "0.02 mm", "measure": "pose", "parameters": ("track*.length",)}, "no column 'measured.qw'"),
+        (
+            {"noise": "0.02 mm", "measure": "distance", "parameters": ("x",)},
+            "cannot be read from a bare table",
+        ),
+        (
+            {"noise": "0.02 mm", "measure": "pose", "parameters": ("track*.length",)},
+            "no column 'measured.qw'",
+        ),
         ({"noise": "0.02 mm", "parameters": ("track1.lenght",)}, "did you mean"),
     ],
 )
@@ -128,7 +145,9 @@ def test_a_file_of_all_kinds(tmp_path):
     (tmp_path / "a.csv").write_text(
         "m1 [mm],m2 [mm],m3 [mm],v [mm],w [deg],x\n1,2,3,4,5,1\n2,3,4,5,6,1\n", encoding="utf-8"
     )
-    start = "  - {path: a.csv, encoders: {track1.motor: m1, track2.motor: m2, track3.motor: m3}, name: "
+    start = (
+        "  - {path: a.csv, encoders: {track1.motor: m1, track2.motor: m2, track3.motor: m3}, name: "
+    )
     kinds = {
         "p": "kind: position, components: zx, readings: {z: v, x: v}, noise: [1 mm, 2 mm], target: [0 m, 0 m, 5 mm]",
         "d": "kind: distance, center: [0 m, 1 m, 2 m], readings: {distance: v}, noise: 0.1 mm",
@@ -140,7 +159,9 @@ def test_a_file_of_all_kinds(tmp_path):
         "q": "kind: pose, readings: {x: v, y: v, z: v, qw: x, qx: x, qy: x, qz: x}, "
         "noise: [1 mm, 1 mm, 1 mm, 1 mrad, 1 mrad, 1 mrad]",
     }
-    text = "format: tauloop-measurements/1\nseries:\n" + "".join(f"{start}{n}, {k}}}\n" for n, k in kinds.items())
+    text = "format: tauloop-measurements/1\nseries:\n" + "".join(
+        f"{start}{n}, {k}}}\n" for n, k in kinds.items()
+    )
     text += "encoder_noise: 2 um\ntolerances: {length: 2 mm, named: {track1.yaw: 1 deg}, priors: [track*]}\n"
     (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
     measurements = read_measurements(tmp_path / "m.yaml", machine(NAME))
@@ -148,12 +169,18 @@ def test_a_file_of_all_kinds(tmp_path):
     assert instruments["p"] == Position(name="p", components="zx", target=(0.0, 0.0, 0.005))
     assert instruments["d"] == Distance(name="d", center=(0.0, 1.0, 2.0))
     assert instruments["plane"] == Contact(name="plane", surface=Plane(normal=(0.0, 0.0, 2.0)))
-    assert instruments["s"] == Contact(name="s", surface=Sphere(center=(0.0, 0.0, 0.0), radius=0.003))
-    assert instruments["c"] == Contact(name="c", surface=Cylinder(point=(0, 0, 0), axis=(1, 0, 0), radius=0.003))
+    assert instruments["s"] == Contact(
+        name="s", surface=Sphere(center=(0.0, 0.0, 0.0), radius=0.003)
+    )
+    assert instruments["c"] == Contact(
+        name="c", surface=Cylinder(point=(0, 0, 0), axis=(1, 0, 0), radius=0.003)
+    )
     assert instruments["j"] == JointSensor(name="j", coordinate="platform.x", unit="m")
     assert isinstance(instruments["q"], Pose)
     series = {series.instrument.name: series for series in measurements.series}
-    np.testing.assert_allclose(series["p"].encoders, [[1e-3, 2e-3, 3e-3], [2e-3, 3e-3, 4e-3]], atol=WRITTEN)
+    np.testing.assert_allclose(
+        series["p"].encoders, [[1e-3, 2e-3, 3e-3], [2e-3, 3e-3, 4e-3]], atol=WRITTEN
+    )
     np.testing.assert_allclose(series["i"].readings, np.radians([[5, 5], [6, 6]]))
     np.testing.assert_allclose(series["p"].sigma, [1e-3, 2e-3])
     np.testing.assert_allclose(series["plane"].readings, 0.0)
@@ -218,7 +245,8 @@ def test_missing_columns_and_actuators(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "rms", "unknowns", "gauge"), [("six.yaml", 0.0391, 6, 0), ("eleven.yaml", 0.0311, 9, 2)]
+    ("file", "rms", "unknowns", "gauge"),
+    [("six.yaml", 0.0391, 6, 0), ("eleven.yaml", 0.0311, 9, 2)],
 )
 def test_the_printer_example(shared, file, rms, unknowns, gauge):
     data = shared / "data" / "delta_printer"

@@ -49,12 +49,18 @@ def tracked(wrong: int | None = None, anchors: np.ndarray = ANCHORS) -> Series:
     if wrong is not None:
         lengths[:, wrong] += OFFSET
     readings = points + rng.normal(scale=NOISE, size=points.shape)
-    return Series(instrument=Position(name="tracker"), encoders=lengths, readings=readings, noise=NOISE)
+    return Series(
+        instrument=Position(name="tracker"), encoders=lengths, readings=readings, noise=NOISE
+    )
 
 
-@pytest.mark.parametrize("residuals", [tl.CalibrationOptions().residuals, LoopEquations()], ids=["forward", "loops"])
+@pytest.mark.parametrize(
+    "residuals", [tl.CalibrationOptions().residuals, LoopEquations()], ids=["forward", "loops"]
+)
 @pytest.mark.parametrize("wrong", range(4))
-def test_a_wrong_encoder_is_named_whichever_it_is(machine: tl.Mechanism, wrong: int, residuals: object) -> None:
+def test_a_wrong_encoder_is_named_whichever_it_is(
+    machine: tl.Mechanism, wrong: int, residuals: object
+) -> None:
     """Leading or spare: 50 mm in one of four lengths were accepted where it was the spare one."""
     options = tl.CalibrationOptions(parameters=("line1.ay", "line4.az"), residuals=residuals)  # type: ignore[arg-type]
     calibration = tl.calibrate(machine, tracked(wrong), options)
@@ -65,7 +71,9 @@ def test_a_wrong_encoder_is_named_whichever_it_is(machine: tl.Mechanism, wrong: 
 
 
 def test_a_sound_set_has_no_misfit_and_its_offset_can_be_estimated(machine: tl.Mechanism) -> None:
-    sound = tl.calibrate(machine, tracked(), tl.CalibrationOptions(parameters=("line1.ay", "line4.az")))
+    sound = tl.calibrate(
+        machine, tracked(), tl.CalibrationOptions(parameters=("line1.ay", "line4.az"))
+    )
     assert sound.status.value == "ok"
     names = ("line1.ay", "line4.az", "encoder.line3.winch.offset")
     estimated = tl.calibrate(machine, tracked(2), tl.CalibrationOptions(parameters=names))
@@ -74,14 +82,18 @@ def test_a_sound_set_has_no_misfit_and_its_offset_can_be_estimated(machine: tl.M
     assert offset.value == pytest.approx(-OFFSET, abs=5 * offset.deviation)
 
 
-def test_the_spare_encoder_shows_a_parameter_that_the_leading_ones_do_not(machine: tl.Mechanism) -> None:
+def test_the_spare_encoder_shows_a_parameter_that_the_leading_ones_do_not(
+    machine: tl.Mechanism,
+) -> None:
     """Without a spare encoder line 3's anchor plays no part; it is found from that encoder."""
     model = tl.Model(machine)
     (spare,) = model.assembly.spare
     moved = ANCHORS.copy()
     moved[spare, 0] += 3e-3
     name = f"line{spare + 1}.ax"
-    calibration = tl.calibrate(machine, tracked(anchors=moved), tl.CalibrationOptions(parameters=(name,)))
+    calibration = tl.calibrate(
+        machine, tracked(anchors=moved), tl.CalibrationOptions(parameters=(name,))
+    )
     assert calibration.estimates[0].correction == pytest.approx(3e-3, abs=2e-4)
 
 
@@ -89,11 +101,15 @@ def test_the_encoders_noise_may_be_stated(machine: tl.Mechanism) -> None:
     options = tl.CalibrationOptions(parameters=("line1.ay", "line4.az"), encoder_noise="30 mm")
     assert tl.calibrate(machine, tracked(2), options).problem.encoder_noise == pytest.approx(0.03)
     with pytest.raises(tl.InputError, match="is 0"):
-        tl.calibrate(machine, tracked(), tl.CalibrationOptions(parameters=("line1.ay",), encoder_noise=0.0))
+        tl.calibrate(
+            machine, tracked(), tl.CalibrationOptions(parameters=("line1.ay",), encoder_noise=0.0)
+        )
 
 
 @pytest.mark.parametrize("wrong", range(4))
-def test_identification_uses_all_encoders_and_names_a_wrong_one(machine: tl.Mechanism, wrong: int) -> None:
+def test_identification_uses_all_encoders_and_names_a_wrong_one(
+    machine: tl.Mechanism, wrong: int
+) -> None:
     """Noise of all encoders is averaged; a constant error of one of them is told from the motion."""
     model = tl.Model(machine)
     time = np.linspace(0.0, 6.0, 1201)
@@ -111,4 +127,6 @@ def test_identification_uses_all_encoders_and_names_a_wrong_one(machine: tl.Mech
     result = tl.identify(model, log)
     (misfit,) = [item for item in result.evidence if "redundant encoders" in item.name]
     assert not misfit.is_good
-    assert re.match(rf"an error of 0\.05\d* m of the encoder of {NAMES[wrong]} explains 100 %", misfit.advice)
+    assert re.match(
+        rf"an error of 0\.05\d* m of the encoder of {NAMES[wrong]} explains 100 %", misfit.advice
+    )

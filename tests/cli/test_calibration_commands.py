@@ -28,7 +28,16 @@ from tauloop.calibration.pose_selection.candidates import PoseLimits
 
 NAME, NOISE = "gantry_tau_3dof", 2e-5
 NEEDED = ("--noise", "0.02 mm", "--parameters", "track*.length")
-SIZES = ("poses", NAME, "--parameters", "track*.length,track*.offset_?", "--count", 10, "--candidates", 60)
+SIZES = (
+    "poses",
+    NAME,
+    "--parameters",
+    "track*.length,track*.offset_?",
+    "--count",
+    10,
+    "--candidates",
+    60,
+)
 PNG = b"\x89PNG"
 
 
@@ -45,7 +54,9 @@ def table(series: Series, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(series, tmp_path_factory.mktemp("session") / "tracker.csv")
 
 
-def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(table: Path, tmp_path: Path) -> None:
+def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(
+    table: Path, tmp_path: Path
+) -> None:
     out, figure, document = tmp_path / "c.yaml", tmp_path / "c.png", tmp_path / "c.json"
     hal = tmp_path / "c.hal"
     files = ("--out", out, "--figure", figure, "--json-file", document, "--hal", hal)
@@ -58,16 +69,42 @@ def test_calibrate_prints_its_judgement_and_writes_machine_figure_and_result(tab
         assert again.parameters[row["name"]].value == pytest.approx(row["value"], rel=1e-12)
         assert again.parameters[row["name"]].status == "calibrated"
     assert figure.read_bytes().startswith(PNG)
-    lines = [line.split() for line in hal.read_text(encoding="ascii").splitlines() if line.startswith("setp ")]
+    lines = [
+        line.split()
+        for line in hal.read_text(encoding="ascii").splitlines()
+        if line.startswith("setp ")
+    ]
     set_to = {pin.removeprefix(f"{NAME}_kins."): float(value) for _, pin, value in lines}
     lengths = [f"track{k}.length" for k in (1, 2, 3)]
-    assert [set_to[name] for name in lengths] == pytest.approx([1e3 * again.parameters[name].value for name in lengths])
+    assert [set_to[name] for name in lengths] == pytest.approx(
+        [1e3 * again.parameters[name].value for name in lengths]
+    )
     assert set_to["track1.length"] != 1250.0
 
 
 def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
-    words = ("--loss", "CAUCHY", "--prior", "track1*,track2*", "--prior", "track3*", "--bounds", "track1.length=:2 m")
-    command = ("calibrate", NAME, table, "--noise", "20 um", "-p", "track*.length", *words, "--bootstrap", 3)
+    words = (
+        "--loss",
+        "CAUCHY",
+        "--prior",
+        "track1*,track2*",
+        "--prior",
+        "track3*",
+        "--bounds",
+        "track1.length=:2 m",
+    )
+    command = (
+        "calibrate",
+        NAME,
+        table,
+        "--noise",
+        "20 um",
+        "-p",
+        "track*.length",
+        *words,
+        "--bootstrap",
+        3,
+    )
     limits = {"track1.length": Bounds(upper=2.0, unit="m")}
     options = CalibrationOptions(
         noise="20 um",
@@ -88,7 +125,9 @@ def test_the_json_of_calibrate_is_the_functions(table: Path) -> None:
         ("a bound", "unknowns at a bound (track1.length): 1"),
     ],
 )
-def test_calibrate_says_why_its_result_is_doubtful(series: Series, tmp_path: Path, spoilt: str, says: str) -> None:
+def test_calibrate_says_why_its_result_is_doubtful(
+    series: Series, tmp_path: Path, spoilt: str, says: str
+) -> None:
     """A drift of six standard deviations, a pose that is thirty off, a length that may not reach its value."""
     readings, words = series.readings.copy(), NEEDED
     if spoilt == "a drift":
@@ -97,9 +136,15 @@ def test_calibrate_says_why_its_result_is_doubtful(series: Series, tmp_path: Pat
         readings[7, 0] += 30 * NOISE
     else:
         length = 1e3 * machine(NAME).parameters["track1.length"].value
-        words = (*NEEDED, "--bounds", f"track1.length={length - 0.001} mm:{length + 0.001} mm,track2.length=:2 m")
+        words = (
+            *NEEDED,
+            "--bounds",
+            f"track1.length={length - 0.001} mm:{length + 0.001} mm,track2.length=:2 m",
+        )
     spoiled = written(replace(series, readings=readings), tmp_path / "t.csv")
-    assert says in text_of("calibrate", NAME, spoiled, *words, code=None if spoilt == "a drift" else 1)
+    assert says in text_of(
+        "calibrate", NAME, spoiled, *words, code=None if spoilt == "a drift" else 1
+    )
 
 
 def test_calibrate_says_which_swaps_cannot_be_seen(tmp_path: Path) -> None:
@@ -127,21 +172,30 @@ def test_poses_writes_its_plan_and_its_json_is_the_functions(tmp_path: Path) -> 
     answer = run_json(*SIZES, *more, "--figure", figure, "--out", out)
     limits = PoseLimits(ranges={"platform.y": (-0.2, 0.2)})
     parameters = ("track*.length", "track*.offset_?")
-    options = PosePlanOptions(parameters=parameters, count=10, candidates=60, curve=True, limits=limits)
+    options = PosePlanOptions(
+        parameters=parameters, count=10, candidates=60, curve=True, limits=limits
+    )
     assert answer == json.loads(json.dumps(plan_poses(load(NAME), options).as_dict()))
     assert answer["status"] == "ok"
     assert len(answer["positions"]) == len(answer["encoders"]) == 10
     assert [point["count"] for point in answer["curve"]] == [4, 6, 8, 10, 15, 20, 30, 40]
     assert figure.stat().st_size > 10_000
     lines = out.read_text().splitlines()
-    assert lines[0] == "pose,track1.motor,track2.motor,track3.motor,platform.x,platform.y,platform.z"
-    assert [float(text) for text in lines[1].split(",")[1:4]] == pytest.approx(answer["encoders"][0], abs=1e-8)
+    assert (
+        lines[0] == "pose,track1.motor,track2.motor,track3.motor,platform.x,platform.y,platform.z"
+    )
+    assert [float(text) for text in lines[1].split(",")[1:4]] == pytest.approx(
+        answer["encoders"][0], abs=1e-8
+    )
     assert "observability O5" in run(*SIZES).stdout
 
 
 def test_poses_refuses_all_bad_options_at_once() -> None:
     answer = problems("poses", NAME, "--measure", "smell", "--criterion", "Q")
     assert {problem["where"] for problem in answer} == {"--measure", "--criterion", "--parameters"}
-    for center, what in (("1, 2", "is not three lengths"), ("1 deg, 2, 3", "is an angle (rad) where a length (m)")):
+    for center, what in (
+        ("1, 2", "is not three lengths"),
+        ("1 deg, 2, 3", "is an angle (rad) where a length (m)"),
+    ):
         bar = ("--parameters", "track1.length", "--measure", "distance", "--center", center)
         assert what in problems("poses", NAME, *bar)[0]["what"]

@@ -24,7 +24,8 @@ from tauloop.mechanism import json_schema, shipped_machines
 from tauloop.motion import random_multisine
 from tauloop.result import plain
 
-#: The same program run twice, or by its two entries: rounding through the conditioning of a regular machine.
+#: The same program run twice, or by its two entries: rounding through the conditioning of a regular
+#: machine.
 SAME = 1e-9
 
 
@@ -50,7 +51,12 @@ def test_every_shipped_machine_checks_and_shows(name):
     assert checked["status"] == "ok"
     assembly = checked["assembly"]
     assert assembly["findings"] == []
-    assert assembly["mobility"] == assembly["actuators"] == assembly["actuator_rank"] == len(assembly["independent"])
+    assert (
+        assembly["mobility"]
+        == assembly["actuators"]
+        == assembly["actuator_rank"]
+        == len(assembly["independent"])
+    )
     assert assembly["rank"] + assembly["mobility"] == len(assembly["velocities"])
     shown = plain(tl.describe(model).as_dict())
     assert shown["assembly"] == assembly
@@ -63,7 +69,14 @@ def test_every_shipped_machine_checks_and_shows(name):
 def test_check_and_show_as_text():
     assert run("check", "five_bar").stdout.rstrip().endswith("ok")
     text = run("show", "five_bar", "--parameters", "--blocks").stdout
-    for word in ("platform.x, platform.y", "motor_1, motor_2", "rank 4", "link_length", "chosen", "Position blocks"):
+    for word in (
+        "platform.x, platform.y",
+        "motor_1, motor_2",
+        "rank 4",
+        "link_length",
+        "chosen",
+        "Position blocks",
+    ):
         assert word in text
     assert "[" not in run("show", "five_bar").stdout
 
@@ -75,7 +88,9 @@ def test_schema_is_the_published_one():
 def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
     path = tmp_path / "locked.yaml"
     moved = "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]"
-    path.write_text(shipped_text("spidermill", ("at: [side * base_outer, 0, 0]", moved)), encoding="utf-8")
+    path.write_text(
+        shipped_text("spidermill", ("at: [side * base_outer, 0, 0]", moved)), encoding="utf-8"
+    )
     answer = run_json("check", path, code=1)
     assert answer["status"] == "doubtful"
     (finding,) = answer["assembly"]["findings"]
@@ -95,12 +110,19 @@ def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
         shipped_text(
             "delta",
             ("    actuators:\n      motor: {on: shoulder, force: 41.76 N m}\n", ""),
-            ("platform:\n", "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n"),
+            (
+                "platform:\n",
+                "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n",
+            ),
         ),
         encoding="utf-8",
     )
     assembly = run_json("check", path)["assembly"]
-    assert (assembly["passive"], assembly["mobility"], assembly["actuator_rank"]) == (["leg3.shoulder"], 3, 2)
+    assert (assembly["passive"], assembly["mobility"], assembly["actuator_rank"]) == (
+        ["leg3.shoulder"],
+        3,
+        2,
+    )
     assert len(assembly["notes"]) == 1
     for command in ("check", "show"):
         assert "passive leg3.shoulder" in " ".join(run(command, path).stdout.split())
@@ -109,12 +131,15 @@ def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
     assert (answer["passive"], answer["shared"]) == (["leg3.shoulder"], False)
     assert (np.shape(answer["force"]), np.shape(answer["passive_acceleration"])) == ((1, 2), (1, 1))
     out = tmp_path / "forces.csv"
-    printed = run("dynamics", path, "--entry", "actuators", "--acceleration", "one=2", "--out", out).stdout
+    printed = run(
+        "dynamics", path, "--entry", "actuators", "--acceleration", "one=2", "--out", out
+    ).stdout
     assert "Passive accelerations" in printed
     again = run_json("dynamics", path, "--entry", "actuators", "--motion", out)
     assert np.allclose(again["force"], answer["force"], rtol=1e-9)
     path.write_text(
-        shipped_text("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on")), encoding="utf-8"
+        shipped_text("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on")),
+        encoding="utf-8",
     )
     assembly = run_json("check", path)["assembly"]
     assert (assembly["redundant_actuators"], assembly["actuator_rank"]) == (["second"], 1)
@@ -136,13 +161,21 @@ def test_all_problems_of_a_broken_file_come_at_once(tmp_path):
     )
     refusals = problems("check", path)
     lines = path.read_text(encoding="utf-8").splitlines()
-    for where, line in (("mass", "plate: {mass"), ("limits.x", "x: {drawing: [-0.2,"), ("axis", "axis: why")):
+    for where, line in (
+        ("mass", "plate: {mass"),
+        ("limits.x", "x: {drawing: [-0.2,"),
+        ("axis", "axis: why"),
+    ):
         (number,) = [i for i, text in enumerate(lines, start=1) if line in text]
-        assert any(where in p["where"] and p["line"] == number and p["file"] == str(path) for p in refusals)
+        assert any(
+            where in p["where"] and p["line"] == number and p["file"] == str(path) for p in refusals
+        )
 
 
 @pytest.mark.parametrize("content", [b"", bytes(range(256)) * 8, b"name: x", b"[" * 5000])
-@pytest.mark.parametrize("command", [["check"], ["show"], ["dynamics"], ["verify"], ["identify", "{}", "log.csv"]])
+@pytest.mark.parametrize(
+    "command", [["check"], ["show"], ["dynamics"], ["verify"], ["identify", "{}", "log.csv"]]
+)
 def test_files_that_are_no_machines(tmp_path, content, command):
     path = tmp_path / "machine.yaml"
     path.write_bytes(content)
@@ -211,7 +244,9 @@ def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
     log = read_log(out)
     assert samples(log, "force") == pytest.approx(force, rel=SAME)
     assert set(units(log, "force").values()) == {"N m"}
-    by_actuators = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out, entry=ACTUATORS)).forces
+    by_actuators = tl.inverse_dynamics(
+        model, tl.DynamicsOptions(motion=out, entry=ACTUATORS)
+    ).forces
     assert by_actuators.force == pytest.approx(force, rel=SAME, abs=SAME * np.abs(force).max())
     assert by_actuators.state.q == pytest.approx(by_platform.forces.state.q, abs=SAME)
     again = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out)).forces
@@ -223,13 +258,15 @@ def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
 
 
 def test_a_free_platform_keeps_its_quaternion_in_a_table(tmp_path):
-    tilted = tl.DynamicsOptions(position={"qw": 0.995, "qx": 0.09987492, "z": 0.36})  # a unit quaternion to nine digits
+    # a unit quaternion to nine digits
+    tilted = tl.DynamicsOptions(position={"qw": 0.995, "qx": 0.09987492, "z": 0.36})
     model = Model(load("hexapod"))
     first = tl.inverse_dynamics(model, tilted)
     out = write_log(tmp_path / "pose.csv", first.log())
     for entry in Entry:
         again = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out, entry=entry))
-        assert again.forces.force == pytest.approx(first.forces.force, rel=1e-7)  # nine digits of the quaternion
+        # nine digits of the quaternion
+        assert again.forces.force == pytest.approx(first.forces.force, rel=1e-7)
 
 
 def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
@@ -239,7 +276,9 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
     radial, tangential, up = np.eye(3)
     turned_radial = np.cos(beta) * radial + np.sin(beta) * tangential
     axis = np.cos(alpha) * (np.cos(beta) * tangential - np.sin(beta) * radial) + np.sin(alpha) * up
-    arms = np.cos(angle)[:, None] * turned_radial + np.sin(angle)[:, None] * np.cross(axis, turned_radial)
+    arms = np.cos(angle)[:, None] * turned_radial + np.sin(angle)[:, None] * np.cross(
+        axis, turned_radial
+    )
     elbows = 0.194 * radial + 0.26 * arms
     missing = np.linalg.norm(elbows - (0.03 * radial - 0.9 * up), axis=1).min() - 0.48
     refusals = problems("dynamics", "nuwar", "--position", "z=-0.9")
@@ -251,9 +290,15 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
 @pytest.mark.parametrize(
     ("arguments", "texts"),
     [
-        (["--position", "q=1,z=a,y,x=0,x=0.1"], ["'q'", "'a' is not a number", "'y'", "x is given twice"]),
+        (
+            ["--position", "q=1,z=a,y,x=0,x=0.1"],
+            ["'q'", "'a' is not a number", "'y'", "x is given twice"],
+        ),
         (["--position", "x=nan"], ["--position x", "nan is not a finite number"]),
-        (["--entry", "actuators", "--position", "motor=0.3"], ["leg1.motor, leg2.motor, leg3.motor"]),
+        (
+            ["--entry", "actuators", "--position", "motor=0.3"],
+            ["leg1.motor, leg2.motor, leg3.motor"],
+        ),
         (["--motion", "m.csv", "--velocity", "x=1"], ["--motion", "given beside velocity"]),
         (["--side", "side.yaml"], ["delta is a machine file, which has no side file"]),
         (["--motion", "none.csv"], ["no such file"]),
@@ -297,14 +342,17 @@ def test_verify_agrees_and_says_so(engine):
     assert answer["status"] == "ok"
     assert answer["states"] == 50
     assert engine in [row["engine"] for row in answer["engines"]]
-    assert max(row["largest_difference"] for row in answer["engines"]) <= answer["tolerance"] == 1e-9
+    assert (
+        max(row["largest_difference"] for row in answer["engines"]) <= answer["tolerance"] == 1e-9
+    )
     text = run("verify", "five_bar", "--states", 50).stdout
     assert engine in text
     assert "agrees" in text
 
 
 def test_verify_fails_when_engines_disagree(engine, monkeypatch):
-    monkeypatch.setattr(tauloop.engines.verification, "TOLERANCE", 0.0)  # nothing agrees to the last bit
+    # nothing agrees to the last bit
+    monkeypatch.setattr(tauloop.engines.verification, "TOLERANCE", 0.0)
     assert run_json("verify", "delta", "--states", 5, code=1)["status"] == "doubtful"
     assert "DISAGREES" in run("verify", "delta", "--states", 5, code=1).stdout
 
@@ -347,10 +395,15 @@ def test_identify_judges_by_a_second_log(log):
     first, second = log.with_name("first.csv"), log.with_name("second.csv")
     write_log(first, parts.isel(time=slice(0, 1200)))
     write_log(second, parts.isel(time=slice(1200, None)))
-    answer = run_json("identify", "five_bar", first, "--validation", second, *FILTER, "--estimator", "ols")
+    answer = run_json(
+        "identify", "five_bar", first, "--validation", second, *FILTER, "--estimator", "ols"
+    )
     assert "whole_log" not in answer
     assert answer["estimator"]["name"] == "OrdinaryLeastSquares"
-    assert all(output["held_out"]["samples"] < output["training"]["samples"] for output in answer["outputs"])
+    assert all(
+        output["held_out"]["samples"] < output["training"]["samples"]
+        for output in answer["outputs"]
+    )
 
 
 def test_doubtful_identification_exits_with_one(log):
@@ -453,6 +506,8 @@ def test_a_command_of_a_distribution_that_is_not_installed_says_how_to_install_i
 def test_the_picture_of_a_derived_result_is_drawn_once(tmp_path: Path) -> None:
     """A transfer is a fastest motion too, whose part has no picture of its own."""
     picture = tmp_path / "free.png"
-    printed = text_of("transfer", "five_bar", "--to", "x=0.02", "--intervals", 12, "--figure", picture, code=None)
+    printed = text_of(
+        "transfer", "five_bar", "--to", "x=0.02", "--intervals", 12, "--figure", picture, code=None
+    )
     assert printed.count("written:") == 1
     assert [file.name for file in tmp_path.iterdir()] == [picture.name]

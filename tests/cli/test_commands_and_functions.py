@@ -32,7 +32,10 @@ STUDY = TESTS / "cases" / "study.yaml"
 RACKS = TESTS.parent / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: What a simulation is asked for: a start and a force by name, and how exact it is.
 FALL = tl.SimulationOptions(
-    duration=0.01, force={"leg1.motor": 1}, position={"x": "10 mm"}, integration=Integration(rtol=1e-8, atol=1e-9)
+    duration=0.01,
+    force={"leg1.motor": 1},
+    position={"x": "10 mm"},
+    integration=Integration(rtol=1e-8, atol=1e-9),
 )
 STROKE = tl.StrokeOptions(
     shape="polyline",
@@ -71,7 +74,10 @@ EVENTS = tl.ControlOptions(
     until=("platform.z<-0.53",),
 )
 MAP = tl.WorkspaceOptions(
-    plane=("x", "y"), section={"z": -0.4}, ranges={"x": (-0.1, 0.1), "y": (0.0, 0.1)}, resolution=0.05
+    plane=("x", "y"),
+    section={"z": -0.4},
+    ranges={"x": (-0.1, 0.1), "y": (0.0, 0.1)},
+    resolution=0.05,
 )
 IDENTIFIED = tl.IdentificationOptions(
     preparation=PreparationOptions(cutoff=40.0, trim=10),
@@ -80,16 +86,25 @@ IDENTIFIED = tl.IdentificationOptions(
     terms=TermOptions(known={"crank_1.m": "0.3kg"}),
 )
 BAR = tl.PosePlanOptions(
-    parameters=("track*.length",), measure="distance", center=(0.0, 0.1, -0.6), count=8, candidates=30
+    parameters=("track*.length",),
+    measure="distance",
+    center=(0.0, 0.1, -0.6),
+    count=8,
+    candidates=30,
 )
-POSE = tl.DynamicsOptions(position={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2")
+POSE = tl.DynamicsOptions(
+    position={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2"
+)
 
-#: The words of the command line, where FOLDER is an empty folder, and the result of the function behind it.
+#: The words of the command line, where FOLDER is an empty folder, and the result of the function
+#: behind it.
 PAIRS: dict[str, Callable[[Path], Any]] = {
     "machines": lambda _: machine_index(),
     "show delta --blocks": lambda _: tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True)),
     "check delta --driven": lambda _: tl.check(tl.load("delta"), tl.CheckOptions(driven=True)),
-    "demo five_bar --no-open --out FOLDER/demo.html": lambda folder: tl.demo(tl.load("five_bar"), folder / "demo.html"),
+    "demo five_bar --no-open --out FOLDER/demo.html": lambda folder: tl.demo(
+        tl.load("five_bar"), folder / "demo.html"
+    ),
     "new mine --from delta --set arm_length=250mm --out FOLDER/mine.yaml": lambda _: tl.new_machine(
         "mine", "delta", tl.NewMachineOptions(values={"arm_length": "250mm"})
     ),
@@ -128,7 +143,13 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "motion delta --shape clothoid --to x=0.1,y=0 --from-heading 10deg --to-heading 1 --time 1": lambda _: (
         tl.plan_motion(
             tl.load("delta"),
-            tl.StrokeOptions(shape="clothoid", end={"x": 0.1, "y": 0}, from_heading="10deg", to_heading=1.0, time=1.0),
+            tl.StrokeOptions(
+                shape="clothoid",
+                end={"x": 0.1, "y": 0},
+                from_heading="10deg",
+                to_heading=1.0,
+                time=1.0,
+            ),
         )
     ),
     "fastest delta --to x=0.05 --payload 300g --reserve 0.2 --intervals 60 --rate 2kHz --motor-curve 0:1,10:1,40:0.2": (
@@ -137,23 +158,30 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "transfer delta --to x=0.05 --sphere 0.02,0,-0.53:0.02 --reserve 0.2 --intervals 8 --rate 2kHz": (
         lambda _: tl.transfer(tl.load("delta"), TRANSFER)
     ),
-    "cycle five_bar FOLDER/cycle.yaml --intervals 24 --rated 0.9 --time 300ms --rate 2kHz": lambda folder: tl.cycle(
-        tl.load("five_bar"),
-        folder / "cycle.yaml",
-        tl.CycleOptions(intervals=24, rated=0.9, time=0.3, frequency=2000.0),
+    "cycle five_bar FOLDER/cycle.yaml --intervals 24 --rated 0.9 --time 300ms --rate 2kHz": lambda folder: (
+        tl.cycle(
+            tl.load("five_bar"),
+            folder / "cycle.yaml",
+            tl.CycleOptions(intervals=24, rated=0.9, time=0.3, frequency=2000.0),
+        )
     ),
     "simulate delta --duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9": lambda _: (
         tl.simulate(tl.load("delta"), FALL)
     ),
-    "control nuwar --to z=-0.55 --time 0.02 --controller pd --rate 2kHz --plant plate_mass=0.4": lambda _: tl.control(
-        tl.load("nuwar"), CONTROL
+    "control nuwar --to z=-0.55 --time 0.02 --controller pd --rate 2kHz --plant plate_mass=0.4": lambda _: (
+        tl.control(tl.load("nuwar"), CONTROL)
     ),
     "control nuwar --to z=-0.55 --time 0.05 --controller pd --watch z<-0.51 --until platform.z<-0.53": lambda _: (
         tl.control(tl.load("nuwar"), EVENTS)
     ),
-    "control delta --to z=-0.55 --time 0.02 --controller computed-torque --compiled": lambda _: tl.control_compiled(
-        tl.load("delta"),
-        tl.ControlOptions(stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.02), controller=("computed-torque",)),
+    "control delta --to z=-0.55 --time 0.02 --controller computed-torque --compiled": lambda _: (
+        tl.control_compiled(
+            tl.load("delta"),
+            tl.ControlOptions(
+                stroke=tl.StrokeOptions(end={"z": -0.55}, time=0.02),
+                controller=("computed-torque",),
+            ),
+        )
     ),
     "forces five_bar FOLDER/log.csv --cutoff 40 --components fx,fy --bandwidth 60": lambda folder: (
         tl.estimate_external_wrench(
@@ -166,25 +194,38 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
         tl.load("five_bar"),
         tl.HitOptions(stroke=tl.StrokeOptions(end={"x": 0.02}, time=0.1), hit={"fx": 40}, draws=4),
     ),
-    "cost CASE --entry actuators": lambda _: tl.count_operations(tl.load(CASE), tl.CountOptions(entry=ACTUATORS)),
+    "cost CASE --entry actuators": lambda _: tl.count_operations(
+        tl.load(CASE), tl.CountOptions(entry=ACTUATORS)
+    ),
     "equations five_bar --entry actuators --parts loops,solved --keep tip_mass --name platform.x=X": lambda _: (
         tl.write_equations(
             tl.load("five_bar"),
             tl.EquationOptions(
-                entry=ACTUATORS, parts=("loops", "solved"), keep=("tip_mass",), names={"platform.x": "X"}
+                entry=ACTUATORS,
+                parts=("loops", "solved"),
+                keep=("tip_mass",),
+                names={"platform.x": "X"},
             ),
         )
     ),
     "reduce delta --states 5 --seed 3 --massless leg1.forearm": lambda _: tl.reduce(
         tl.load("delta"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
     ),
-    "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: tl.export_c(
-        tl.load("delta"), tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), entry=ACTUATORS), folder=folder
+    "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: (
+        tl.export_c(
+            tl.load("delta"),
+            tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), entry=ACTUATORS),
+            folder=folder,
+        )
     ),
-    "export linuxcnc delta --out FOLDER --name printer --acceleration 2": lambda folder: tl.export_linuxcnc(
-        tl.load("delta"), tl.LinuxcncOptions(name="printer", acceleration=2.0), folder=folder
+    "export linuxcnc delta --out FOLDER --name printer --acceleration 2": lambda folder: (
+        tl.export_linuxcnc(
+            tl.load("delta"), tl.LinuxcncOptions(name="printer", acceleration=2.0), folder=folder
+        )
     ),
-    "export ros2 delta --out FOLDER": lambda folder: tl.export_ros2(tl.load("delta"), folder=folder),
+    "export ros2 delta --out FOLDER": lambda folder: tl.export_ros2(
+        tl.load("delta"), folder=folder
+    ),
     "export controller five_bar --out FOLDER --law pd --rate 2kHz --hold 5 --deceleration 10": lambda folder: (
         tl.export_controller(
             tl.load("five_bar"),
@@ -199,22 +240,34 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
             folder=folder,
         )
     ),
-    "export fmu five_bar --out FOLDER --kind controller --law pd --rate 2kHz --no-binary": lambda folder: tl.export_fmu(
-        tl.load("five_bar"),
-        tl.FmuOptions(kind="controller", binary=False),
-        controller=tl.ControllerOptions(law="pd", frequency=2000.0),
-        folder=folder,
+    "export fmu five_bar --out FOLDER --kind controller --law pd --rate 2kHz --no-binary": lambda folder: (
+        tl.export_fmu(
+            tl.load("five_bar"),
+            tl.FmuOptions(kind="controller", binary=False),
+            controller=tl.ControllerOptions(law="pd", frequency=2000.0),
+            folder=folder,
+        )
     ),
-    "convert rcid --to yaml --out FOLDER/m.yaml": lambda folder: tl.convert("rcid", folder / "m.yaml"),
+    "convert rcid --to yaml --out FOLDER/m.yaml": lambda folder: tl.convert(
+        "rcid", folder / "m.yaml"
+    ),
     "convert five_bar --out FOLDER/m.xml": lambda folder: tl.convert("five_bar", folder / "m.xml"),
-    "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert("five_bar", folder / "m.urdf"),
+    "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert(
+        "five_bar", folder / "m.urdf"
+    ),
     "drive dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: tl.drive(
-        load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0})
+        load_drive("dual_motor_axis"),
+        tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0}),
     ),
     "drive dual_motor_axis --step 0.05 --duration 2 --until cart.position>0.03 --watch cart.velocity>0.01": lambda _: (
         tl.drive(
             load_drive("dual_motor_axis"),
-            tl.DriveOptions(step=0.05, duration=2.0, until=("cart.position>0.03",), watch=("cart.velocity>0.01",)),
+            tl.DriveOptions(
+                step=0.05,
+                duration=2.0,
+                until=("cart.position>0.03",),
+                watch=("cart.velocity>0.01",),
+            ),
         )
     ),
     "drive dual_motor_axis --duration 2 --motors one": lambda _: tl.drive(
@@ -226,19 +279,22 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "play gantry_tau_3dof --play track1.motor=20": lambda _: tl.play(
         tl.load("gantry_tau_3dof"), tl.PlayOptions(play={"track1.motor": 1e-6 * 20})
     ),
-    "fold five_bar FOLDER/log.csv --errors independent --threads 1 --folder FOLDER/folded": lambda folder: tl.fold_logs(
-        tl.load("five_bar"),
-        [folder / "log.csv"],
-        folder / "folded",
-        tl.FoldOptions(
-            identification=tl.IdentificationOptions(errors="independent"), study=tl.StudyOptions(resume=True)
-        ),
+    "fold five_bar FOLDER/log.csv --errors independent --threads 1 --folder FOLDER/folded": lambda folder: (
+        tl.fold_logs(
+            tl.load("five_bar"),
+            [folder / "log.csv"],
+            folder / "folded",
+            tl.FoldOptions(
+                identification=tl.IdentificationOptions(errors="independent"),
+                study=tl.StudyOptions(resume=True),
+            ),
+        )
     ),
     "study STUDY --out FOLDER/parts": lambda folder: read_results(STUDY, folder / "parts"),
     "cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
     "schema": lambda _: json_schema(),
-    "subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: tl.subtract(
-        folder / "log.csv", folder / "log.csv", tl.SubtractionOptions(period=0.5)
+    "subtract FOLDER/log.csv FOLDER/log.csv --out FOLDER/structure.csv --period 0.5": lambda folder: (
+        tl.subtract(folder / "log.csv", folder / "log.csv", tl.SubtractionOptions(period=0.5))
     ),
     "identify five_bar FOLDER/log.csv --cutoff 40 --trim 10 --errors blocks --hold-out 0.4 --known crank_1.m=0.3kg": (
         lambda folder: tl.identify(tl.load("five_bar"), folder / "log.csv", IDENTIFIED)
@@ -275,7 +331,9 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[tuple[in
 
     class Drawn(progress.Progress):
         def update(self, task_id: Any, **values: Any) -> None:
-            seen.setdefault(values["description"].partition(",")[0], []).append((values["completed"], values["total"]))
+            seen.setdefault(values["description"].partition(",")[0], []).append(
+                (values["completed"], values["total"])
+            )
             super().update(task_id, **values)
 
     monkeypatch.setattr(progress, "Progress", Drawn)
@@ -300,17 +358,26 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
         extra("pinocchio")
     if words.startswith(("study", "fold")):
         extra("pyarrow")
-    if any(f"FOLDER/{name}" in words for name in ("log.csv", "cycle.yaml")) or "FOLDER/counts.json" in words:
+    if (
+        any(f"FOLDER/{name}" in words for name in ("log.csv", "cycle.yaml"))
+        or "FOLDER/counts.json" in words
+    ):
         prepare(tmp_path)
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")
-    text = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
+    text = (
+        words.replace("FOLDER", str(tmp_path))
+        .replace("RACKS", str(RACKS))
+        .replace("CABLES", str(cables))
+    )
     text = text.replace("CASE", str(CASE)).replace("STUDY", str(STUDY))
     document = run_json(*text.split(), code=None)
     if (name := words.split()[0]) not in SOMETIMES:
         assert bool(reports) == (name not in QUICK)
     result = PAIRS[words](tmp_path)
-    assert document == json.loads(json.dumps(plain(result if words == "schema" else result.as_dict())))
+    assert document == json.loads(
+        json.dumps(plain(result if words == "schema" else result.as_dict()))
+    )
 
 
 def test_every_command_has_its_pair() -> None:

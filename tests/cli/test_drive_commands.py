@@ -31,7 +31,9 @@ def test_drive_prints_its_cycle_and_draws(tmp_path: Path) -> None:
     for word in ("rise time", "energy", "simulated", "describing function", "events"):
         assert word in text
     assert picture.read_bytes().startswith(PNG)
-    assert "cart.position > 0.03, the end" in text_of("drive", "dual_motor_axis", "--until", "cart.position>0.03")
+    assert "cart.position > 0.03, the end" in text_of(
+        "drive", "dual_motor_axis", "--until", "cart.position>0.03"
+    )
 
 
 def test_drive_writes_its_signals_as_a_log(tmp_path: Path) -> None:
@@ -109,7 +111,9 @@ def test_show_and_schema_know_drive_lines() -> None:
 
 
 def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() -> None:
-    assert "tauloop drive dual_motor_axis --set kp=" in text_of(*TUNE.split(), "--duration", 6, code=None)
+    assert "tauloop drive dual_motor_axis --set kp=" in text_of(
+        *TUNE.split(), "--duration", 6, code=None
+    )
     options = TuningOptions(
         bounds={"kp": (100.0, 300.0), "ti": (0.5, 2.0)},
         weights={"rise_time": 1.7, "settling_time": 4.0},
@@ -117,7 +121,9 @@ def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() 
         duration=6.0,
     )
     tuning = tl.tune(load_drive("dual_motor_axis"), options)
-    assert run_json(*TUNE.split(), "--duration", 6, code=None) == json.loads(json.dumps(tuning.as_dict()))
+    assert run_json(*TUNE.split(), "--duration", 6, code=None) == json.loads(
+        json.dumps(tuning.as_dict())
+    )
     problem, *_ = problems("tune", "dual_motor_axis", "--bounds", "kp=1")
     assert "kp: '1' is not LOW:HIGH" in problem["what"]
 
@@ -125,12 +131,25 @@ def test_tune_says_how_to_use_what_it_has_found_and_its_json_is_the_functions() 
 def test_fit_plant_prints_what_was_held_out_and_its_json_is_the_functions(tmp_path: Path) -> None:
     steps = tmp_path / "steps.yaml"
     steps.write_text(STEPS, encoding="utf-8")
-    words = ("fit-plant", "dual_motor_axis", steps, "--unknown", "cart_viscous=10:100,preload=5:12", "--generations", 0)
+    words = (
+        "fit-plant",
+        "dual_motor_axis",
+        steps,
+        "--unknown",
+        "cart_viscous=10:100,preload=5:12",
+        "--generations",
+        0,
+    )
     assert "held out" in text_of(*words, code=None)
-    options = PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0)
+    options = PlantFitOptions(
+        unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
+    )
     seen: list[tuple[int, int]] = []
     fitted = tl.fit_plant(
-        load_drive("dual_motor_axis"), steps, options, progress=lambda done, total: seen.append((done, total))
+        load_drive("dual_motor_axis"),
+        steps,
+        options,
+        progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1]
@@ -139,7 +158,9 @@ def test_fit_plant_prints_what_was_held_out_and_its_json_is_the_functions(tmp_pa
 
 def test_fit_plant_says_all_that_is_wrong_with_its_file(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
-    wrong.write_text("format: tauloop-steps/1\nsteps:\n  a: {step: 1 mm, measured: {rise_tme: 1 m}, held: yes}\n")
+    wrong.write_text(
+        "format: tauloop-steps/1\nsteps:\n  a: {step: 1 mm, measured: {rise_tme: 1 m}, held: yes}\n"
+    )
     text = run("fit-plant", "dual_motor_axis", wrong, "--unknown", "gap=1e-5:1e-3", code=2).stderr
     for word in ("rise_tme", "held", "line 3"):
         assert word in text

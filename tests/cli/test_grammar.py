@@ -31,7 +31,9 @@ def command(name: str) -> Any:
 
 
 def options(name: str) -> dict[str, Any]:
-    return {flag: item for item in command(name).params for flag in item.opts if flag.startswith("-")}
+    return {
+        flag: item for item in command(name).params for flag in item.opts if flag.startswith("-")
+    }
 
 
 #: What an option is, wherever it is: how its help begins and ends, and the type of its value.
@@ -51,13 +53,17 @@ WITHOUT: dict[str, dict[str, str]] = {
     "--quiet": {},
     "--out": {
         **dict.fromkeys(("machines", "doctor", "cache"), LISTS),
-        **dict.fromkeys(("show", "check", "verify", "cost", "regroup", "link-parameters"), "its tables; --json"),
+        **dict.fromkeys(
+            ("show", "check", "verify", "cost", "regroup", "link-parameters"), "its tables; --json"
+        ),
         **dict.fromkeys(("fk", "ik", "jacobian", "modes"), "few numbers of some poses; --json"),
         **dict.fromkeys(("tune", "fit-plant"), "prints the values for drive --set"),
         "schema": "prints its one document",
         "view": "--png and --film name two kinds of files",
         "equations": "--text, --latex and --python name three kinds of files",
-        **dict.fromkeys(("ballbar", "detect-hit"), "some laps or blows, which are no log; --json-file"),
+        **dict.fromkeys(
+            ("ballbar", "detect-hit"), "some laps or blows, which are no log; --json-file"
+        ),
     },
     "--figure": {
         **dict.fromkeys(("machines", "doctor", "cache", "schema"), LISTS),
@@ -72,20 +78,42 @@ WITHOUT: dict[str, dict[str, str]] = {
     "--json-file": {
         **dict.fromkeys(("machines", "doctor", "cache", "schema"), LISTS),
         **dict.fromkeys(("demo", "report"), "makes the page itself"),
-        **dict.fromkeys(("new", "view", "equations", "export", "convert", "reduce", "subtract"), "its files are all"),
-        **dict.fromkeys(("show", "check", "fk", "ik", "jacobian", "regroup", "play"), "has no page; --json"),
+        **dict.fromkeys(
+            ("new", "view", "equations", "export", "convert", "reduce", "subtract"),
+            "its files are all",
+        ),
+        **dict.fromkeys(
+            ("show", "check", "fk", "ik", "jacobian", "regroup", "play"), "has no page; --json"
+        ),
         **dict.fromkeys(("link-parameters", "tune", "fit-plant"), "has no page; --json"),
         "run": "counts and times of a clock; --json",
         **dict.fromkeys(("dynamics", "motion"), "its page is that of a simulation or a demo"),
     },
     "--seed": {
-        **dict.fromkeys(("demo", "machines", "show", "check", "new", "view", "schema", "doctor", "cache"), NO_CHANCE),
-        **dict.fromkeys(("jacobian", "workspace", "play", "dynamics", "simulate", "equations", "cost"), NO_CHANCE),
+        **dict.fromkeys(
+            ("demo", "machines", "show", "check", "new", "view", "schema", "doctor", "cache"),
+            NO_CHANCE,
+        ),
+        **dict.fromkeys(
+            ("jacobian", "workspace", "play", "dynamics", "simulate", "equations", "cost"),
+            NO_CHANCE,
+        ),
         **dict.fromkeys(("transfer", "cycle"), NO_CHANCE),
         "study": "its file says it",
         "fold": NO_CHANCE,
         **dict.fromkeys(
-            ("identify", "forces", "track", "subtract", "drive", "ballbar", "convert", "report", "run"), NO_CHANCE
+            (
+                "identify",
+                "forces",
+                "track",
+                "subtract",
+                "drive",
+                "ballbar",
+                "convert",
+                "report",
+                "run",
+            ),
+            NO_CHANCE,
         ),
     },
 }
@@ -118,7 +146,9 @@ def test_arguments_come_in_one_order(name: str):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_usage_names_arguments_in_capitals_and_marks_once_those_that_may_be_left_out(name: str):
     taken = command(name)
-    usage = taken.get_usage(taken.make_context(name, [], resilient_parsing=True)).partition("[OPTIONS]")[2]
+    usage = taken.get_usage(taken.make_context(name, [], resilient_parsing=True)).partition(
+        "[OPTIONS]"
+    )[2]
     assert usage == usage.upper()
     assert "[[" not in usage
 
@@ -157,7 +187,8 @@ def test_a_machine_in_the_place_of_a_kind_is_refused_before_anything_is_missing(
 
 def test_the_tab_key_knows_which_commands_take_a_machine():
     first = {
-        name: [item.name for item in command(name).params if item.param_type_name == "argument"] for name in COMMANDS
+        name: [item.name for item in command(name).params if item.param_type_name == "argument"]
+        for name in COMMANDS
     }
     assert {name for name, names in first.items() if names[:1] == ["machine"]} == TAKES_MACHINE
 
@@ -168,8 +199,12 @@ def test_every_command_has_an_example_and_no_other_has():
 
 def test_the_page_of_commands_says_what_the_program_says():
     """Options, defaults, examples and exit codes."""
-    assert command_pages.PAGE.read_text(encoding="utf-8") == command_pages.updated(), "run tests/command_pages.py"
-    assert {name for names in command_pages.PAGES.values() for name in names.split()} <= COMMANDS.keys()
+    assert command_pages.PAGE.read_text(encoding="utf-8") == command_pages.updated(), (
+        "run tests/command_pages.py"
+    )
+    assert {
+        name for names in command_pages.PAGES.values() for name in names.split()
+    } <= COMMANDS.keys()
 
 
 # The tab key
@@ -189,7 +224,11 @@ def completed(words: str, shell: str = "bash") -> list[str]:
         "try:\n    app(prog_name='tauloop')\nfinally:\n    assert 'casadi' not in sys.modules or ' -' in sys.argv[1]\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, words], env=surroundings, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, words],
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "AssertionError" not in done.stderr
     return done.stdout.split("\n")
@@ -224,10 +263,14 @@ def test_a_real_bash_completes(tmp_path: Path):
     start = "from tauloop.cli.app import app; app(prog_name='tauloop')"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{start}" "$@"\n')
     program.chmod(0o755)
-    script = get_completion_script(prog_name="tauloop", complete_var="_TAULOOP_COMPLETE", shell="bash")
+    script = get_completion_script(
+        prog_name="tauloop", complete_var="_TAULOOP_COMPLETE", shell="bash"
+    )
     function = re.search(r"^\s*(_\w+)\(\)", script, re.M)
     assert function is not None
     asked = f"{script}\nCOMP_WORDS=(tauloop check hexap); COMP_CWORD=2; {function[1]} tauloop; echo ${{COMPREPLY[@]}}"
     surroundings = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", asked], env=surroundings, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", asked], env=surroundings, capture_output=True, text=True, check=False
+    )
     assert done.stdout.split() == ["hexapod"], done.stderr

@@ -48,17 +48,38 @@ def test_identify_writes_machine_figure_and_result(log: Path, tmp_path: Path) ->
     content = json.loads(document.read_text(encoding="utf-8"))
     parameters = content["consistent"]["regressor_parameters"]
     again = tl.Model(load(machine))
-    assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
+    assert {
+        p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)
+    } == parameters
 
 
 def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path: Path) -> None:
     fit, track, figure = tmp_path / "fit.json", tmp_path / "track.csv", tmp_path / "track.png"
     run("identify", "five_bar", log, *FILTER, "--json-file", fit, code=None)
-    words = ("track", "five_bar", log, "--fit", fit, "--payload", "500 g", "--friction-time", "2 min")
+    words = (
+        "track",
+        "five_bar",
+        log,
+        "--fit",
+        fit,
+        "--payload",
+        "500 g",
+        "--friction-time",
+        "2 min",
+    )
     options = tl.TrackOptions(payload=0.5, friction_time=120.0)
     result = tl.track_parameters(load("five_bar"), log, fit, options)
     assert run_json(*words, code=None) == json.loads(json.dumps(result.as_dict()))
-    files = ("--out", track, "--figure", figure, "--tracker-c", tmp_path / "c", "--json-file", tmp_path / "track.json")
+    files = (
+        "--out",
+        track,
+        "--figure",
+        figure,
+        "--tracker-c",
+        tmp_path / "c",
+        "--json-file",
+        tmp_path / "track.json",
+    )
     text = text_of(*words, *files, code=None)
     assert "payload" in text
     assert "ms old" in text
@@ -73,16 +94,23 @@ def test_track_is_its_function_and_writes_c_figure_and_page(log: Path, tmp_path:
 @pytest.mark.nightly
 def test_the_json_of_identify_with_formulas_is_the_functions(log: Path) -> None:
     """Formulas are found again at other lengths, which takes eight seconds."""
-    options = tl.IdentificationOptions(preparation=PreparationOptions(cutoff=40.0, trim=10), regroup=True)
+    options = tl.IdentificationOptions(
+        preparation=PreparationOptions(cutoff=40.0, trim=10), regroup=True
+    )
     result = tl.identify(load("five_bar"), log, options)
-    assert run_json("identify", "five_bar", log, *FILTER, "--regroup", code=None) == result.as_dict()
-    assert "Base parameters as formulas" in text_of("identify", "five_bar", log, *FILTER, "--regroup", code=None)
+    assert (
+        run_json("identify", "five_bar", log, *FILTER, "--regroup", code=None) == result.as_dict()
+    )
+    assert "Base parameters as formulas" in text_of(
+        "identify", "five_bar", log, *FILTER, "--regroup", code=None
+    )
 
 
 def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
     words = "--known tip_mass --scan-cutoffs 20;40 --scan-orders 1.5 --stribeck a=1 --stribeck a=2".split()
     assert [
-        f"{problem['where']}: {problem['what']}" for problem in problems("identify", "five_bar", "l.csv", *words)
+        f"{problem['where']}: {problem['what']}"
+        for problem in problems("identify", "five_bar", "l.csv", *words)
     ] == [
         "--scan-cutoffs: '20;40' is no number",
         "--scan-orders: '1.5' is no whole number",
@@ -92,9 +120,10 @@ def test_words_of_identify_that_cannot_be_read_are_told_at_once() -> None:
     words = "--stribeck tip=1 --asymmetric tip --asymmetric tip --period 3 --hold-out 0.95".split()
     wrong = {problem["where"] for problem in problems("identify", "five_bar", "l.csv", *words)}
     assert wrong == {"--asymmetric", "--period", "--hold-out"}
-    assert [problem["where"] for problem in problems("identify", "five_bar", "l.csv", "--write", "f.yaml")] == [
-        "--write"
-    ]
+    assert [
+        problem["where"]
+        for problem in problems("identify", "five_bar", "l.csv", "--write", "f.yaml")
+    ] == ["--write"]
 
 
 def test_excite_writes_the_motion_that_its_series_describe(tmp_path: Path) -> None:
@@ -115,24 +144,58 @@ def test_excite_writes_the_motion_that_its_series_describe(tmp_path: Path) -> No
     assert "not comparable" in text_of(*EXCITE, "--beside", "21.06")
 
 
-def test_excite_refuses_files_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excite_refuses_files_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr(tl, "excite", never)
-    files = ("--out", tmp_path / "missing" / "motion.txt", "--figure", tmp_path / "motion.tiffy", "--frequency", 0)
+    files = (
+        "--out",
+        tmp_path / "missing" / "motion.txt",
+        "--figure",
+        tmp_path / "motion.tiffy",
+        "--frequency",
+        0,
+    )
     text = text_of("excite", "five_bar", *files, code=2)
-    for part in ("the ending '.txt'", "unknown ending 'tiffy'", "0 Hz; the fastest term", "No such file or directory"):
+    for part in (
+        "the ending '.txt'",
+        "unknown ending 'tiffy'",
+        "0 Hz; the fastest term",
+        "No such file or directory",
+    ):
         assert part in text
     (tmp_path / "folder.csv").mkdir()
     assert "is a folder" in text_of("excite", "five_bar", "--out", tmp_path / "folder.csv", code=2)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv"]  # nothing is left by the trial
+    # nothing is left by the trial
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv"]
 
 
 def test_words_of_excite_that_cannot_be_read_are_told_at_once() -> None:
-    words = ("--iterations", 0, "--random", 0, "--stroke", "1 kg", "--speed", "elbow=x", "--criterion", "beauty")
-    text = " ".join(f"{problem['where']}: {problem['what']}" for problem in problems("excite", "five_bar", *words))
-    for part in ("--iterations: is 0", "--random: is 0", "--stroke: '1 kg' is a mass", "--speed: 'x' is not a number"):
+    words = (
+        "--iterations",
+        0,
+        "--random",
+        0,
+        "--stroke",
+        "1 kg",
+        "--speed",
+        "elbow=x",
+        "--criterion",
+        "beauty",
+    )
+    text = " ".join(
+        f"{problem['where']}: {problem['what']}"
+        for problem in problems("excite", "five_bar", *words)
+    )
+    for part in (
+        "--iterations: is 0",
+        "--random: is 0",
+        "--stroke: '1 kg' is a mass",
+        "--speed: 'x' is not a number",
+    ):
         assert part in text
     assert "beauty" in text
 
@@ -141,7 +204,9 @@ def test_regroup_names_a_product_that_is_none() -> None:
     assert "m9" in run("regroup", "four_bar", "--product", "m9 * crank_length", code=2).stderr
 
 
-def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(tmp_path: Path) -> None:
+def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(
+    tmp_path: Path,
+) -> None:
     extra("cvxpy")
     machine, estimates = tmp_path / "pendulum.yaml", tmp_path / "identified.json"
     machine.write_text(PENDULUM, encoding="utf-8")
@@ -149,7 +214,9 @@ def test_link_parameters_prints_what_it_bounds_and_its_json_is_the_functions(tmp
     assert "family 1: " in text_of("link-parameters", machine, estimates)
     seen: list[tuple[int, int]] = []
     known = tl.LinkOptions(known={"m": "2 kg"})
-    links = tl.link_parameters(load(machine), estimates, known, progress=lambda done, total: seen.append((done, total)))
+    links = tl.link_parameters(
+        load(machine), estimates, known, progress=lambda done, total: seen.append((done, total))
+    )
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1]
     words = ("link-parameters", machine, estimates, "--known", "m=2 kg")
@@ -160,7 +227,12 @@ def test_subtract_says_what_stays_and_what_goes(log: Path, tmp_path: Path) -> No
     signals = read_log(log)
     speed = np.gradient(signals["position.motor_1"].to_numpy(), signals["time"].to_numpy())
     for quantity in ("velocity", "temperature"):
-        attributes = {"quantity": quantity, "channel": "motor_1", "units": "rad/s", "source": "a test"}
+        attributes = {
+            "quantity": quantity,
+            "channel": "motor_1",
+            "units": "rad/s",
+            "source": "a test",
+        }
         signals = signals.assign({f"{quantity}.motor_1": (("time",), speed, attributes)})
     connected, out = write_log(tmp_path / "connected.csv", signals), tmp_path / "structure.csv"
     text = text_of("subtract", connected, log, "--out", out, code=None)
@@ -178,7 +250,17 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
     names = ports.position.columns
     center = float(ports.at(model.assembly.q)[0])
     limits = ["--speed", f"{names[0]}=3,{names[1]}=172 deg/s", "--acceleration", "20"]
-    held = ["--hold", f"{names[0]}={center!r}", "--after", first, "--criterion", "determinant", "--moving", "--seed", 3]
+    held = [
+        "--hold",
+        f"{names[0]}={center!r}",
+        "--after",
+        first,
+        "--criterion",
+        "determinant",
+        "--moving",
+        "--seed",
+        3,
+    ]
     document = run_json("excite", "five_bar", *words, *limits, *held, code=None)
     speed = {names[0]: 3.0, names[1]: float(np.radians(172))}
     task = ExcitationTask(
@@ -189,7 +271,9 @@ def test_the_json_of_excite_is_the_functions(tmp_path: Path) -> None:
         rests=False,
     )
     criterion = CRITERIA["determinant"]
-    options = ExcitationOptions(task=task, random=12, starts=0, after=(first,), criterion=criterion, seed=3)
+    options = ExcitationOptions(
+        task=task, random=12, starts=0, after=(first,), criterion=criterion, seed=3
+    )
     excitation = excite(load("five_bar"), options)
     assert document == json.loads(json.dumps(excitation.as_dict()))
     assert excitation.write_log(second, 100.0) == second

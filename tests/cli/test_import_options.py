@@ -17,13 +17,24 @@ from tauloop.cli.app import COMMANDS
 #: Angles that a Newton iteration in this file and Tauloop's agree to, rad.
 CLOSED = 1e-9
 GROUP = (
-    *("side", "platform_body", "independent", "motors", "rods", "gravity", "keyframe", "model", "origins"),
+    *(
+        "side",
+        "platform_body",
+        "independent",
+        "motors",
+        "rods",
+        "gravity",
+        "keyframe",
+        "model",
+        "origins",
+    ),
     *("xacro", "package_folder"),
 )
 
 PIN = '<joint name="{}" axis="{}"/>'
 INERTIAL = '<inertial pos="0 0 0.05" mass="0.1" diaginertia="1e-4 1e-4 1e-5"/>'
-#: An ankle: two cranks in front of a foot that pitches and rolls move it by rods with a ball at both ends.
+#: An ankle: two cranks in front of a foot that pitches and rolls move it by rods with a ball at
+#: both ends.
 ANKLE = f"""<mujoco model="ankle"><compiler angle="radian"/><worldbody>
 <body name="cross">{PIN.format("pitch", "0 1 0")}{INERTIAL}<body name="foot">{PIN.format("roll", "1 0 0")}{INERTIAL}
 <body name="rod_1" pos="-0.05 0.04 0"><joint name="ball_1" type="ball"/>{INERTIAL}</body>
@@ -58,23 +69,33 @@ def ankle(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", [name for name, (module, _) in COMMANDS.items() if module != "study"])
+@pytest.mark.parametrize(
+    "name", [name for name, (module, _) in COMMANDS.items() if module != "study"]
+)
 def test_every_command_that_takes_a_machine_has_the_group(name: str) -> None:
-    function = getattr(importlib.import_module(f"tauloop.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
+    function = getattr(
+        importlib.import_module(f"tauloop.cli.{COMMANDS[name][0]}"), name.replace("-", "_")
+    )
     parameters = inspect.signature(function).parameters
     if "machine" in parameters:
         assert set(GROUP) <= set(parameters)
         option = parameters["platform_body"].annotation.__metadata__[0]
-        flags = [word for word in (option.default, *(option.param_decls or ())) if isinstance(word, str)]
+        flags = [
+            word for word in (option.default, *(option.param_decls or ())) if isinstance(word, str)
+        ]
         takes_position = "platform" in parameters or name in ("fk", "new")
-        assert flags == (["--platform-body"] if takes_position else ["--platform-body", "--platform"])
+        assert flags == (
+            ["--platform-body"] if takes_position else ["--platform-body", "--platform"]
+        )
 
 
 def test_a_xacro_takes_arguments_and_folders(tmp_path: Path) -> None:
     extra("xacro")
     head = '<robot name="r" xmlns:xacro="http://ros.org/wiki/xacro">'
     (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "mass.xacro").write_text(f'{head}<xacro:property name="mass" value="2"/></robot>')
+    (tmp_path / "tools" / "mass.xacro").write_text(
+        f'{head}<xacro:property name="mass" value="2"/></robot>'
+    )
     (tmp_path / "machine").mkdir()
     path = tmp_path / "machine" / "arm.xacro"
     path.write_text(
@@ -108,16 +129,31 @@ def test_independent_coordinates_may_be_named(ankle: Path) -> None:
 
 def test_kinematics_print_orientation_and_all_joints(ankle: Path) -> None:
     """As rotation vector, quaternion and matrix, which agree."""
-    result = run_json("ik", ankle, "--platform-body", "foot", "--platform", "pitch=0.2,roll=0.1")["poses"][0]
+    result = run_json("ik", ankle, "--platform-body", "foot", "--platform", "pitch=0.2,roll=0.1")[
+        "poses"
+    ][0]
     turn = Rotation.from_euler("YX", [0.2, 0.1])
     np.testing.assert_allclose(result["tool_rotation"], turn.as_matrix(), atol=1e-12)
     np.testing.assert_allclose(result["tool_rotation_vector_rad"], turn.as_rotvec(), atol=1e-12)
-    np.testing.assert_allclose(result["tool_quaternion"], turn.as_quat(scalar_first=True), atol=1e-12)
+    np.testing.assert_allclose(
+        result["tool_quaternion"], turn.as_quat(scalar_first=True), atol=1e-12
+    )
     text = text_of("fk", ankle, "--platform-body", "foot", "--actuators", "left=0.1")
-    for name in ("pitch", "roll", "drive_1", "drive_2", "ball_1.first", "tool rx", "tool ry", "tool rz"):
+    for name in (
+        "pitch",
+        "roll",
+        "drive_1",
+        "drive_2",
+        "ball_1.first",
+        "tool rx",
+        "tool ry",
+        "tool rz",
+    ):
         assert f" {name} " in text
 
 
 def test_platform_stays_an_alias_and_empty_names_are_refused(ankle: Path) -> None:
-    assert text_of("check", ankle, "--platform", "foot") == text_of("check", ankle, "--platform-body", "foot")
+    assert text_of("check", ankle, "--platform", "foot") == text_of(
+        "check", ankle, "--platform-body", "foot"
+    )
     assert "empty name" in text_of("check", ankle, "--motors", "left,,right", code=2)

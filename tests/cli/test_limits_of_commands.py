@@ -11,7 +11,8 @@ from machine_texts import shipped_text
 
 from tauloop.cli.app import COMMANDS
 
-#: The joint at the five-bar's tip, which is cut, is at 97.55 deg in the reference pose: 2.45 deg beyond this stop.
+#: The joint at the five-bar's tip, which is cut, is at 97.55 deg in the reference pose: 2.45 deg
+#: beyond this stop.
 TIP = "    reference: 97.55008118966038 deg\n"
 BEYOND = "    reference: 105 deg\n    limits: [100 deg, 110 deg]\n"
 SAID = "deg beyond its stop at 100 deg"
@@ -34,7 +35,14 @@ WORDS = {
     "identify": ("{machine}", "{given}/log.csv"),
     "forces": ("{machine}", "{given}/log.csv"),
     "fold": ("{machine}", "{given}/log.csv", "--folder", "{out}/folded", "--errors", "independent"),
-    "calibrate": ("{machine}", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
+    "calibrate": (
+        "{machine}",
+        "{given}/poses.csv",
+        "--parameters",
+        "*length*",
+        "--noise",
+        "0.01 mm",
+    ),
     "poses": ("{machine}", "--count", "4", "--candidates", "20", "--parameters", "link_length"),
     "play": ("{machine}", "--range", "x=-0.01:0.01,y=0.41:0.43"),
 }
@@ -79,22 +87,39 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(command: str, inputs: Path, out: Path, *options: str, code: int | None = None) -> str:
-    words = [word.format(machine=inputs / "machine.yaml", given=inputs, out=out) for word in WORDS[command]]
+    words = [
+        word.format(machine=inputs / "machine.yaml", given=inputs, out=out)
+        for word in WORDS[command]
+    ]
     result = run(command, *words, *options, code=code)
     return " ".join((result.output + (result.stderr or "")).split())
 
 
 #: Commands that take long once nothing refuses.
-LONG = ("verify", "modes", "reduce", "simulate", "identify", "fold", "calibrate", "excite", "control", "view")
+LONG = (
+    "verify",
+    "modes",
+    "reduce",
+    "simulate",
+    "identify",
+    "fold",
+    "calibrate",
+    "excite",
+    "control",
+    "view",
+)
 
 
 @pytest.mark.parametrize("command", WORDS)
-def test_a_command_refuses_what_is_beyond_a_stop_when_asked(command: str, inputs: Path, tmp_path: Path) -> None:
+def test_a_command_refuses_what_is_beyond_a_stop_when_asked(
+    command: str, inputs: Path, tmp_path: Path
+) -> None:
     assert SAID in call(command, inputs, tmp_path, "--within-limits", code=2)
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=[pytest.mark.nightly] if name in LONG else []) for name in WORDS]
+    "command",
+    [pytest.param(name, marks=[pytest.mark.nightly] if name in LONG else []) for name in WORDS],
 )
 def test_a_command_names_what_is_beyond_a_stop(command: str, inputs: Path, tmp_path: Path) -> None:
     assert SAID in call(command, inputs, tmp_path)

@@ -48,7 +48,9 @@ def test_commands_say_that_they_use_another_pose(tmp_path, monkeypatch, command)
     if "--json" in command:
         forces = json.loads(answer.stdout)
         reference = tl.check(tl.load(machine)).as_dict()["assembly"]["reference"]
-        assert dict(zip(forces["coordinates"], forces["q"][0], strict=True)) == pytest.approx(reference)
+        assert dict(zip(forces["coordinates"], forces["q"][0], strict=True)) == pytest.approx(
+            reference
+        )
         assert np.abs(forces["force"]).max() < 100
 
 
@@ -104,10 +106,14 @@ def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:
     assert run_json("jacobian", "delta", "--of", "legs", code=2)["problems"][0]["where"] == "--of"
 
 
-def test_motion_prints_the_limit_that_sets_its_time_and_writes_what_dynamics_reads(tmp_path: Path) -> None:
+def test_motion_prints_the_limit_that_sets_its_time_and_writes_what_dynamics_reads(
+    tmp_path: Path,
+) -> None:
     table = tmp_path / "stroke.csv"
     ends = ("--from", "y=-0.144,z=-0.648", "--via", "y=0,z=-0.36", "--to", "y=0.144,z=-0.648")
-    text = text_of("motion", "nuwar", "--shape", "ellipse", *ends, "--frequency", 200, "--out", table)
+    text = text_of(
+        "motion", "nuwar", "--shape", "ellipse", *ends, "--frequency", 200, "--out", table
+    )
     assert "41.76" in text
     assert "100.0% of the limit of leg3.motor" in text
     assert "acceleration.platform.z [m/s^2]" in table.read_text(encoding="utf-8").splitlines()[0]
@@ -125,7 +131,9 @@ def test_motion_refuses_by_the_names_of_its_options() -> None:
 def test_workspace_writes_map_and_figure(tmp_path: Path) -> None:
     picture, data = tmp_path / "map.png", tmp_path / "map.nc"
     arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]
-    result = CliRunner().invoke(app, [*arguments, "--figure", str(picture), "--out", str(data), "--json"])
+    result = CliRunner().invoke(
+        app, [*arguments, "--figure", str(picture), "--out", str(data), "--json"]
+    )
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["poses"]["usable"] > 0
@@ -154,7 +162,9 @@ def test_export_writes_what_the_function_does(tmp_path: Path) -> None:
         ("c no_such_machine", "no_such_machine"),
     ],
 )
-def test_export_refuses_bad_requests_and_writes_nothing(words: str, what: str, tmp_path: Path) -> None:
+def test_export_refuses_bad_requests_and_writes_nothing(
+    words: str, what: str, tmp_path: Path
+) -> None:
     problem = problems("export", *words.split(), "--out", tmp_path / "out")[0]
     assert what in f"{problem['where']}: {problem['what']}"
     assert not (tmp_path / "out").exists()
@@ -178,18 +188,30 @@ def test_files_of_equations_hold_what_the_result_holds(tmp_path: Path) -> None:
         words += [flag, str(path)]
     assert CliRunner().invoke(app, words).exit_code == 0
     written = tl.write_equations(tl.load("pendulum_arm"), tl.EquationOptions(names={"waist": "X"}))
-    assert [path.read_text(encoding="utf-8") for path in paths] == [written.text, written.latex, written.python]
+    assert [path.read_text(encoding="utf-8") for path in paths] == [
+        written.text,
+        written.latex,
+        written.python,
+    ]
     assert "sign(d_X * [1e-12 < abs(d_X)])" in written.text
 
 
-@pytest.mark.parametrize("name", ["slider_crank_tdc.yaml", "five_bar_singular.yaml", "plantar_hybrid.xml"])
+@pytest.mark.parametrize(
+    "name", ["slider_crank_tdc.yaml", "five_bar_singular.yaml", "plantar_hybrid.xml"]
+)
 @pytest.mark.parametrize("command", ["check", "dynamics", "verify", "simulate", "modes"])
-def test_commands_on_machines_that_start_singular_end_without_warning_or_traceback(name: str, command: str) -> None:
+def test_commands_on_machines_that_start_singular_end_without_warning_or_traceback(
+    name: str, command: str
+) -> None:
     """NumPy's warnings are errors here."""
     if command == "verify":
         extra("pinocchio")
         extra("mujoco")
-    options = {"simulate": ["--duration", "0.02"], "verify": ["--states", "20"], "dynamics": ["--entry", "actuators"]}
+    options = {
+        "simulate": ["--duration", "0.02"],
+        "verify": ["--states", "20"],
+        "dynamics": ["--entry", "actuators"],
+    }
     result = CliRunner().invoke(app, [command, str(CASES / name), *options.get(command, [])])
     assert result.exit_code in (0, 1), result.output
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
@@ -203,7 +225,9 @@ def test_the_case_of_struts_that_are_called_cables_does_not_pass_without_a_word(
     assert "called cables, but without bounds they push" in " ".join(checked.output.split())
     moved = CliRunner().invoke(app, ["dynamics", case])
     assert moved.exit_code == 0
-    assert "called cables, but pushed like struts: cable1.line (up to 11.26 N)" in " ".join(moved.output.split())
+    assert "called cables, but pushed like struts: cable1.line (up to 11.26 N)" in " ".join(
+        moved.output.split()
+    )
 
 
 def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> None:
@@ -218,7 +242,9 @@ def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> N
     assert moved.exit_code == 0
     assert "cable8.line  111.256  N" in moved.output
     assert "called cables" not in moved.output
-    too_fast = CliRunner().invoke(app, ["dynamics", str(file), "--acceleration", "platform.z=-1500"])
+    too_fast = CliRunner().invoke(
+        app, ["dynamics", str(file), "--acceleration", "platform.z=-1500"]
+    )
     assert too_fast.exit_code == 2
     assert "missing from what it needs: platform.z" in too_fast.output
 
@@ -276,7 +302,9 @@ def test_what_a_file_of_another_tool_does_not_say_is_said_beside_it(tmp_path: Pa
     urdf, mjcf = tmp_path / "arm.urdf", tmp_path / "slide.xml"
     urdf.write_text(ARM, encoding="utf-8")
     mjcf.write_text(SLIDE, encoding="utf-8")
-    shown = run_json("show", urdf, "--gravity", "0,-9.81,0", "--platform", "a", "--origins", "--parameters")
+    shown = run_json(
+        "show", urdf, "--gravity", "0,-9.81,0", "--platform", "a", "--origins", "--parameters"
+    )
     options = ImportOptions(gravity=(0.0, -9.81, 0.0), platform="a", origins=True)
     described = tl.describe(tl.load(urdf, options=options), tl.DescribeOptions(parameters=True))
     assert shown == json.loads(json.dumps(plain(described.as_dict())))
@@ -287,7 +315,9 @@ def test_what_a_file_of_another_tool_does_not_say_is_said_beside_it(tmp_path: Pa
 
 
 def test_check_prints_what_was_done_on_the_way(tmp_path: Path) -> None:
-    (tmp_path / "machine.urdf").write_text(slider_crank(hinges=BALL).replace('"block"', '"the-block"'))
+    (tmp_path / "machine.urdf").write_text(
+        slider_crank(hinges=BALL).replace('"block"', '"the-block"')
+    )
     (tmp_path / "robot.yaml").write_text(SIDE)
     text = text_of("check", tmp_path / "machine.urdf", "--side", tmp_path / "robot.yaml", "--rods")
     assert "- link 'the-block' is called 'the_block' here" in text
@@ -301,9 +331,15 @@ def test_convert_refuses_an_unknown_format(tmp_path: Path) -> None:
 
 def test_view_draws_or_refuses(tmp_path: Path) -> None:
     picture = tmp_path / "delta.png"
-    assert "out of reach by" in problems("view", "delta", "--position", "z=-0.9", "--png", picture)[0]["what"]
+    assert (
+        "out of reach by"
+        in problems("view", "delta", "--position", "z=-0.9", "--png", picture)[0]["what"]
+    )
     assert not picture.exists()
-    assert "given beside position" in problems("view", "delta", "--position", "z=-0.4", "--motion", "a.csv")[0]["what"]
+    assert (
+        "given beside position"
+        in problems("view", "delta", "--position", "z=-0.4", "--motion", "a.csv")[0]["what"]
+    )
     text_of("view", "delta", "--position", "x=0.1", "--png", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -338,21 +374,37 @@ def test_view_watches_files_alone_and_in_the_browser_alone(words: list[str]) -> 
 def test_what_is_doubtful_has_no_ok_and_is_named_by_a_quiet_command_too(tmp_path: Path) -> None:
     """Arms of 50 mm make a machine that works, but not where it shall."""
     path = tmp_path / "short.yaml"
-    words = ("new", "short", "--from", "delta", "--set", "arm_length=50mm", "--out", path, "--replace")
+    words = (
+        "new",
+        "short",
+        "--from",
+        "delta",
+        "--set",
+        "arm_length=50mm",
+        "--out",
+        path,
+        "--replace",
+    )
     lines = run(*words, code=1).stdout.splitlines()
     assert "ok" not in [line.strip() for line in lines]
     quiet = run(*words, "--quiet", code=1)
     assert not quiet.stdout
     assert quiet.stderr.startswith("reachable share of the work volume: ")
     text = path.read_text(encoding="utf-8")
-    (tmp_path / "idle.yaml").write_text(text.split("    actuators:")[0] + "platform:" + text.split("platform:")[1])
-    assert run("check", tmp_path / "idle.yaml", "--quiet", code=1).stderr.startswith("actuators: nothing is driven")
+    (tmp_path / "idle.yaml").write_text(
+        text.split("    actuators:")[0] + "platform:" + text.split("platform:")[1]
+    )
+    assert run("check", tmp_path / "idle.yaml", "--quiet", code=1).stderr.startswith(
+        "actuators: nothing is driven"
+    )
 
 
 @pytest.mark.parametrize(
     "words", ["show five_bar", "check five_bar", "dynamics five_bar", "motion five_bar --to x=0.02"]
 )
-def test_a_figure_of_a_machine_its_forces_and_its_motion_is_written(words: str, tmp_path: Path) -> None:
+def test_a_figure_of_a_machine_its_forces_and_its_motion_is_written(
+    words: str, tmp_path: Path
+) -> None:
     path = tmp_path / "drawn.svg"
     assert f"written: {path}" in text_of(*words.split(), "--figure", path)
     assert "</svg>" in path.read_text(encoding="utf-8")
@@ -370,7 +422,9 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("form", FOREIGN)
-def test_new_writes_a_machine_of_a_file_from_elsewhere_that_check_finds_well(form: str, tmp_path: Path) -> None:
+def test_new_writes_a_machine_of_a_file_from_elsewhere_that_check_finds_well(
+    form: str, tmp_path: Path
+) -> None:
     source, made = tmp_path / f"arm.{'xml' if form == 'mjcf' else form}", tmp_path / "mine.yaml"
     source.write_text(FOREIGN[form], encoding="utf-8")
     run("new", "mine", "--from", form, source, "--out", made)

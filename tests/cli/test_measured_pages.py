@@ -1,6 +1,7 @@
 """Tables of figures on the pages are what commands, examples and benchmarks find: whole runs of them, so by night.
 
-Which table is compared where stands in `tables_of_figures.txt`; a table that is not in it fails a test of every day.
+Which table is compared where stands in `tables_of_figures.txt`; a table that is not in it fails a
+test of every day.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).resolve().parents[2]
 #: The error of an integrator whose steps depend on rounding is told to this factor.
 STEPS = 2.0
-#: An optimised motion may end elsewhere on another processor, by this share of its condition number.
+#: An optimised motion may end elsewhere on another processor, by this share of its condition
+#: number.
 OPTIMUM = 0.05
 #: Figures of chance, over sets of the same seeds: what rounding may turn, in per cent of them.
 COUNTED = 2.0
@@ -39,7 +41,11 @@ COUNTED = 2.0
 def assert_cells(table: PageTable, row: tuple[str, ...], ours: list[float], first: int = 1) -> None:
     """The numbers of a row's cells, from the first that is meant, in their own digits; a minus sign counts."""
     printed = [number for cell in row[first:] for number in numbers(cell.replace("*", ""))]
-    signs = [cell.lstrip("*").startswith(("-", "−")) for cell in row[first:] for _ in numbers(cell.replace("*", ""))]
+    signs = [
+        cell.lstrip("*").startswith(("-", "−"))
+        for cell in row[first:]
+        for _ in numbers(cell.replace("*", ""))
+    ]
     assert len(printed) == len(ours), (table.head, row)
     for number, minus, value in zip(printed, signs, ours, strict=True):
         assert same(number, -value if minus else value), (row, number, value)
@@ -53,11 +59,19 @@ def test_controllers_on_nuwars_stroke(monkeypatch: pytest.MonkeyPatch) -> None:
     example = importlib.import_module("nuwar_control")
     runs = example.runs(example.trajectory())
     table = page_table("measured/control.md", "| controller | space |")
-    names = ("PD", "PD with gravity compensation", "PD with feed-forward", "computed torque", "predictive")
+    names = (
+        "PD",
+        "PD with gravity compensation",
+        "PD with feed-forward",
+        "computed torque",
+        "predictive",
+    )
     assert len(table.rows) == len(names) * len(example.SPACES)
     for law, name in zip(example.CONTROLLERS, names, strict=True):
         for space in example.SPACES:
-            errors = [1e3 * error for case in example.CASES for error in _errors(runs[case, space, law])]
+            errors = [
+                1e3 * error for case in example.CASES for error in _errors(runs[case, space, law])
+            ]
             assert_cells(table, table.row(name, space), errors, first=2)
 
 
@@ -71,23 +85,41 @@ SWINGS = page_table("measured/simulation.md", "| machine | independent |")
 @pytest.mark.parametrize("row", SWINGS.rows, ids=lambda row: row[0])
 def test_swings_keep_what_the_page_says(row: tuple[str, ...]) -> None:
     machine, *cells = row
-    swing = run_json("simulate", machine, "--swing", "--rtol", "1e-11", "--atol", "1e-12", code=None)
+    swing = run_json(
+        "simulate", machine, "--swing", "--rtol", "1e-11", "--atol", "1e-12", code=None
+    )
     for route, cell in zip(SWINGS.columns[1:], cells, strict=True):
         if cell == "refused":
             assert route in swing["left_out"]
             continue
         kept = swing["routes"][route]
         energy, residual = map(float, cell.split(", "))
-        assert alike(energy, kept["relative_energy_error"], STEPS), (route, kept["relative_energy_error"])
-        assert alike(residual, kept["largest_loop_residual_m"]), (route, kept["largest_loop_residual_m"])
+        assert alike(energy, kept["relative_energy_error"], STEPS), (
+            route,
+            kept["relative_energy_error"],
+        )
+        assert alike(residual, kept["largest_loop_residual_m"]), (
+            route,
+            kept["largest_loop_residual_m"],
+        )
 
 
 def test_a_circle_of_a_gantry_with_racks() -> None:
     table = page_table("drives/machine.md", "| µm | circular deviation |")
     runs = run_json(
-        "ballbar", ROOT / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml", "--speed", 0.8, code=None
+        "ballbar",
+        ROOT / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml",
+        "--speed",
+        0.8,
+        code=None,
     )["runs"]
-    keys = ("circular_deviation", "radius_error", "out_of_plane", "following_error", "following_rms")
+    keys = (
+        "circular_deviation",
+        "radius_error",
+        "out_of_plane",
+        "following_error",
+        "following_rms",
+    )
     for name, figures in runs.items():
         row = table.row("rigid drives" if name == "rigid" else name)
         assert_cells(table, row, [figures[f"{key}_um"] for key in keys])
@@ -111,7 +143,10 @@ def test_the_spidermills_reduction() -> None:
     full = tl.load("spidermill")
     reduction = tl.reduce(full)
     table = page_table("reduced-models.md", "| | unreduced |")
-    for name, pair in (("coordinates", reduction.coordinates), ("loop equations", reduction.equations)):
+    for name, pair in (
+        ("coordinates", reduction.coordinates),
+        ("loop equations", reduction.equations),
+    ):
         assert_cells(table, table.row(name), list(pair))
     sizes = [len(machine.parameters.values) for machine in (full, reduction.mechanism)]
     assert_cells(table, table.row("parameters"), [float(size) for size in sizes])
@@ -123,14 +158,21 @@ def test_the_spidermills_reduction() -> None:
     (printed,) = numbers(table.row("shift of the mass centre")[2])
     assert same(printed, -1e3 * shift[1])
     assert max(abs(shift[0]), abs(shift[2]), reduction.comparison.center_deviation) < 1e-14
-    methods = [[block.method for block in tl.Model(machine).platform.blocks] for machine in (full, reduction.mechanism)]
+    methods = [
+        [block.method for block in tl.Model(machine).platform.blocks]
+        for machine in (full, reduction.mechanism)
+    ]
     assert [Counter(kinds)["two circles"] for kinds in methods] == [4, 0]
-    assert [sum(kind in ("cosine and sine", "quadratic") for kind in kinds) for kinds in methods] == [4, 4]
+    assert [
+        sum(kind in ("cosine and sine", "quadratic") for kind in kinds) for kinds in methods
+    ] == [4, 4]
     assert [len(kinds) for kinds in methods] == [8, 4]  # none by Newton's method
     table = page_table("reduced-models.md", "| | speed 1 rad/s |")
     spindles = ("side1.spindle", "side2.spindle")
     for row, options in zip(
-        table.rows, (ReductionOptions(massless_rods=spindles), ReductionOptions(lumped_rods=spindles)), strict=True
+        table.rows,
+        (ReductionOptions(massless_rods=spindles), ReductionOptions(lumped_rods=spindles)),
+        strict=True,
     ):
         for cell, speed in zip(row[1:], (1.0, 0.3), strict=True):
             errors = tl.reduce(full, replace(options, speed=speed)).comparison.errors
@@ -168,24 +210,32 @@ def test_machines_that_are_reduced() -> None:
             reduction = tl.reduce(tl.load(name))
             assert [int(number) for number in numbers(row[2])] == list(reduction.coordinates)
             assert [int(number) for number in numbers(row[3])] == list(reduction.equations)
-            assert alike(float(row[4]), max(error.maximum for error in reduction.comparison.errors)), name
+            assert alike(
+                float(row[4]), max(error.maximum for error in reduction.comparison.errors)
+            ), name
 
 
 def test_the_reduction_of_the_palletiser() -> None:
     reduction = tl.reduce(tl.load("palletiser"))
     table = page_table("reduced-models.md", "| `palletiser` |")
     links = [count.links for count in reduction.newton_euler]
-    assert_cells(table, table.row("links with moments of inertia"), [float(count) for count in links])
+    assert_cells(
+        table, table.row("links with moments of inertia"), [float(count) for count in links]
+    )
     assert_cells(table, table.row("loop equations"), list(reduction.equations))
     assert_cells(table, table.row("couplings"), list(reduction.couplings))
-    for machine, cell in zip((reduction.full, reduction.mechanism), table.row("bodies and rods")[1:], strict=True):
+    for machine, cell in zip(
+        (reduction.full, reduction.mechanism), table.row("bodies and rods")[1:], strict=True
+    ):
         assert [int(number) for number in numbers(cell)] == [len(machine.bodies), len(machine.rods)]
     printed = table.row("largest difference of a torque, share of the largest")[2]
     assert alike(float(printed), max(error.maximum for error in reduction.comparison.errors))
 
 
 def test_the_limit_cycle_of_one_motor() -> None:
-    cycle = run_json("drive", "single_motor_axis", "--duration", 30, "--cycle", code=None)["limit_cycle"]
+    cycle = run_json("drive", "single_motor_axis", "--duration", 30, "--cycle", code=None)[
+        "limit_cycle"
+    ]
     table = page_table("drives.md", "| | frequency |")
     (described,) = cycle["describing_function"]
     for name, ours in (("simulated", cycle["simulated"]), ("describing function", described)):
@@ -198,10 +248,17 @@ def test_the_measured_printer(shared: Path) -> None:
     table = page_table("measured/calibration.md", "| set | estimated |")
     for file in ("six.yaml", "eleven.yaml"):
         words = ("--data", data, "--leave-one-out")
-        result = run_json("calibrate", "linear_delta", ROOT / "examples" / "delta_printer" / file, *words, code=None)
+        result = run_json(
+            "calibrate",
+            "linear_delta",
+            ROOT / "examples" / "delta_printer" / file,
+            *words,
+            code=None,
+        )
         (after,) = result["errors_after"]
         rms, largest, left_out = (
-            1e3 * value for value in (after["rms"], after["largest"], result["leave_one_out"]["rms"])
+            1e3 * value
+            for value in (after["rms"], after["largest"], result["leave_one_out"]["rms"])
         )
         assert_cells(table, table.row(f"`{file}`"), [rms, largest, left_out], first=2)
     (before,) = result["errors_before"]
@@ -221,7 +278,9 @@ def tx40(data: Path, *words: str) -> Any:
 @pytest.fixture
 def arm(shared: Path) -> Path:
     if not (data := shared / "data" / "tx40").is_dir():
-        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+        pytest.skip(
+            "needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here"
+        )
     return data
 
 
@@ -233,7 +292,11 @@ PRESLIDING = tuple(word for k in range(1, 7) for word in ("--presliding", f"join
 
 def percent(document: Any, part: str = "held_out") -> list[float]:
     """Of a fit, or of what is judged beside it."""
-    rows = [output[part] for output in document["outputs"]] if "outputs" in document else document[part]
+    rows = (
+        [output[part] for output in document["outputs"]]
+        if "outputs" in document
+        else document[part]
+    )
     return [row["rmse_percent"] for row in rows]
 
 
@@ -242,7 +305,9 @@ def test_the_measured_arm(arm: Path) -> None:
     recorded = tx40(arm, *JOINTS)
     assert_cells(table, table.row("Tauloop"), percent(recorded["whole_log"], "training"), first=2)
     assert_cells(table, table.rows[3], percent(recorded), first=2)
-    assert_cells(table, table.row("`--order 2`"), percent(tx40(arm, *JOINTS, "--order", "2")), first=2)
+    assert_cells(
+        table, table.row("`--order 2`"), percent(tx40(arm, *JOINTS, "--order", "2")), first=2
+    )
     motors = tx40(arm, "--output", "actuators")
     assert_cells(table, table.row("`--output actuators` (motors)"), percent(motors), first=2)
     page = (ROOT / "docs" / "identification" / "tx40.md").read_text(encoding="utf-8")
@@ -260,18 +325,26 @@ def test_the_scan_of_the_measured_arm(arm: Path) -> None:
     table = page_table("identification/tx40.md", "| order, cut-off, standstill |")
     for row in table.rows:
         wanted = [float(number) for number in numbers(row[0].replace("*", ""))[:3]]
-        (trial,) = [t for t in trials if [t["order"], t["cutoff"], t["standstill"]] == pytest.approx(wanted)]
-        validation, held_out = (np.array(trial[f"{part}_percent"]) for part in ("validation", "held_out"))
+        (trial,) = [
+            t for t in trials if [t["order"], t["cutoff"], t["standstill"]] == pytest.approx(wanted)
+        ]
+        validation, held_out = (
+            np.array(trial[f"{part}_percent"]) for part in ("validation", "held_out")
+        )
         overall = [float(np.sqrt(np.mean(values**2))) for values in (validation, held_out)]
         assert_cells(table, row, [*overall, *held_out.tolist()])
 
 
 def test_the_measured_arm_under_limits_and_with_presliding(arm: Path) -> None:
     table = page_table("identification/consistency.md", "| | j1 |")
-    assert_cells(table, table.row("consistent"), percent(tx40(arm, *BEST, "--consistent")["consistent"]))
+    assert_cells(
+        table, table.row("consistent"), percent(tx40(arm, *BEST, "--consistent")["consistent"])
+    )
     assert_cells(table, table.row("without limits"), percent(tx40(arm, *BEST)))
     table = page_table("identification/friction.md", "| TX40, held out")
-    for row, words in zip(table.rows, (BEST, (*BEST, *PRESLIDING), WORST, (*WORST, *PRESLIDING)), strict=True):
+    for row, words in zip(
+        table.rows, (BEST, (*BEST, *PRESLIDING), WORST, (*WORST, *PRESLIDING)), strict=True
+    ):
         assert_cells(table, row, percent(tx40(arm, *words)))
 
 
@@ -293,7 +366,9 @@ def test_velocities_of_encoders_and_tachometers() -> None:
     )
     motion = excitation.sample(np.arange(20_000) / 1000.0)
     start = model.actuators.track(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=start
+    ).force
     table = page_table("identification/preparation.md", "| cut-off | positions |")
     for row in table.rows:
         lines = 125 if "125 lines" in row[0] else 1000
@@ -306,7 +381,9 @@ def test_velocities_of_encoders_and_tachometers() -> None:
                 ("velocity", motion.velocity[:, k] + tachometer * noise[0], "rad/s"),
                 ("force", forces[:, k] + 0.02 * noise[1], "N m"),
             ):
-                channels.append(Channel(quantity=quantity, channel=name, values=values, unit=unit_of))
+                channels.append(
+                    Channel(quantity=quantity, channel=name, values=values, unit=unit_of)
+                )
         log = Signals(time=motion.time, channels=tuple(channels))
         cutoff = float(numbers(row[0])[0])
         ours = [
@@ -325,12 +402,37 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
     spindles = ("--massless", "side1.spindle", "--massless", "side2.spindle", "--share-parameters")
     run("reduce", "spidermill", *spindles, "--out", machine, code=None)
     drives = ("--drive", "side1.base_outer_pin", "--drive", "side2.base_outer_pin")
-    limits = ("--harmonics", 7, "--period", 7.29, "--stroke", 0.4, "--speed", 2, "--acceleration", 10)
-    first = [f"side1.{name}" for name in ("lower_outer.mcx", "lower_outer.Izz", "upper_inner.h", "upper_inner.J")]
+    limits = (
+        "--harmonics",
+        7,
+        "--period",
+        7.29,
+        "--stroke",
+        0.4,
+        "--speed",
+        2,
+        "--acceleration",
+        10,
+    )
+    first = [
+        f"side1.{name}"
+        for name in ("lower_outer.mcx", "lower_outer.Izz", "upper_inner.h", "upper_inner.J")
+    ]
     words = (*drives, *limits, *(word for name in first for word in ("--first", name)))
-    best = run_json("excite", machine, *words, "--random", 10000, "--starts", 4, "--processes", 2, code=None)
+    best = run_json(
+        "excite", machine, *words, "--random", 10000, "--starts", 4, "--processes", 2, code=None
+    )
     unit_norm = run_json(
-        "excite", machine, *words, "--criterion", "unit-condition", "--random", 300, "--starts", 2, code=None
+        "excite",
+        machine,
+        *words,
+        "--criterion",
+        "unit-condition",
+        "--random",
+        300,
+        "--starts",
+        2,
+        code=None,
     )
     table = page_table("identification/excitation.md", "| criterion | SI units |")
     random = best["random"]
@@ -342,7 +444,8 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
     )
     for k, (row, values) in enumerate(zip(table.rows, ours, strict=True)):
         printed = [float(number) for cell in row[1:] for number in numbers(cell.replace("*", ""))]
-        minimised = slice(k, k + 1) if k < 2 else slice(2)  # what an optimum has beside its criterion is chance
+        # what an optimum has beside its criterion is chance
+        minimised = slice(k, k + 1) if k < 2 else slice(2)
         assert list(values[minimised]) == pytest.approx(printed[minimised], rel=OPTIMUM)
 
 
@@ -362,9 +465,15 @@ def test_intervals_cover_what_the_page_says(
     pairs = zip(result["position_noise"][::2], result["position_noise"][1::2], strict=True)
     for row, (squares, instruments) in zip(table.rows, pairs, strict=True):
         for cells, ours in ((row[1:3], squares), (row[3:5], instruments)):
-            assert float(numbers(cells[0])[0]) == pytest.approx(ours["largest_bias_in_scatters"], abs=2 * unit("0.1"))
-            assert float(numbers(cells[1])[0]) == pytest.approx(100.0 * ours["covered"], abs=COUNTED)
-    page = " ".join((ROOT / "docs" / "identification" / "error-bars.md").read_text(encoding="utf-8").split())
+            assert float(numbers(cells[0])[0]) == pytest.approx(
+                ours["largest_bias_in_scatters"], abs=2 * unit("0.1")
+            )
+            assert float(numbers(cells[1])[0]) == pytest.approx(
+                100.0 * ours["covered"], abs=COUNTED
+            )
+    page = " ".join(
+        (ROOT / "docs" / "identification" / "error-bars.md").read_text(encoding="utf-8").split()
+    )
     for name, stem in (("autocorrelated", "`autocorrelated` "), ("independent", "`independent` ")):
         (covered,) = [part["covered"] for part in result["torque_noise"] if part["errors"] == name]
         assert f"{stem}{100.0 * covered:.1f} %" in page

@@ -1,8 +1,9 @@
 """Machines that others designed, from the command line, without an edit of their files.
 
-Small files of this project have the form of public models: a gripper (tendon, joint equality, springs), ankles (rods
-between balls, in MJCF and as onshape-to-robot writes a URDF), a head on six cranks. Poses are judged by MuJoCo's own
-closure, forces by projection on its own Jacobians, motions by `verify`, which compares both engines.
+Small files of this project have the form of public models: a gripper (tendon, joint equality,
+springs), ankles (rods between balls, in MJCF and as onshape-to-robot writes a URDF), a head on six
+cranks. Poses are judged by MuJoCo's own closure, forces by projection on its own Jacobians, motions
+by `verify`, which compares both engines.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Other:
         actuators: positions of the motors, rad; all others are as at the reference.
         platform: positions of platform coordinates, rad.
         section: words of a small map of the work space.
-        connects: loops that MuJoCo's reader of the file does not see: two bodies and a point on the first.
+        connects: loops that MuJoCo's reader of the file does not see: two bodies and a point on the
+            first.
     """
 
     file: str
@@ -74,10 +76,24 @@ GRIPPER = Other(
     file="robotiq_gripper.xml",
     motors={"fingers": {"right_crank": 0.5, "left_crank": 0.5}},
     actuators={"fingers": 0.4, "right_fingertip_joint": -0.3, "left_fingertip_joint": -0.35},
-    platform={"left_spring_joint": 0.35, "right_fingertip_joint": -0.3, "left_fingertip_joint": -0.32},
+    platform={
+        "left_spring_joint": 0.35,
+        "right_fingertip_joint": -0.3,
+        "left_fingertip_joint": -0.32,
+    },
     section=(
-        *("--plane", "left_spring_joint,left_fingertip_joint", "--section", "right_fingertip_joint=-0.3"),
-        *("--range", "left_spring_joint=0.1:0.4,left_fingertip_joint=-0.4:-0.1", "--resolution", "0.1"),
+        *(
+            "--plane",
+            "left_spring_joint,left_fingertip_joint",
+            "--section",
+            "right_fingertip_joint=-0.3",
+        ),
+        *(
+            "--range",
+            "left_spring_joint=0.1:0.4,left_fingertip_joint=-0.4:-0.1",
+            "--resolution",
+            "0.1",
+        ),
     ),
 )
 G1 = Other(
@@ -113,7 +129,10 @@ REACHY = Other(
 MODELS = {model.file: model for model in (GRIPPER, G1, TIENKUNG, REACHY)}
 every_model = pytest.mark.parametrize(
     "model",
-    [pytest.param(model, id=name, marks=[pytest.mark.nightly] * (model is REACHY)) for name, model in MODELS.items()],
+    [
+        pytest.param(model, id=name, marks=[pytest.mark.nightly] * (model is REACHY))
+        for name, model in MODELS.items()
+    ],
 )
 
 
@@ -158,10 +177,17 @@ def test_inverse_kinematics_close_as_mujoco_does(model: Other) -> None:
     answer = run_json("ik", model.path, *model.options, "--platform", listed(model.platform))
     angles = hinges(answer, engine)
     for name, angle in model.platform.items():
-        assert angles[name if name in angles else name.removesuffix("_joint")] == pytest.approx(angle, abs=SAME_ANGLE)
-    engine.close(angles, angles)  # all hinges are held: the loops close by the balls alone, or not at all
-    for name, length in zip(answer["actuators"]["columns"], answer["poses"][0]["actuators"], strict=True):
-        assert length == pytest.approx(sum(ratio * angles[joint] for joint, ratio in model.motors[name].items()))
+        assert angles[name if name in angles else name.removesuffix("_joint")] == pytest.approx(
+            angle, abs=SAME_ANGLE
+        )
+    # all hinges are held: the loops close by the balls alone, or not at all
+    engine.close(angles, angles)
+    for name, length in zip(
+        answer["actuators"]["columns"], answer["poses"][0]["actuators"], strict=True
+    ):
+        assert length == pytest.approx(
+            sum(ratio * angles[joint] for joint, ratio in model.motors[name].items())
+        )
 
 
 @every_model
@@ -179,7 +205,9 @@ def test_forces_at_rest_are_mujocos_projected(model: Other) -> None:
     assert answer["actuators"] == list(model.motors)
     computed = np.array(answer["force"][0])
     assert computed == pytest.approx(force, rel=SAME_FORCE, abs=SAME_FORCE * np.abs(force).max())
-    for name, value in zip(answer["passive"], np.ravel(answer["passive_acceleration"]), strict=True):
+    for name, value in zip(
+        answer["passive"], np.ravel(answer["passive_acceleration"]), strict=True
+    ):
         place = int(engine.model.joint(name.removesuffix("_joint")).dofadr[0])
         assert value == pytest.approx(acceleration[place], rel=1e-8)
 
@@ -216,7 +244,9 @@ def test_a_map_has_the_poses_that_close_within_the_stops(model: Other) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [GRIPPER, pytest.param(REACHY, marks=pytest.mark.nightly)], ids=["gripper", "reachy_head"]
+    "model",
+    [GRIPPER, pytest.param(REACHY, marks=pytest.mark.nightly)],
+    ids=["gripper", "reachy_head"],
 )
 def test_a_map_of_some_freedoms_has_usable_poses(model: Other) -> None:
     answer = run_json("workspace", model.path, *model.options, *model.section)
@@ -265,7 +295,10 @@ BY_DAY = ("grbda/four_bar.urdf", "grbda/revolute_rotor_chain.urdf")
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in SHARED_MODELS],
+    [
+        name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly)
+        for name in SHARED_MODELS
+    ],
 )
 def test_models_of_others_answer_every_command(name: str) -> None:
     path = shared_folder() / "models" / name
@@ -279,7 +312,9 @@ def test_models_of_others_answer_every_command(name: str) -> None:
 
     assert answer("check")["status"] == "ok"
     poses = answer("ik")
-    actuators = dict(zip(poses["actuators"]["columns"], poses["poses"][0]["actuators"], strict=True))
+    actuators = dict(
+        zip(poses["actuators"]["columns"], poses["poses"][0]["actuators"], strict=True)
+    )
     back = answer("fk", "--actuators", listed(actuators))
     assert back["poses"][0]["q"] == pytest.approx(poses["poses"][0]["q"], abs=1e-9)
     assert answer("dynamics")["status"] == "ok"

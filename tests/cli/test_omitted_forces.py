@@ -44,12 +44,19 @@ def test_results_that_need_forces_are_doubtful(
     name, *rest = command
     words = [name, rest[0], arm, *rest[1:]] if name == "export" else [name, arm, *rest]
     printed = text_of(*words, code=1)
-    assert printed.count(f"doubtful: forces of the source file that are left out: 1 (good: at most 0): {WEIGHT}") == 1
+    assert (
+        printed.count(
+            f"doubtful: forces of the source file that are left out: 1 (good: at most 0): {WEIGHT}"
+        )
+        == 1
+    )
     assert run_json(*words, code=1)["status"] == "doubtful"
 
 
 def test_check_reports_them(arm: Path) -> None:
-    assert f"the file states {WEIGHT}" in " ".join(run("check", arm, code=1, columns=400).output.split())
+    assert f"the file states {WEIGHT}" in " ".join(
+        run("check", arm, code=1, columns=400).output.split()
+    )
     (problem,) = run_json("check", arm, code=1)["problems"]
     assert WEIGHT in problem["what"]
 

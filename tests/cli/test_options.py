@@ -81,7 +81,9 @@ class Example:
     way: Way = Way.SHORT
     kind: str = option("plain", choices=("plain", "fancy"), flag="--sort")
     half: float = option(0.5, read=halved, metavar="DOUBLE")
-    place: tuple[int, int] = option((0, 0), named={"Here": (0, 0), "there": (3, 4)}, flag="--place -p")
+    place: tuple[int, int] = option(
+        (0, 0), named={"Here": (0, 0), "there": (3, 4)}, flag="--place -p"
+    )
     is_tidy: bool = option(True, flag="--tidy")
     table: Path | None = None
     hidden: int = option(0, flag="")
@@ -151,7 +153,12 @@ def test_what_is_refused_is_said_of_the_option_and_all_at_once() -> None:
     assert [problem.where for problem in caught.value.problems] == ["count", "kind"]
     text = called("--count", "12", "--sort", "odd")
     assert isinstance(text, str)
-    for part in ("--count: is 12", "at least 1 and at most 9", "--sort: unknown: 'odd'", "plain, fancy"):
+    for part in (
+        "--count: is 12",
+        "at least 1 and at most 9",
+        "--sort: unknown: 'odd'",
+        "plain, fancy",
+    ):
         assert part in text
     assert "'2x' is no number" in str(called("--cutoffs", "1,2x"))
     assert "'arm' is not NAME=VALUE" in str(called("--masses", "arm"))
@@ -223,7 +230,9 @@ def test_flags_and_objects_without_a_command() -> None:
         (lambda: tl.WorkspaceOptions(ranges={"x": (0.0, "1")}), ["ranges.x[1]"]),  # type: ignore[dict-item]
     ],
 )
-def test_values_of_another_type_are_refused_by_name_all_at_once(make: Callable[[], object], where: list[str]):
+def test_values_of_another_type_are_refused_by_name_all_at_once(
+    make: Callable[[], object], where: list[str]
+):
     with pytest.raises(tl.InputError) as refused:
         make()
     assert [problem.where for problem in refused.value.problems] == where
@@ -236,9 +245,29 @@ def test_values_of_another_type_are_refused_by_name_all_at_once(make: Callable[[
 def test_no_value_of_any_type_ends_in_an_error_of_python(name: str) -> None:
     """What is refused says where and what to give, for every field of every class of options."""
     options = getattr(tl, name)
-    others = ["1", b"1", 1.5, 10**400, 1j, np.nan, True, None, object(), [], {}, [1.0], ["a"], ("1",), {"a": "b"}]
+    others = [
+        "1",
+        b"1",
+        1.5,
+        10**400,
+        1j,
+        np.nan,
+        True,
+        None,
+        object(),
+        [],
+        {},
+        [1.0],
+        ["a"],
+        ("1",),
+        {"a": "b"},
+    ]
     missing = (dataclasses.MISSING, dataclasses.MISSING)
-    needed = [item.name for item in dataclasses.fields(options) if (item.default, item.default_factory) == missing]
+    needed = [
+        item.name
+        for item in dataclasses.fields(options)
+        if (item.default, item.default_factory) == missing
+    ]
     for item in dataclasses.fields(options):
         refused: list[object] = []
         for value in others:
@@ -248,8 +277,11 @@ def test_no_value_of_any_type_ends_in_an_error_of_python(name: str) -> None:
             with pytest.raises(tl.TauloopError) as error:
                 options(**dict.fromkeys(needed, None) | {item.name: value})
             assert all(problem.where and problem.remedy for problem in error.value.problems)
-            refused += [value for problem in error.value.problems if problem.where.startswith(item.name)]
-        assert len(refused) > 3 or "LogSource" in item.type, item.name  # a log may be an object of any reader
+            refused += [
+                value for problem in error.value.problems if problem.where.startswith(item.name)
+            ]
+        # a log may be an object of any reader
+        assert len(refused) > 3 or "LogSource" in item.type, item.name
 
 
 def test_a_wrong_number_of_values_is_named():
@@ -258,7 +290,9 @@ def test_a_wrong_number_of_values_is_named():
 
 
 @pytest.mark.parametrize("kind", [tuple, list, np.array])
-def test_each_of_several_numbers_has_limits_whatever_holds_them(kind: Callable[[list[float]], tuple[float, ...]]):
+def test_each_of_several_numbers_has_limits_whatever_holds_them(
+    kind: Callable[[list[float]], tuple[float, ...]],
+):
     with pytest.raises(InputError, match="deceleration: is -1\n    remedy: give a number above 0"):
         tl.ControllerOptions(deceleration=kind([2.0, -1.0]))
     with pytest.raises(InputError, match=r"size: is -0\.01"):
@@ -268,7 +302,10 @@ def test_each_of_several_numbers_has_limits_whatever_holds_them(kind: Callable[[
 
 
 def test_tolerances_that_are_no_numbers_are_refused_by_name():
-    for wrong in (lambda: tl.simulation.Integration(rtol="1"), lambda: tl.integrate.DormandPrince(rtol="1")):
+    for wrong in (
+        lambda: tl.simulation.Integration(rtol="1"),
+        lambda: tl.integrate.DormandPrince(rtol="1"),
+    ):
         with pytest.raises(InputError, match="rtol: is '1', of type str"):
             wrong()
 
@@ -297,10 +334,16 @@ OTHER_KEYS: Mapping[str, object] = {
 
 @pytest.mark.parametrize("key", OTHER_KEYS.values(), ids=OTHER_KEYS)
 def test_keys_that_are_not_texts_are_refused_by_name(key: object) -> None:
-    for make, name in ((tl.SimulationOptions, "force"), (tl.FmuCoupling, "connect"), (tl.StrokeOptions, "end")):
+    for make, name in (
+        (tl.SimulationOptions, "force"),
+        (tl.FmuCoupling, "connect"),
+        (tl.StrokeOptions, "end"),
+    ):
         with pytest.raises(InputError) as caught:
             make(**{name: {key: 1.0}})  # type: ignore[arg-type]
-        problem = next(problem for problem in caught.value.problems if "has the key" in problem.what)
+        problem = next(
+            problem for problem in caught.value.problems if "has the key" in problem.what
+        )
         assert problem.where == name
         assert type(key).__name__ in problem.what
         assert "give text" in problem.remedy
@@ -308,14 +351,23 @@ def test_keys_that_are_not_texts_are_refused_by_name(key: object) -> None:
 
 def test_arrays_of_numpy_are_taken_where_tuples_are_and_become_tuples() -> None:
     """An array is neither true nor false, and has no hash."""
-    options = PreparationOptions(cutoff=np.float64(50.0), order=np.int64(4), scan_cutoffs=np.array([20.0, 40.0]))
+    options = PreparationOptions(
+        cutoff=np.float64(50.0), order=np.int64(4), scan_cutoffs=np.array([20.0, 40.0])
+    )
     assert options.scan_cutoffs == (20.0, 40.0)
     curve = tl.motion.PathLimits(motor_curve=np.array([[0.0, 1.0], [20.0, 0.5]])).motor_curve
     assert curve == ((0.0, 1.0), (20.0, 0.5))
 
 
 @pytest.mark.parametrize(
-    "wrong", [np.zeros((2, 2)), np.array([object()]), np.ma.masked_array([1.0], mask=[True]), [["a"]], {"a": 1}]
+    "wrong",
+    [
+        np.zeros((2, 2)),
+        np.array([object()]),
+        np.ma.masked_array([1.0], mask=[True]),
+        [["a"]],
+        {"a": 1},
+    ],
 )
 def test_arrays_that_are_no_values_are_refused_by_name(wrong: object) -> None:
     for make, name in (

@@ -25,6 +25,11 @@ def test_problems_of_several_files_are_said_together(tmp_path: Path) -> None:
     broken, out = tmp_path / "broken.json", tmp_path / "page.html"
     broken.write_text("{", encoding="utf-8")
     refused = problems("report", broken, tmp_path / "missing.json", "--out", out)
-    assert [problem["where"] for problem in refused] == [str(broken), str(tmp_path / "missing.json")]
+    assert [problem["where"] for problem in refused] == [
+        str(broken),
+        str(tmp_path / "missing.json"),
+    ]
     assert not out.exists()
-    assert problems("report", broken, "--out", tmp_path / "page.pdf")[0]["where"] == str(tmp_path / "page.pdf")
+    assert problems("report", broken, "--out", tmp_path / "page.pdf")[0]["where"] == str(
+        tmp_path / "page.pdf"
+    )

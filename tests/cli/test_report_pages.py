@@ -23,17 +23,23 @@ from tauloop.drives import load_drive
 from tauloop.report import MotionScene, Plot, Words, page_record, read_record
 from tauloop.report.page_records import KEY
 
-needs_browser = pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
+needs_browser = pytest.mark.skipif(
+    executable() is None, reason="needs Chromium or Chrome, and none is installed"
+)
 
 #: Largest record of results whose figures are coarse, bytes.
 SMALL_RECORD = 600_000
 #: A name that would end the script, or lead elsewhere, were it pasted into the page.
-HOSTILE = "</script><script>document.body.innerHTML='gone'</script><a href='https://evil.example'>x</a>"
-#: What a page shows: points of every line of every figure, names in legends, share of every film that is over.
+HOSTILE = (
+    "</script><script>document.body.innerHTML='gone'</script><a href='https://evil.example'>x</a>"
+)
+#: What a page shows: points of every line of every figure, names in legends, share of every film
+#: that is over.
 POINTS = "[...document.querySelectorAll('.drawing')].map(d => d.data.map(t => t.y.length))"
 DRAWN = "[...document.querySelectorAll('.drawing')].map(d => d.querySelectorAll('.trace').length)"
 SHARES = "[...document.querySelectorAll('.scene iframe')].map(f => Number(f.dataset.share ?? -1))"
-#: Of every machine: width of its still picture, whether that is loaded, and whether the film is shown.
+#: Of every machine: width of its still picture, whether that is loaded, and whether the film is
+#: shown.
 STILLS = """[...document.querySelectorAll('.scene')].map(s => [s.querySelector('img').offsetWidth,
     s.querySelector('img').naturalWidth > 300, s.querySelector('iframe').offsetWidth > 0])"""
 CURSORS = "[...document.querySelectorAll('.cursor')].map(c => Number(c.dataset.time))"
@@ -50,7 +56,13 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(page: Page, path: Path, width: int = 1200, *, has_figures: bool = True) -> None:
     """Open a page and wait until its figures are drawn."""
     page.ask("Network.enable")
-    page.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    page.ask(
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
     page.open(path.as_uri())
     if has_figures:
         page.wait(lambda: page.run("document.documentElement.dataset.drawn"), "figures are drawn")
@@ -59,7 +71,9 @@ def opened(page: Page, path: Path, width: int = 1200, *, has_figures: bool = Tru
 def require_closed(page: Page, path: Path) -> None:
     """Nothing was asked from outside, and nothing went wrong."""
     asked = [event["request"]["url"] for event in page.happened("Network.requestWillBeSent")]
-    assert [address for address in asked if not address.startswith(("data:", "blob:", "about:"))] == [path.as_uri()]
+    assert [
+        address for address in asked if not address.startswith(("data:", "blob:", "about:"))
+    ] == [path.as_uri()]
     assert page.errors() == []
 
 
@@ -72,7 +86,10 @@ def plots_of(shown: Any) -> list[Plot]:
 def require_figures(page: Page, shown: Any) -> None:
     """Every figure has its traces, and these their points."""
     maps = [[len(plot.grid_y)] if plot.grid else [] for plot in plots_of(shown)]
-    points = [map_ + [len(trace.y) for trace in plot.traces] for map_, plot in zip(maps, plots_of(shown), strict=True)]
+    points = [
+        map_ + [len(trace.y) for trace in plot.traces]
+        for map_, plot in zip(maps, plots_of(shown), strict=True)
+    ]
     assert page.run(POINTS) == points
     assert all(count > 0 for count in page.run(DRAWN))
 
@@ -95,17 +112,29 @@ def test_a_page_of_an_identification_plays_beside_its_figures(inputs: Path, tmp_
         moving = [plot for plot in plots_of(shown) if plot.over_time]
         assert len(cursors) == len(moving)
         (scene,) = (piece for piece in shown.pieces if isinstance(piece, MotionScene))
-        assert cursors == pytest.approx([scene.time[0] + shares[0] * (scene.time[-1] - scene.time[0])] * len(moving))
+        assert cursors == pytest.approx(
+            [scene.time[0] + shares[0] * (scene.time[-1] - scene.time[0])] * len(moving)
+        )
         pdf = base64.b64decode(page.ask("Page.printToPDF", printBackground=True)["data"])
         assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
-        assert rb"/Subtype /Image" in pdf or rb"/Subtype/Image" in pdf  # the still machine; figures are drawn as lines
+        # the still machine; figures are drawn as lines
+        assert rb"/Subtype /Image" in pdf or rb"/Subtype/Image" in pdf
         assert page.run(STILLS) == [[0, True, True]]
         page.ask("Emulation.setEmulatedMedia", media="print")
         width, is_loaded, is_film_shown = page.run(STILLS)[0]
         assert (width > 200, is_loaded, is_film_shown) == (True, True, False)
         page.ask("Emulation.setEmulatedMedia", media="screen")
-        page.ask("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=False)
-        page.wait(lambda: page.run("document.documentElement.scrollWidth") <= 390, "nothing is wider than the screen")
+        page.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=390,
+            height=800,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        page.wait(
+            lambda: page.run("document.documentElement.scrollWidth") <= 390,
+            "nothing is wider than the screen",
+        )
         require_closed(page, written.path)
 
 
@@ -122,13 +151,23 @@ def test_results_that_are_no_motion_show_their_machine(tmp_path: Path) -> None:
         tl.count_operations(tl.load("four_bar")),
         tl.drive(load_drive("dual_motor_axis"), tl.DriveOptions(cycle=False)),
     ]
-    files = [page_record(result).write_json(tmp_path / f"{i}.json", {}) for i, result in enumerate(results)]
+    files = [
+        page_record(result).write_json(tmp_path / f"{i}.json", {})
+        for i, result in enumerate(results)
+    ]
     assert max(path.stat().st_size for path in files) < SMALL_RECORD
     written = tl.write_report(files, tmp_path / "report.html")
-    scenes = [[piece for piece in shown.pieces if isinstance(piece, MotionScene)] for shown in written.records]
+    scenes = [
+        [piece for piece in shown.pieces if isinstance(piece, MotionScene)]
+        for shown in written.records
+    ]
     assert [len(each) for each in scenes] == [1, 1, 1, 0]
     assert len(scenes[1][0].q) == 6
-    assert any("drive line alone" in piece.text for piece in written.records[3].pieces if isinstance(piece, Words))
+    assert any(
+        "drive line alone" in piece.text
+        for piece in written.records[3].pieces
+        if isinstance(piece, Words)
+    )
     walked = model.platform_position(np.array(scenes[0][0].q))
     assert np.ptp(walked, axis=0) == pytest.approx([0.64, 1.16], abs=0.03)
     with browser(executable(), tmp_path / "profile") as page:
@@ -165,7 +204,14 @@ def hostile() -> dict[str, Any]:
     pieces = [
         {"piece": "words", "text": HOSTILE, "tone": "doubtful"},
         {"piece": "rows", "title": HOSTILE, "heads": [HOSTILE], "cells": [[HOSTILE]]},
-        {"piece": "plot", "title": HOSTILE, "x": HOSTILE, "y": HOSTILE, "traces": two, "note": HOSTILE},
+        {
+            "piece": "plot",
+            "title": HOSTILE,
+            "x": HOSTILE,
+            "y": HOSTILE,
+            "traces": two,
+            "note": HOSTILE,
+        },
     ]
     return {**shown, "title": HOSTILE, "status": "doubtful", "pieces": pieces, "made": []}
 
@@ -173,7 +219,13 @@ def hostile() -> dict[str, Any]:
 def test_a_machine_that_cannot_be_shown_is_said_in_its_place(tmp_path: Path) -> None:
     extra("viser")
     made = hostile()
-    scene = {"piece": "motionscene", "title": "t", "machine": "name: [", "time": [0.0, 1.0], "q": [[0.0], [1.0]]}
+    scene = {
+        "piece": "motionscene",
+        "title": "t",
+        "machine": "name: [",
+        "time": [0.0, 1.0],
+        "q": [[0.0], [1.0]],
+    }
     path = tmp_path / "scene.json"
     path.write_text(json.dumps({KEY: {**made, "pieces": [scene]}}), encoding="utf-8")
     tl.write_report(path, tmp_path / "report.html")
@@ -183,14 +235,20 @@ def test_a_machine_that_cannot_be_shown_is_said_in_its_place(tmp_path: Path) -> 
 def test_doubts_come_first_and_are_words(tmp_path: Path) -> None:
     result = tl.simulate(tl.load("five_bar"), tl.SimulationOptions(duration=0.02))
     shown = page_record(result)
-    doubts = [piece.text for piece in shown.pieces if isinstance(piece, Words) and piece.tone == "doubtful"]
+    doubts = [
+        piece.text
+        for piece in shown.pieces
+        if isinstance(piece, Words) and piece.tone == "doubtful"
+    ]
     assert all(any(advice in doubt for doubt in doubts) for advice in result.advice)
 
 
 def test_forces_of_a_long_record_keep_their_extremes() -> None:
     result = tl.simulate(tl.load("five_bar"), tl.SimulationOptions(duration=0.5))
     (positions,) = (
-        piece for piece in page_record(result).pieces if getattr(piece, "title", "") == "Position of the platform"
+        piece
+        for piece in page_record(result).pieces
+        if getattr(piece, "title", "") == "Position of the platform"
     )
     ports = result.system.model.platform.ports
     for trace, values in zip(positions.traces, result.q.T[list(ports.q)], strict=True):
@@ -236,7 +294,10 @@ def test_pages_of_all_kinds_of_results_are_drawn(inputs: Path, tmp_path: Path) -
             shown = read_record(file)
             opened(page, out, has_figures=plots > 0)
             require_figures(page, shown)
-            counted = (len(plots_of(shown)), sum(isinstance(piece, MotionScene) for piece in shown.pieces))
+            counted = (
+                len(plots_of(shown)),
+                sum(isinstance(piece, MotionScene) for piece in shown.pieces),
+            )
             assert counted == (plots, scenes), words
             assert page.run("document.querySelectorAll('.drawing .main-svg').length") >= plots
             if scenes:
@@ -256,5 +317,8 @@ def commands_with_files() -> list[str]:
     return [
         name
         for name, (module, _) in app.COMMANDS.items()
-        if "json_file" in written_by(getattr(importlib.import_module(f"tauloop.cli.{module}"), name.replace("-", "_")))
+        if "json_file"
+        in written_by(
+            getattr(importlib.import_module(f"tauloop.cli.{module}"), name.replace("-", "_"))
+        )
     ]

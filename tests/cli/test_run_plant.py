@@ -22,7 +22,8 @@ pytestmark = [
 ]
 MACHINE = "delta"
 
-#: What the command waits for: a controller, or a command in lock-step with a long timeout, or the next period.
+#: What the command waits for: a controller, or a command in lock-step with a long timeout, or the
+#: next period.
 WAITS = {
     "hello": [],
     "lock-step": ["--lockstep", "--timeout", "100000"],
@@ -51,7 +52,17 @@ def test_a_plant_ends_with_its_command(ending: signal.Signals, wait: str, tmp_pa
     """It went on for ever, and kept its port; temporary files of it stayed."""
     port, temporary, out = free_port(), tmp_path / "temporary", tmp_path / "run.csv"
     temporary.mkdir()
-    words = [sys.executable, "-m", "tauloop", "run", "plant", MACHINE, *WAITS[wait], "--udp", f"127.0.0.1:{port}"]
+    words = [
+        sys.executable,
+        "-m",
+        "tauloop",
+        "run",
+        "plant",
+        MACHINE,
+        *WAITS[wait],
+        "--udp",
+        f"127.0.0.1:{port}",
+    ]
     with subprocess.Popen(
         [*words, "--duration", "1000", "--out", str(out)],
         env=os.environ | {"TMPDIR": str(temporary)},
@@ -80,7 +91,8 @@ def test_a_plant_ends_with_its_command(ending: signal.Signals, wait: str, tmp_pa
     if wait == "lock-step":
         assert command.returncode == 0, complaint
         assert len(out.read_text().splitlines()) == 1 + recorded
-    elif command.returncode != 128 + ending:  # the signal came before the command was ready to wait for its plant
+    # the signal came before the command was ready to wait for its plant
+    elif command.returncode != 128 + ending:
         assert command.returncode == 2, complaint
         assert "before its first step: there is nothing to write" in complaint
 

@@ -23,10 +23,19 @@ from tauloop.simulation.controllers.run import follow
 
 def test_a_swing_is_judged_on_the_exact_routes(tmp_path):
     figure = tmp_path / "swing.png"
-    document = run_json("simulate", "four_bar", "--swing", "--duration", "0.5", "--figure", str(figure), code=0)
+    document = run_json(
+        "simulate", "four_bar", "--swing", "--duration", "0.5", "--figure", str(figure), code=0
+    )
     assert document["status"] == "ok"
     assert set(document["routes"]) == {
-        *("independent", "projected", "extended", "extended-free", "multipliers", "multipliers-free")
+        *(
+            "independent",
+            "projected",
+            "extended",
+            "extended-free",
+            "multipliers",
+            "multipliers-free",
+        )
     }
     assert document["springs"][0]["stiffness"] > 0
     assert document["routes"]["independent"]["relative_energy_error"] < document["energy_limit"]
@@ -47,13 +56,24 @@ def test_stops_that_a_fall_passes_are_named():
     for name, time in legs.items():
         assert 0 < time < 0.3, name
     assert document["final"]["leg1.strut"] < 0.33  # the file's lower limit, m
-    assert "beyond its stop at 0.33 m" in text_of("simulate", "hexapod", "--duration", "0.3", code=1)
+    assert "beyond its stop at 0.33 m" in text_of(
+        "simulate", "hexapod", "--duration", "0.3", code=1
+    )
     assert run_json("simulate", "hexapod", "--duration", "0.01")["beyond_stops"] == []
 
 
 def test_constant_forces_and_a_written_motion(tmp_path):
     out = tmp_path / "motion.csv"
-    options = ("--duration", "0.02", "--force", "leg1.motor=1", "--wrench", "fz=2", "--out", str(out))
+    options = (
+        "--duration",
+        "0.02",
+        "--force",
+        "leg1.motor=1",
+        "--wrench",
+        "fz=2",
+        "--out",
+        str(out),
+    )
     text = text_of("simulate", "delta", *options, code=0)
     assert "energy missing" in text
     with out.open() as file:
@@ -91,13 +111,33 @@ STROKE = ("nuwar", "--to", "z=-0.55", "--time", "0.05")
 
 def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
     out, figure = tmp_path / "motion.csv", tmp_path / "control.png"
-    real = ("--rate", "2kHz", "--delay", "0.25 ms", "--quantisation", "0.1mrad", "--differences", "--no-saturation")
-    options = ("--controller", "feed-forward", "--bandwidth", "20 Hz", "--out", str(out), "--figure", str(figure))
+    real = (
+        "--rate",
+        "2kHz",
+        "--delay",
+        "0.25 ms",
+        "--quantisation",
+        "0.1mrad",
+        "--differences",
+        "--no-saturation",
+    )
+    options = (
+        "--controller",
+        "feed-forward",
+        "--bandwidth",
+        "20 Hz",
+        "--out",
+        str(out),
+        "--figure",
+        str(figure),
+    )
     document = run_json("control", *STROKE, *real, *options)
     model = Model(load("nuwar"))
     here = model.platform_position(model.assembly.q)[2:]
     made = plan(stroke(model, Line(here, [-0.55]), ["platform.z"]), POLYNOMIAL_345, Seconds(0.05))
-    sampling = Sampling(frequency=2000.0, delay=0.25e-3, resolution=1e-4, differences=True, saturates=False)
+    sampling = Sampling(
+        frequency=2000.0, delay=0.25e-3, resolution=1e-4, differences=True, saturates=False
+    )
     motion = follow(made, FeedForward(bandwidth=40 * np.pi), sampling)
     run = document["runs"]["feed-forward"]
     assert list(document["runs"]) == ["feed-forward"]
@@ -111,7 +151,16 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
 def test_a_run_that_ends_early_says_so():
     """A tenth of the bandwidth's samples: the loop is unstable and leaves the workspace."""
     text = text_of(
-        "control", *STROKE, "--rate", "60 Hz", "--no-saturation", "--controller", "pd", "--settling", "1", code=1
+        "control",
+        *STROKE,
+        "--rate",
+        "60 Hz",
+        "--no-saturation",
+        "--controller",
+        "pd",
+        "--settling",
+        "1",
+        code=1,
     )
     assert "ended early" in text
 
@@ -151,15 +200,41 @@ platform: {body: cart, independent: [rail]}
 def test_the_json_of_derivatives_is_the_functions(tmp_path: Path) -> None:
     file = tmp_path / "slide.yaml"
     file.write_text(SLIDE, encoding="utf-8")
-    words = ("simulate", file, "--duration", 0.5, "--velocity", "rail=1", "--sensitivity", "m", "--sensitivity", "d")
+    words = (
+        "simulate",
+        file,
+        "--duration",
+        0.5,
+        "--velocity",
+        "rail=1",
+        "--sensitivity",
+        "m",
+        "--sensitivity",
+        "d",
+    )
     options = tl.SimulationOptions(duration=0.5, velocity={"rail": 1.0}, sensitivities=("m", "d"))
-    assert run_json(*words) == json.loads(json.dumps(plain(tl.simulate(load(file), options).as_dict())))
+    assert run_json(*words) == json.loads(
+        json.dumps(plain(tl.simulate(load(file), options).as_dict()))
+    )
 
 
 def test_the_command_simulates_cables(tmp_path: Path) -> None:
     file, out = tmp_path / "plate.yaml", tmp_path / "swing.csv"
-    file.write_text(CONSTRAINED.text(tension=", stiffness: 2e4 N/m, damping: 40 N s/m"), encoding="utf-8")
-    words = ["--duration", "0.02", "--velocity", "z=1.5", "--rtol", "1e-7", "--atol", "1e-9", "--out", str(out)]
+    file.write_text(
+        CONSTRAINED.text(tension=", stiffness: 2e4 N/m, damping: 40 N s/m"), encoding="utf-8"
+    )
+    words = [
+        "--duration",
+        "0.02",
+        "--velocity",
+        "z=1.5",
+        "--rtol",
+        "1e-7",
+        "--atol",
+        "1e-9",
+        "--out",
+        str(out),
+    ]
     assert "0 s: cable2 becomes slack" in text_of("simulate", file, *words)
     assert "tension.cable7" in out.read_text(encoding="utf-8").splitlines()[0]
     assert "is not for machines with cables" in text_of("simulate", file, "--swing", code=2)
@@ -168,7 +243,16 @@ def test_the_command_simulates_cables(tmp_path: Path) -> None:
 def test_the_command_watches_and_draws(tmp_path: Path) -> None:
     file, figure = tmp_path / "ball.yaml", tmp_path / "ball.png"
     file.write_text(ball_text(), encoding="utf-8")
-    words = ["--duration", "1", "--velocity", "x=1", "--watch", "z>-1.49", "--until", "velocity.x<0"]
+    words = [
+        "--duration",
+        "1",
+        "--velocity",
+        "x=1",
+        "--watch",
+        "z>-1.49",
+        "--until",
+        "velocity.x<0",
+    ]
     text = text_of("simulate", file, *words, "--figure", figure)
     assert "s: z > -1.49" in text
     assert "s: velocity.x < 0, the end" in text

@@ -15,7 +15,15 @@ from tauloop.report.tables import table
 
 WIDTH = 80
 #: Commands that print tables, of what every machine has.
-EVERY = ("show {} --parameters", "show {} --blocks", "check {}", "jacobian {}", "dynamics {}", "ik {}", "fk {}")
+EVERY = (
+    "show {} --parameters",
+    "show {} --blocks",
+    "check {}",
+    "jacobian {}",
+    "dynamics {}",
+    "ik {}",
+    "fk {}",
+)
 SLOW = (
     "cost {}",
     "reduce {} --states 3",
@@ -37,7 +45,10 @@ def lines(text: str) -> list[str]:
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(words, numbers, prose, numbers, words), min_size=1, max_size=4), st.integers(1, 2))
+@given(
+    st.lists(st.tuples(words, numbers, prose, numbers, words), min_size=1, max_size=4),
+    st.integers(1, 2),
+)
 def test_every_word_and_number_stands_whole_in_a_line_that_fits(rows, repeat):
     heads = ("name", ("value", ".10g"), "what it is", ("other\nvalue", ".3e"), "unit")
     shown = table("", *heads * repeat, rows=[row * repeat for row in rows])
@@ -61,12 +72,16 @@ def test_rows_of_what_is_too_wide_stand_beside_each_other():
     heads = [f"{'x' * 20}{i}" for i in range(4)]
     shown = table("", *heads, rows=[[f"row {row}"] * 4 for row in range(9)])
     text = "".join(part.text for part in Console(width=WIDTH).render(shown))
-    blocks = [[line.split()[0] for line in block.split("\n")] for block in text.strip().split("\n\n")]
+    blocks = [
+        [line.split()[0] for line in block.split("\n")] for block in text.strip().split("\n\n")
+    ]
     assert blocks == [heads, heads]
 
 
 def test_a_heading_has_the_width_of_the_screen():
-    shown = table("A heading that is wider than its table", "name", ("value", ".3g"), rows=[("a", 1.0)])
+    shown = table(
+        "A heading that is wider than its table", "name", ("value", ".3g"), rows=[("a", 1.0)]
+    )
     text = "".join(part.text for part in Console(width=WIDTH).render(shown))
     assert lines(text)[0] == "A heading that is wider than its table"
 

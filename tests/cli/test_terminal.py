@@ -25,7 +25,8 @@ from tauloop.cli.app import app
 from tauloop.cli.screen import STEERING, Screen, json_text, visible
 
 FULL = Path("/dev/full")
-#: A colour, a bell, a window's title, a carriage return, C1, a turn of direction, half of a character.
+#: A colour, a bell, a window's title, a carriage return, C1, a turn of direction, half of a
+#: character.
 STEERS = "\x1b[31mred\x07\x1b]0;title\x07\rover\x9b31m\u202egnp.exe\u2028\udc80"
 WRITTEN_OUT = r"\x1b[31mred\x07\x1b]0;title\x07\rover\x9b31m\u202egnp.exe\u2028\udc80"
 MACHINE = """
@@ -53,7 +54,9 @@ def test_signs_that_steer_are_written_out():
 
 def test_a_console_prints_them_written_out_and_keeps_its_own_styles():
     stream = io.StringIO()
-    screen = Screen(file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False)
+    screen = Screen(
+        file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False
+    )
     screen.print(STEERS, style="bold", soft_wrap=True)
     table = Table("name")
     table.add_row(f"{STEERS[:10]}")
@@ -71,7 +74,9 @@ MARKUP = "[bold]a :smile: [/x]"
 
 def test_a_console_reads_no_markup_in_names_and_colours_no_numbers():
     stream = io.StringIO()
-    screen = Screen(file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False)
+    screen = Screen(
+        file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False
+    )
     screen.print(f"{MARKUP} 5.0", f"in {MARKUP}")
     assert stream.getvalue() == f"{MARKUP} 5.0 in {MARKUP}\n"
     table = Table(f"head {MARKUP}", title=f"title {MARKUP}")
@@ -97,7 +102,9 @@ def test_json_says_the_same_with_escapes():
     assert json.loads(text) == {"name": STEERS}
 
 
-@pytest.mark.parametrize("command", [["check", "{}"], ["show", "{}", "--parameters"], ["show", "{}", "--json"]])
+@pytest.mark.parametrize(
+    "command", [["check", "{}"], ["show", "{}", "--parameters"], ["show", "{}", "--json"]]
+)
 def test_a_machine_file_cannot_steer_the_terminal(command, tmp_path):
     path = tmp_path / "m.yaml"
     path.write_text(MACHINE, encoding="utf-8")
@@ -118,7 +125,9 @@ def test_messages_cannot_steer_the_terminal(as_json, tmp_path):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason=f"needs {FULL}, a disk that is always full")
-@pytest.mark.parametrize("arguments", [["machines"], ["check", "delta", "--json"], ["schema"], ["--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["machines"], ["check", "delta", "--json"], ["schema"], ["--help"]]
+)
 def test_a_full_output_is_said_and_no_traceback(arguments):
     with FULL.open("wb") as full:
         done = tauloop(*arguments, stdout=full)
@@ -134,7 +143,8 @@ def test_a_closed_pipe_is_no_error_worth_a_word():
     assert done.stderr == b""
 
 
-#: Commands that print by Rich, by Typer, and of Typer itself; a result, JSON, and problems of an input.
+#: Commands that print by Rich, by Typer, and of Typer itself; a result, JSON, and problems of an
+#: input.
 PRINTING = [
     ["machines"],
     ["schema"],
@@ -166,7 +176,9 @@ def test_a_quiet_command_needs_no_output():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("arguments", [["show", "five_bar"], ["show", "five_bar", "--json"], ["show", "none"]])
+@pytest.mark.parametrize(
+    "arguments", [["show", "five_bar"], ["show", "five_bar", "--json"], ["show", "none"]]
+)
 @pytest.mark.parametrize("redirection", ["2>&-", "<&-", "<&- 2>&-"])
 def test_other_closed_streams_change_no_result(arguments, redirection):
     done, usual = in_shell(redirection, *arguments), in_shell("", *arguments)
@@ -183,7 +195,9 @@ def test_a_command_without_any_stream_ends_with_two(redirection):
 def test_a_closed_stream_does_not_give_its_number_to_a_file(tmp_path):
     """What a library prints would go into it; the file here is the first that the command opens for long."""
     out = tmp_path / "stroke.csv"
-    done = in_shell(">&- 2>&-", "motion", "five_bar", "--to", "x=0.02", "--out", str(out), "--quiet")
+    done = in_shell(
+        ">&- 2>&-", "motion", "five_bar", "--to", "x=0.02", "--out", str(out), "--quiet"
+    )
     assert done.returncode == 0
     assert len(out.read_text().splitlines()) > 10
 
@@ -217,7 +231,9 @@ def test_a_backend_of_matplotlib_does_not_matter_for_files(backend, tmp_path):
 
 def test_an_output_of_another_alphabet_is_written_with_escapes(tmp_path):
     path = tmp_path / "m.yaml"
-    path.write_text(MACHINE.replace("name: m", "name: m").replace("steers", "stört µ"), encoding="utf-8")
+    path.write_text(
+        MACHINE.replace("name: m", "name: m").replace("steers", "stört µ"), encoding="utf-8"
+    )
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = tauloop("show", str(path), stdout=subprocess.PIPE, env=environment)
     assert b"Traceback" not in done.stderr
@@ -269,8 +285,12 @@ print('the best so far', flush=True)
 
 def interrupted(code: str, times: int = 1) -> tuple[int, bytes, float]:
     """Exit code, what was printed, and the time from the last interrupt to the end."""
-    whole = "from tauloop.cli.interrupts import ends_soon\nwith ends_soon():\n" + textwrap.indent(code, "    ")
-    with subprocess.Popen([sys.executable, "-c", whole], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    whole = "from tauloop.cli.interrupts import ends_soon\nwith ends_soon():\n" + textwrap.indent(
+        code, "    "
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", whole], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         process.stdout.readline()
         time.sleep(0.5)  # the next line has begun
         for _ in range(times - 1):
@@ -311,7 +331,8 @@ def test_an_interrupt_ends_a_command_soon_with_all_that_it_has_started(what):
     nap = f"98.{os.getpid()}"  # its own, whatever other tests have asleep
     busy = BUSY.get(what, "import time; print('busy', flush=True); time.sleep(60)")
     code, _, took = interrupted(STARTS.replace("NAP", nap) + busy)
-    assert code == (130 if what in BUSY else -signal.SIGINT)  # Python itself ends as the signal does
+    # Python itself ends as the signal does
+    assert code == (130 if what in BUSY else -signal.SIGINT)
     assert took < SOON
     mine = f"sleep\0{nap}\0".encode()
     assert [place for place in Path("/proc").glob("[1-9]*/cmdline") if read(place) == mine] == []
@@ -325,7 +346,9 @@ def read(place: Path) -> bytes:
         return b""
 
 
-def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 

@@ -10,9 +10,21 @@ from compiled_machines import compilers
 from tauloop.cli.app import COMMANDS, LazyGroup, app
 
 GROUP: LazyGroup = typer.main.get_command(app)  # type: ignore[assignment]
-#: Commands with the option; what others compute is no batch: few poses, or fits whose steps follow one another.
+#: Commands with the option; what others compute is no batch: few poses, or fits whose steps follow
+#: one another.
 HAVING = (
-    *("dynamics", "workspace", "play", "poses", "identify", "detect-hit", "forces", "control", "simulate", "excite"),
+    *(
+        "dynamics",
+        "workspace",
+        "play",
+        "poses",
+        "identify",
+        "detect-hit",
+        "forces",
+        "control",
+        "simulate",
+        "excite",
+    ),
     *("tune", "fit-plant", "study", "fold", "modes", "fk", "ik", "calibrate"),
 )
 #: More samples than two threads share out.
@@ -25,7 +37,9 @@ WORDS = (
 
 def test_every_command_that_runs_batches_has_the_option() -> None:
     having = {
-        name for name in COMMANDS if any("--threads" in item.opts for item in GROUP.get_command(None, name).params)
+        name
+        for name in COMMANDS
+        if any("--threads" in item.opts for item in GROUP.get_command(None, name).params)
     }
     assert having == set(HAVING)
 

@@ -1,7 +1,8 @@
 """Every number that a command gives to machines, to a file or to a figure has one unit, or is in SI units by its place.
 
-The machine has a motor that turns and one that pushes. In JSON, a `unit` (or `units`) stands beside a number whose key
-does not say it (``peak_error_m``, ``angle_deg``); all others are in SI units (docs/command-line.md).
+The machine has a motor that turns and one that pushes. In JSON, a `unit` (or `units`) stands beside
+a number whose key does not say it (``peak_error_m``, ``angle_deg``); all others are in SI units
+(docs/command-line.md).
 """
 
 from __future__ import annotations
@@ -74,18 +75,27 @@ WORDS = {
     "equations": "equations crane.yaml",
 }
 DAILY = ("show", "jacobian", "dynamics", "motion", "simulate", "control", "workspace")
-#: Functions whose results are drawn, and whether an axis without a unit has it in the legend, channel by channel.
+#: Functions whose results are drawn, and whether an axis without a unit has it in the legend,
+#: channel by channel.
 DRAWN: dict[str, Callable[[tl.Mechanism], Any]] = {
     "dynamics": tl.inverse_dynamics,
-    "motion": lambda crane: tl.plan_motion(crane, tl.StrokeOptions(end={"reach": 1.3, "lift": "-20deg"}, time=1.0)),
+    "motion": lambda crane: tl.plan_motion(
+        crane, tl.StrokeOptions(end={"reach": 1.3, "lift": "-20deg"}, time=1.0)
+    ),
     "simulate": lambda crane: tl.simulate(crane, tl.SimulationOptions(duration=0.02)),
     "control": lambda crane: tl.control(
-        crane, tl.ControlOptions(stroke=tl.StrokeOptions(end={"reach": 1.3}, time=0.05), controller=("pd",))
+        crane,
+        tl.ControlOptions(
+            stroke=tl.StrokeOptions(end={"reach": 1.3}, time=0.05), controller=("pd",)
+        ),
     ),
     "workspace": lambda crane: tl.workspace(
-        crane, tl.WorkspaceOptions(ranges={"reach": (0.9, 1.5), "lift": (-0.7, 0.0)}, resolution=0.2)
+        crane,
+        tl.WorkspaceOptions(ranges={"reach": (0.9, 1.5), "lift": (-0.7, 0.0)}, resolution=0.2),
     ),
-    "line": lambda crane: tl.workspace(crane, tl.WorkspaceOptions(plane=("lift",), section={"reach": 1.4})),
+    "line": lambda crane: tl.workspace(
+        crane, tl.WorkspaceOptions(plane=("lift",), section={"reach": 1.4})
+    ),
     "excite": lambda crane: tl.excite(crane, tl.ExcitationOptions(random=4, starts=0)),
     "check": tl.check,
 }
@@ -123,7 +133,9 @@ def units_in(data: Any, key: str = "") -> Iterator[tuple[str, str]]:
         yield key, data
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in DAILY else [pytest.mark.nightly]) for n in WORDS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in DAILY else [pytest.mark.nightly]) for n in WORDS]
+)
 def test_units_in_json_and_in_files_are_single_and_si(name: str, crane: tl.Mechanism):
     document = run_json(*WORDS[name].split(), code=None)
     for key, unit in units_in(document):
@@ -135,15 +147,23 @@ def test_units_in_json_and_in_files_are_single_and_si(name: str, crane: tl.Mecha
             column, unit = re.fullmatch(r"(\S+) \[(.+)\]", header).groups()  # type: ignore[union-attr]
             quantity, _, channel = column.partition(".")
             wanted = CHANNELS[channel] if channel else ("s", "")
-            assert unit == (wanted[1] if quantity == "force" else wanted[0] + RATES.get(quantity, "")), header
+            assert unit == (
+                wanted[1] if quantity == "force" else wanted[0] + RATES.get(quantity, "")
+            ), header
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MEASURED)
 def test_units_of_what_is_measured_and_tuned_are_single_and_si(name: str, crane: tl.Mechanism):
     if name == "identify":
-        run(*"excite crane.yaml --random 4 --starts 0 --harmonics 2 --period 4 --out motion.csv".split(), code=None)
-        run(*"dynamics crane.yaml --motion motion.csv --entry actuators --out log.csv".split(), code=None)
+        run(
+            *"excite crane.yaml --random 4 --starts 0 --harmonics 2 --period 4 --out motion.csv".split(),
+            code=None,
+        )
+        run(
+            *"dynamics crane.yaml --motion motion.csv --entry actuators --out log.csv".split(),
+            code=None,
+        )
     elif name == "calibrate":
         draw, machine = np.random.default_rng(8), "gantry_tau_3dof"
         true = part_errors(machine, ("track*.length", "track*.yaw"), 3e-4, draw)
@@ -163,8 +183,15 @@ def test_units_of_what_is_measured_and_tuned_are_single_and_si(name: str, crane:
 
 def test_a_parameter_has_the_unit_of_its_value_and_that_of_its_file(crane: tl.Mechanism):
     rows = {row["name"]: row for row in run_json("show", "crane.yaml")["parameters"]}
-    for name, value, unit, in_file in (("lift", 0.5235987755982988, "rad", "deg"), ("hook_mass", 10.0, "kg", "g")):
-        assert (rows[name]["value"], rows[name]["unit"], rows[name]["written_unit"]) == (value, unit, in_file)
+    for name, value, unit, in_file in (
+        ("lift", 0.5235987755982988, "rad", "deg"),
+        ("hook_mass", 10.0, "kg", "g"),
+    ):
+        assert (rows[name]["value"], rows[name]["unit"], rows[name]["written_unit"]) == (
+            value,
+            unit,
+            in_file,
+        )
 
 
 def unmarked(figure: Figure) -> Iterator[str]:
@@ -177,7 +204,9 @@ def unmarked(figure: Figure) -> Iterator[str]:
             label = axis.get_label_text()
             if not numbered(axis) or re.search(r"\[[^\]]+\]", label):
                 assert not re.search(SEVERAL, "".join(re.findall(r"\[([^\]]+)\]", label))), label
-            elif not (words and label and all("[" in word for word in words)) and not is_shared(axis):
+            elif not (words and label and all("[" in word for word in words)) and not is_shared(
+                axis
+            ):
                 yield f"{axis.axis_name}: {label!r}"
 
 
@@ -189,23 +218,35 @@ def numbered(axis: Axis) -> bool:
 
 def is_shared(axis: Axis) -> bool:
     """Whether it is the time of panels one above the other, the lowest of which says it."""
-    below = [each for each in axis.axes.figure.axes if each.get_position().y0 < axis.axes.get_position().y0]
+    below = [
+        each
+        for each in axis.axes.figure.axes
+        if each.get_position().y0 < axis.axes.get_position().y0
+    ]
     return axis.axis_name == "x" and any(each.get_xlabel().startswith("time [") for each in below)
 
 
-def test_errors_of_motors_that_turn_and_of_those_that_push_have_panels_of_their_own(crane: tl.Mechanism):
+def test_errors_of_motors_that_turn_and_of_those_that_push_have_panels_of_their_own(
+    crane: tl.Mechanism,
+):
     """Where the platform does not move in metres, as this one is made to seem."""
     compared = DRAWN["control"](crane)
-    runs = {name: replace(run, tool_error=0.0 * run.tool_error) for name, run in compared.runs.items()}
+    runs = {
+        name: replace(run, tool_error=0.0 * run.tool_error) for name, run in compared.runs.items()
+    }
     turned, pushed, *_ = control_figure(replace(compared, runs=runs)).axes
     for axes, unit, k, scale in ((turned, "deg", 0, 180 / np.pi), (pushed, "mm", 1, 1e3)):
         assert axes.get_ylabel() == f"largest\nactuator error [{unit}]"
         (line,), (run,) = axes.lines, runs.values()
-        assert line.get_ydata().max() == pytest.approx(scale * np.abs(run.actuator_error[:, k]).max(), rel=1e-12)
+        assert line.get_ydata().max() == pytest.approx(
+            scale * np.abs(run.actuator_error[:, k]).max(), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("name", ["dynamics", "motion"])
-def test_figures_without_a_picture_of_their_own_say_what_and_of_which_machine(name: str, crane: tl.Mechanism):
+def test_figures_without_a_picture_of_their_own_say_what_and_of_which_machine(
+    name: str, crane: tl.Mechanism
+):
     result = DRAWN[name](crane)
     heading = result.plot()[0].figure.get_suptitle()
     assert heading == {"dynamics": "crane: motion forces", "motion": "crane: planned motion"}[name]

@@ -16,20 +16,38 @@ from extras import extra
 extra("viser")
 
 
-@pytest.mark.nightly  # software that draws in three dimensions takes all of a core while the page is open
+# software that draws in three dimensions takes all of a core while the page is open
+@pytest.mark.nightly
 @pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
-def test_the_browser_of_the_environment_shows_the_machine_at_the_printed_address(tmp_path: Path) -> None:
+def test_the_browser_of_the_environment_shows_the_machine_at_the_printed_address(
+    tmp_path: Path,
+) -> None:
     start = tmp_path / "browse"
     words = (executable(), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}")
-    start.write_text(f'#!/bin/sh\necho $$ > {tmp_path / "pid"}\nexec {shlex.join(words)} "$1" 2> /dev/null\n')
+    start.write_text(
+        f'#!/bin/sh\necho $$ > {tmp_path / "pid"}\nexec {shlex.join(words)} "$1" 2> /dev/null\n'
+    )
     start.chmod(0o700)
     (tmp_path / "profile").mkdir()
-    command = [sys.executable, "-m", "tauloop", "view", "five_bar", "--port", "0", "--json", "--open"]
+    command = [
+        sys.executable,
+        "-m",
+        "tauloop",
+        "view",
+        "five_bar",
+        "--port",
+        "0",
+        "--json",
+        "--open",
+    ]
     environment = os.environ | {"BROWSER": f"{start} %s &"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as program:
         try:
             with attached(tmp_path / "profile", program) as page:
-                page.wait(lambda: "platform.x" in page.run("document.body.innerText"), "the panel is there")
+                page.wait(
+                    lambda: "platform.x" in page.run("document.body.innerText"),
+                    "the panel is there",
+                )
                 printed, _ = json.JSONDecoder().raw_decode(_until_closed(program))
                 assert page.run("location.origin + location.pathname") == printed["url"]
                 assert page.errors() == []

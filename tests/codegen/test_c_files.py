@@ -15,7 +15,13 @@ needs_compiler = pytest.mark.skipif(compiler_path() is None, reason="no C compil
 PACKAGE = Path(tauloop.__path__[0])
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only")
 SIZES = ("-DTL_LANES=8", "-DTL_MOST_CHANGES=200", "-DTL_MISSED=1e-11", "-DTL_DEPENDENT=1e-11")
-LIMITS = ("-DTOLERANCE=1e-9", "-DNOTHING=1e-9", "-DSMALLEST_PIVOT=1e-9", "-DCONVERGED=1e-9", "-DPRINTED=double")
+LIMITS = (
+    "-DTOLERANCE=1e-9",
+    "-DNOTHING=1e-9",
+    "-DSMALLEST_PIVOT=1e-9",
+    "-DCONVERGED=1e-9",
+    "-DPRINTED=double",
+)
 HEADERS = f"-I{sysconfig.get_path('include')}"
 
 
@@ -24,13 +30,21 @@ HEADERS = f"-I{sysconfig.get_path('include')}"
     ("name", "flags"),
     [
         ("codegen/helpers.c", ("-std=c99", "-Wno-unused-function", *SIZES)),
-        ("codegen/single.c", ("-std=c99", "-Wno-unused-function", "-Wconversion", "-Wdouble-promotion")),
+        (
+            "codegen/single.c",
+            ("-std=c99", "-Wno-unused-function", "-Wconversion", "-Wdouble-promotion"),
+        ),
         ("codegen/caller.c", ("-std=c11", HEADERS)),
         ("model/check.c", ("-std=c99", "-Wno-unused-function", *LIMITS)),
     ],
 )
 def test_a_file_compiles_by_itself_without_warnings(name: str, flags: tuple[str, ...]):
-    if name == "codegen/caller.c" and not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+    if (
+        name == "codegen/caller.c"
+        and not (Path(sysconfig.get_path("include")) / "Python.h").exists()
+    ):
         pytest.skip("no headers of Python")
-    run = subprocess.run([compiler_path() or "", *STRICT, *flags, PACKAGE / name], capture_output=True, text=True)
+    run = subprocess.run(
+        [compiler_path() or "", *STRICT, *flags, PACKAGE / name], capture_output=True, text=True
+    )
     assert (run.returncode, run.stderr) == (0, "")

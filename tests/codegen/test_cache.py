@@ -24,7 +24,9 @@ from tauloop.errors import EngineError
 from tauloop.report.cache_table import cache_tables
 from tauloop.result import Status
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 NUMBER = 0.7320508075688772
 SOURCE = f"double number(void);\ndouble number(void) {{ return {NUMBER!r}; }}\n"
 
@@ -53,7 +55,15 @@ def changed(path: Path) -> None:
         lambda path: path.with_name(path.name + ".sha256").write_bytes(b"\xff\xfe"),
         lambda path: path.chmod(0o666),
     ],
-    ids=["another number", "cut", "empty", "no checksum", "another checksum", "no text", "anybody's to write"],
+    ids=[
+        "another number",
+        "cut",
+        "empty",
+        "no checksum",
+        "another checksum",
+        "no text",
+        "anybody's to write",
+    ],
 )
 def test_a_damaged_library_is_made_anew_and_never_loaded(damage, tmp_path):
     """Cut files used to end the process with a bus error, changed ones to give wrong numbers."""
@@ -68,7 +78,8 @@ def test_a_damaged_library_is_made_anew_and_never_loaded(damage, tmp_path):
 def test_a_damaged_library_of_a_record_is_made_anew(tmp_path):
     first = load_function("pendulum_arm", folder=tmp_path)
     content = first.library.read_bytes()
-    first.library.unlink()  # this process has loaded it: the same file must not change under its feet
+    # this process has loaded it: the same file must not change under its feet
+    first.library.unlink()
     first.library.write_bytes(content[:5000])
     code = "import sys, pathlib, tauloop; tauloop.load_function('pendulum_arm', folder=pathlib.Path(sys.argv[1]))"
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
@@ -185,7 +196,9 @@ def test_files_reach_the_disk_before_their_names(tmp_path, monkeypatch):
     done: list[str] = []
     real_sync, real_replace = os.fsync, Path.replace
     monkeypatch.setattr(os, "fsync", lambda file: (done.append("synced"), real_sync(file))[1])
-    monkeypatch.setattr(Path, "replace", lambda self, to: (done.append("renamed"), real_replace(self, to))[1])
+    monkeypatch.setattr(
+        Path, "replace", lambda self, to: (done.append("renamed"), real_replace(self, to))[1]
+    )
     made = tmp_path / "made"
     made.write_bytes(b"code")
     keep(made, tmp_path / f"{'a' * 24}.so")
@@ -202,7 +215,8 @@ def test_what_was_used_longest_ago_goes_when_there_is_too_much(tmp_path, monkeyp
         for path in (library, library.with_name(library.name + ".sha256")):
             if path.exists():
                 os.utime(path, (1e9 + age,) * 2)
-    assert [path for path in libraries if path.exists()] == libraries[-3:]  # a fifth of the room is made at a time
+    # a fifth of the room is made at a time
+    assert [path for path in libraries if path.exists()] == libraries[-3:]
     other = tmp_path / "notes.txt"
     other.write_bytes(b"x" * 10_000)
     keep(made, tmp_path / f"{'f' * 24}.so")
@@ -229,7 +243,10 @@ def test_what_is_kept_is_listed_and_cleared(tmp_path):
     assert library["name"] == made.library.name
     assert list(library["functions"]) == [made.function.name]
     assert library["state"] == "intact"
-    assert library["bytes"] == made.library.stat().st_size + next(tmp_path.glob("*.json")).stat().st_size
+    assert (
+        library["bytes"]
+        == made.library.stat().st_size + next(tmp_path.glob("*.json")).stat().st_size
+    )
     content = made.library.read_bytes()
     made.library.unlink()
     made.library.write_bytes(content[:-1] + b"?")

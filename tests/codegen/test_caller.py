@@ -11,7 +11,9 @@ from compiled_machines import compiled, compilers, motion
 
 from tauloop.codegen import caller
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 
 WAYS = ("extension", "ctypes")
 #: One sample and a batch: the same operations up to fused sums and products.
@@ -19,13 +21,19 @@ SAME = 1e-12
 
 
 @pytest.fixture(params=WAYS)
-def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
+def kernel(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+):
     """Inverse dynamics of the Delta, whose bound calls go through the extension module or through ctypes."""
     if request.param == "ctypes":
         monkeypatch.setattr(caller, "_binding", lambda: None)
     elif caller._binding() is None:
         pytest.skip("Python's headers are not here")
-    return compiled("delta", "platform", "inverse_dynamics", tmp_path_factory.getbasetemp() / "caller")
+    return compiled(
+        "delta", "platform", "inverse_dynamics", tmp_path_factory.getbasetemp() / "caller"
+    )
 
 
 def states(n: int = 5) -> np.ndarray:
@@ -35,12 +43,16 @@ def states(n: int = 5) -> np.ndarray:
 
 def batch(kernel, values: np.ndarray) -> np.ndarray:
     arrays, _ = kernel.bind()
-    ports = {port.name: np.tile(arrays[port.name], (len(values), 1)) for port in kernel.function.inputs}
+    ports = {
+        port.name: np.tile(arrays[port.name], (len(values), 1)) for port in kernel.function.inputs
+    }
     parts = zip(("position", "velocity", "acceleration"), np.split(values, 3, axis=1), strict=True)
     return kernel.batch(ports | {name: part.copy() for name, part in parts}, len(values))["force"]
 
 
-def test_a_state_goes_to_the_front_of_the_inputs_and_the_results_are_those_of_a_batch(kernel) -> None:
+def test_a_state_goes_to_the_front_of_the_inputs_and_the_results_are_those_of_a_batch(
+    kernel,
+) -> None:
     arrays, call = kernel.bind()
     sampled = states()
     nominal = arrays["inputs"].copy()
@@ -54,7 +66,9 @@ def test_a_state_goes_to_the_front_of_the_inputs_and_the_results_are_those_of_a_
 
 
 @pytest.mark.parametrize(
-    "wrong", [np.zeros(1000), np.zeros(3, dtype=int), np.zeros((3, 4))[:, 0]], ids=["too long", "integers", "strided"]
+    "wrong",
+    [np.zeros(1000), np.zeros(3, dtype=int), np.zeros((3, 4))[:, 0]],
+    ids=["too long", "integers", "strided"],
 )
 def test_what_is_no_state_is_refused_and_nothing_is_changed(kernel, wrong: np.ndarray) -> None:
     arrays, call = kernel.bind()

@@ -17,8 +17,11 @@ from tauloop.equations.values import BatchFunction
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.programs.program import Evaluate, Program
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-#: A closed form, Newton's method with a start for each sample, a serial machine, and one with quaternions.
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
+#: A closed form, Newton's method with a start for each sample, a serial machine, and one with
+#: quaternions.
 CASES = (
     ("five_bar", "platform", "inverse_dynamics", ("force",)),
     ("five_bar", "actuators", "forward_dynamics", ("acceleration",)),
@@ -47,11 +50,15 @@ def test_every_input_that_is_not_finite_is_found(name, entry, which, outputs):
                     arrays[key][:] = spoiled[key][0]
                 call()
                 health = arrays["health"]
-                is_sound_alone = health[0] >= 0.0 and health[1] > SMALLEST_PIVOT and abs(health[2]) < CONVERGED
+                is_sound_alone = (
+                    health[0] >= 0.0 and health[1] > SMALLEST_PIVOT and abs(health[2]) < CONVERGED
+                )
                 assert is_sound_alone == is_sound, (port.name, i, value)
                 if is_sound:  # a start that nothing reads
                     assert port.name == "start", (i, value)
-                    np.testing.assert_array_equal(results[outputs[0]], kernel.run(inputs, 1)[0][outputs[0]])
+                    np.testing.assert_array_equal(
+                        results[outputs[0]], kernel.run(inputs, 1)[0][outputs[0]]
+                    )
 
 
 def test_inputs_that_a_checked_output_depends_on_need_no_check_of_their_own():
@@ -64,7 +71,10 @@ def test_inputs_that_a_checked_output_depends_on_need_no_check_of_their_own():
 def test_checks_from_which_a_checked_output_follows_need_no_sum():
     checked = function("five_bar", "platform", "inverse_dynamics")
     small = tuple(port for port in checked.outputs if port.name == "force")
-    assert checked_values(checked.program, checked.inputs, small, MOST_LINES).implied == {"discriminants", "pivots"}
+    assert checked_values(checked.program, checked.inputs, small, MOST_LINES).implied == {
+        "discriminants",
+        "pivots",
+    }
     assert checked_values(checked.program, checked.inputs, small, 0).implied == frozenset()
 
 
@@ -79,7 +89,9 @@ def test_outputs_from_which_another_follows_need_no_check():
         outputs=("y",),
     )
     program = Program(name="chain", outputs=("y",), steps=(step,), closed_forms=(), pivots=())
-    values = checked_values(program, (CPort(name="x", size=1),), (CPort(name="y", size=4),), MOST_LINES)
+    values = checked_values(
+        program, (CPort(name="x", size=1),), (CPort(name="y", size=4),), MOST_LINES
+    )
     assert values.outputs == (("y", 2), ("y", 3))
     assert values.inputs == ()
 
@@ -94,7 +106,9 @@ def test_angles_whose_turns_are_taken_away_are_checked_themselves():
 def test_all_inputs_are_checked_where_an_output_is_not():
     checked = function("five_bar", "platform", "inverse_dynamics")
     values = checked_values(checked.program, checked.inputs, checked.outputs, 0)
-    assert values.inputs == tuple((port.name, i) for port in checked.inputs for i in range(port.size))
+    assert values.inputs == tuple(
+        (port.name, i) for port in checked.inputs for i in range(port.size)
+    )
 
 
 def test_ports_may_have_the_names_of_what_the_health_is_computed_from():
@@ -102,7 +116,9 @@ def test_ports_may_have_the_names_of_what_the_health_is_computed_from():
     x = ca.SX.sym("x", 2)
     names = ("p", "d", "squares", "s_0")
     step = Evaluate(
-        function=BatchFunction(ca.Function("f", [x], [2 * x, x + 1, -x])), inputs=names[:1], outputs=names[1:]
+        function=BatchFunction(ca.Function("f", [x], [2 * x, x + 1, -x])),
+        inputs=names[:1],
+        outputs=names[1:],
     )
     made = CFunction(
         name="named",
@@ -117,7 +133,9 @@ def test_ports_may_have_the_names_of_what_the_health_is_computed_from():
 
 def test_pivots_that_are_one_expression_are_compared_once():
     checked = function("five_bar", "platform", "inverse_dynamics")
-    factors = checked_values(checked.program, checked.inputs, checked.outputs, MOST_LINES).pivot_factors["pivots"]
+    factors = checked_values(
+        checked.program, checked.inputs, checked.outputs, MOST_LINES
+    ).pivot_factors["pivots"]
     assert 0 < len(factors) < len(checked.program.pivots)
     typical = {1.0 / pivot.typical for pivot in checked.program.pivots}
     assert set(factors.values()) <= typical

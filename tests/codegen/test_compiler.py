@@ -23,7 +23,9 @@ from tauloop.codegen.compiled import compile_function
 from tauloop.codegen.compiler import PORTABLE_FLAGS, Compiler, build, find_compiler
 from tauloop.errors import EngineError
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 FULL = Path("/dev/full")
 SOURCE = "double twice(double x);\ndouble twice(double x) { return 2.0 * x; }\n"
 #: Longer than any wait of these tests, s: a fake compiler that sleeps so long must be killed.
@@ -73,7 +75,10 @@ def test_several_files_become_one_library(tmp_path):
 def test_one_file_that_fails_ends_the_others(tmp_path):
     """The compiler of the second file would sleep for long; that of the first fails at once."""
     mark = tmp_path / "child"
-    fake = script(tmp_path, f'case "$*" in *_0.c*) sleep 1; exit 3;; esac; echo $$ > {mark}; exec sleep {FOREVER}')
+    fake = script(
+        tmp_path,
+        f'case "$*" in *_0.c*) sleep 1; exit 3;; esac; echo $$ > {mark}; exec sleep {FOREVER}',
+    )
     if (os.cpu_count() or 1) < 2:
         pytest.skip("needs two cores, to compile two files at a time")
     with pytest.raises(EngineError, match="status 3"):
@@ -91,7 +96,9 @@ def test_another_source_compiler_or_flag_gives_another_name(tmp_path):
         build(SOURCE + "\n", compiler_here, folder=tmp_path),
         build(
             SOURCE,
-            Compiler(path=compiler_here.path, identity=compiler_here.identity + "another processor"),
+            Compiler(
+                path=compiler_here.path, identity=compiler_here.identity + "another processor"
+            ),
             folder=tmp_path,
         ),
         build(SOURCE, compiler_here, folder=tmp_path, threads=True),
@@ -128,7 +135,10 @@ def test_two_processes_may_build_the_same_at_once(tmp_path):
     source, folder = tmp_path / "source.c", tmp_path / "cache"
     source.write_text(SOURCE, encoding="ascii")
     command = [sys.executable, "-c", BUILD, str(source), str(folder)]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
     output = [process.communicate() for process in started]
     assert [process.returncode for process in started] == [0] * 3, output
     paths = {out.strip() for out, _ in output}
@@ -141,7 +151,8 @@ def test_two_builds_that_overlap_both_succeed(tmp_path):
     folder, quick = tmp_path / "cache", tmp_path / "quick"
     # both fakes print the file that -o names; they differ in speed alone and so share one identity
     slow = script(
-        tmp_path, f'for a; do test "$p" = -o && out=$a; p=$a; done; test -e {quick} || sleep 1; echo x > "$out"'
+        tmp_path,
+        f'for a; do test "$p" = -o && out=$a; p=$a; done; test -e {quick} || sleep 1; echo x > "$out"',
     )
     command = [sys.executable, "-c", OVERLAP, slow.path, slow.identity, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
@@ -170,7 +181,9 @@ def test_a_compiler_that_takes_too_long_is_stopped_with_all_it_started(tmp_path)
     with pytest.raises(EngineError) as caught:
         build(SOURCE, replace(fake, timeout=1.0), folder=tmp_path / "cache")
     (problem,) = caught.value.problems
-    assert f"the compiler was ended after 1 s: {fake.path} -std=c99" in problem.what, "the command line"
+    assert f"the compiler was ended after 1 s: {fake.path} -std=c99" in problem.what, (
+        "the command line"
+    )
     assert "Compiled(timeout=1800)" in problem.remedy
     child = int(mark.read_text())
     assert not _runs(child)
@@ -182,7 +195,9 @@ def test_an_evaluator_states_how_long_its_compiler_may_take(tmp_path, monkeypatc
     mark = tmp_path / "children"
     fake = script(tmp_path, f"sleep {FOREVER} &\necho $! >> {mark}\nwait")
     monkeypatch.setattr("tauloop.codegen.library.find_compiler", lambda: fake)
-    model = tl.Model(tl.load("five_bar"), evaluator=Compiled(at_least=0, timeout=1.0, folder=tmp_path / "cache"))
+    model = tl.Model(
+        tl.load("five_bar"), evaluator=Compiled(at_least=0, timeout=1.0, folder=tmp_path / "cache")
+    )
     position = model.actuator_position(model.assembly.q)[None]
     force = model.actuators.inverse_dynamics(position, 0 * position, 0 * position).force
     assert np.isfinite(force).all()
@@ -196,7 +211,10 @@ def test_a_program_that_does_not_state_its_version_is_ended_with_all_it_started(
     with pytest.raises(subprocess.TimeoutExpired):
         compiler_module.run_program([fake.path, "--version"], 1.0)
     assert not _runs(int(mark.read_text()))
-    assert compiler_module.run_program(["sh", "-c", "echo one; echo two >&2; exit 3"], 60.0).returncode == 3
+    assert (
+        compiler_module.run_program(["sh", "-c", "echo one; echo two >&2; exit 3"], 60.0).returncode
+        == 3
+    )
 
 
 def _runs(process: int) -> bool:
@@ -287,7 +305,9 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
         assert "interpreted" in error.value.problems[0].remedy
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="needs a user whom permissions bind; this one may write everywhere")
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="needs a user whom permissions bind; this one may write everywhere"
+)
 def test_a_folder_without_permission_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(EngineError, match="Permission denied"):
@@ -363,7 +383,11 @@ def test_a_damaged_library_is_made_anew(damage, tmp_path):
 
 
 def test_a_library_that_cannot_be_loaded_is_refused(tmp_path):
-    fake = script(tmp_path, 'for a; do test "$p" = -o && out=$a; p=$a; done; echo nonsense > "$out"')
+    fake = script(
+        tmp_path, 'for a; do test "$p" = -o && out=$a; p=$a; done; echo nonsense > "$out"'
+    )
     with pytest.raises(EngineError, match="cannot be loaded") as error:
-        compile_function(function("linear_delta", "platform", "kinematics_0"), fake, folder=tmp_path / "cache")
+        compile_function(
+            function("linear_delta", "platform", "kinematics_0"), fake, folder=tmp_path / "cache"
+        )
     assert "interpreted" in error.value.problems[0].remedy

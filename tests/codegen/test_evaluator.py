@@ -15,7 +15,9 @@ from tauloop.codegen.evaluator import WORTH_COMPILING, Evaluator
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 
 POSITION = np.array([0.05, 0.0, -0.5])
 #: Compiled against interpreted: the same operations up to their order.
@@ -26,13 +28,19 @@ def forces(evaluator: Evaluator | None, samples: int) -> np.ndarray:
     """Actuator forces of a Delta at rest, at one pose (3,) or at several equal ones (N, 3)."""
     position = POSITION if samples == 1 else np.tile(POSITION, (samples, 1))
     rest = np.zeros_like(position)
-    return Model(load("delta"), evaluator=evaluator).platform.inverse_dynamics(position, rest, rest).force
+    return (
+        Model(load("delta"), evaluator=evaluator)
+        .platform.inverse_dynamics(position, rest, rest)
+        .force
+    )
 
 
 @needs_compiler
 @pytest.mark.parametrize("samples", [1, 2, 20])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_explicit_evaluator_compiles_from_the_first_sample_on(tmp_path: Path, samples: int, threads: int) -> None:
+def test_an_explicit_evaluator_compiles_from_the_first_sample_on(
+    tmp_path: Path, samples: int, threads: int
+) -> None:
     force = forces(Compiled(threads=threads, folder=tmp_path), samples)
     assert any(tmp_path.iterdir()), "nothing was compiled"
     np.testing.assert_allclose(force, forces(Interpreted(), samples), rtol=SAME)
@@ -46,7 +54,9 @@ def test_an_explicit_number_of_samples_decides(tmp_path: Path) -> None:
     assert any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("model", [Model(load("delta")), load_model("delta", threads="2")], ids=["model", "command"])
+@pytest.mark.parametrize(
+    "model", [Model(load("delta")), load_model("delta", threads="2")], ids=["model", "command"]
+)
 def test_the_evaluator_of_a_model_decides_by_the_number_of_samples(model: Model) -> None:
     program = model.platform.program("inverse_dynamics")
     assert not model.evaluator.wants_code(program, WORTH_COMPILING - 1)
@@ -89,11 +99,15 @@ def test_machine_code_finds_the_branches_of_starts_that_the_interpreter_finds(
         raise AssertionError(f"{function.function.name()} is interpreted")
 
     monkeypatch.setattr(BatchFunction, "__call__", refuse)
-    np.testing.assert_array_equal(compiled.actuators.kinematics(angles, start=starts).q, results[0].q)
+    np.testing.assert_array_equal(
+        compiled.actuators.kinematics(angles, start=starts).q, results[0].q
+    )
 
 
 @needs_compiler
-def test_starts_that_are_not_finite_are_named_by_machine_code_and_the_interpreter(tmp_path: Path) -> None:
+def test_starts_that_are_not_finite_are_named_by_machine_code_and_the_interpreter(
+    tmp_path: Path,
+) -> None:
     errors = []
     for evaluator in (Interpreted(), Compiled(folder=tmp_path)):
         model = Model(load("delta"), evaluator=evaluator)

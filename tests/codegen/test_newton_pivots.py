@@ -10,9 +10,11 @@ from compiled_machines import compiled, compilers, model, motion, program
 from tauloop.codegen.evaluator import run_kernel
 from tauloop.programs.program import Newton
 
-#: Product of at most ten pivots against a determinant by NumPy: rounding, through the size of single terms.
+#: Product of at most ten pivots against a determinant by NumPy: rounding, through the size of
+#: single terms.
 SAME = 1e-9
-#: A compiled loop keeps the pivots of its last step, which begins within that step (1e-8) of the solution.
+#: A compiled loop keeps the pivots of its last step, which begins within that step (1e-8) of the
+#: solution.
 LAST_STEP_APART = 1e-6
 #: Angle of the cranks (rad) at which the smallest pivot is proportional to it, within this share.
 NEAR, PROPORTIONAL = 1e-2, 1e-3
@@ -34,7 +36,9 @@ def test_the_product_of_all_pivots_is_the_determinant(name: str, entry: str) -> 
     slopes = ca.Function("slopes", symbols, [ca.densify(jacobian)])
     known = [values[key] for key in (loop.solution, *loop.inputs)]
     determinants = [np.linalg.det(slopes(*(array[i] for array in known)).full()) for i in range(n)]
-    products = np.prod(evidence.pivots[:, : loop.size] * [pivot.typical for pivot in loop.pivots], axis=1)
+    products = np.prod(
+        evidence.pivots[:, : loop.size] * [pivot.typical for pivot in loop.pivots], axis=1
+    )
     assert products == pytest.approx(np.abs(determinants), rel=SAME)
 
 
@@ -42,7 +46,8 @@ def test_the_product_of_all_pivots_is_the_determinant(name: str, entry: str) -> 
 def test_the_smallest_pivot_vanishes_where_the_links_are_stretched(tmp_path) -> None:
     """Cranks that point away from each other stretch a five-bar's links (2 x 0.25 m + 0.2 m = 2 x 0.35 m).
 
-    The sine of the links' angle, and with it the pivot, goes to zero in proportion to the cranks' angle.
+    The sine of the links' angle, and with it the pivot, goes to zero in proportion to the cranks'
+    angle.
     """
     actuators = model("five_bar").actuators
     angles = NEAR * np.array([1.0, 0.1, 0.01])

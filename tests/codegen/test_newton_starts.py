@@ -13,7 +13,8 @@ from tauloop.codegen.evaluator import Interpreted
 from tauloop.kinematics import random_states
 from tauloop.programs import position
 
-#: Newton's method ends at rounding, through the conditioning of regular states; a few turns cost a digit of an angle.
+#: Newton's method ends at rounding, through the conditioning of regular states; a few turns cost a
+#: digit of an angle.
 SAME = 1e-12
 #: States stay this near to the reference (unit-free), where the tangent is a fair guess.
 STEP = 0.05
@@ -29,7 +30,9 @@ def iterations(model: Model, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", ["five_bar", "rcid"])
-def test_the_prediction_saves_steps_and_leads_to_the_same_pose(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_prediction_saves_steps_and_leads_to_the_same_pose(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     predicted = interpreted(name)
     states = random_states(predicted, 30, np.random.default_rng(1), step=STEP)
     u = predicted.actuator_position(states.q)

@@ -17,7 +17,9 @@ def test_one_notice_for_all_programs_and_the_interpreters_numbers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(library, "find_compiler", lambda: None)
-    model, plain = (Model(load("delta"), evaluator=e) for e in (Compiled(at_least=0), Interpreted()))
+    model, plain = (
+        Model(load("delta"), evaluator=e) for e in (Compiled(at_least=0), Interpreted())
+    )
     states = random_states(plain, 5, np.random.default_rng(1))
     motion = (states.position, states.velocity, states.acceleration)
     with caplog.at_level(logging.WARNING, logger="tauloop"):

@@ -25,8 +25,8 @@ BLOCKS = 3
 PRODUCT_LATENCY = 4
 #: Cycles between divisions of eight numbers on them.
 DIVISION = 16
-#: Runs a function under the processor's single step and counts what lies between two marks. A string instruction stops
-#: at each repetition; it counts once.
+#: Runs a function under the processor's single step and counts what lies between two marks. A
+#: string instruction stops at each repetition; it counts once.
 STEPPER = """
 #include <signal.h>
 #include <stdio.h>
@@ -115,7 +115,9 @@ def stepped(function: CFunction, files: list[str], folder: Path) -> int:
     assert compiler is not None
     arrays = len(function.arguments)
     marks = {"begin": "kernel_begin", "end": "kernel_end"}
-    sources = {f"{key}.c": f"void {name}(void);\nvoid {name}(void) {{}}\n" for key, name in marks.items()}
+    sources = {
+        f"{key}.c": f"void {name}(void);\nvoid {name}(void) {{}}\n" for key, name in marks.items()
+    }
     sources["main.c"] = STEPPER.format(
         name=f"{function.name}_batch",
         arrays=arrays,
@@ -144,13 +146,17 @@ def test_a_walk_passes_what_the_processor_runs(code: ModuleType, tmp_path: Path)
     assert compiler is not None
     files = part("kernels").assembly(function, compiler, "native")
     arguments = [BLOCKS * LANES, None, *[None] * len(function.arguments)]
-    walker = part("walk").walked(part("assembly").parsed(files), f"{function.name}_batch", arguments)
+    walker = part("walk").walked(
+        part("assembly").parsed(files), f"{function.name}_batch", arguments
+    )
     assert walker.guessed == 0
     assert len(walker.steps) == stepped(function, files, tmp_path)
 
 
 @pytest.mark.parametrize(("architecture", "lanes"), [("haswell", 4), ("icelake-server", 8)])
-def test_the_toolkits_flags_fill_registers_with_samples(code: ModuleType, architecture: str, lanes: int) -> None:
+def test_the_toolkits_flags_fill_registers_with_samples(
+    code: ModuleType, architecture: str, lanes: int
+) -> None:
     compiler, function = find_compiler(), kernel()
     assert compiler is not None
     result = part("assembly").parsed(part("kernels").assembly(function, compiler, architecture))
@@ -179,15 +185,20 @@ def test_newtons_loop_runs_the_given_rounds(code: ModuleType, rounds: int, tmp_p
 
 def divided(value: object, steps: list[object]) -> list[str]:
     texts = [value.instructions[step.place].text for step in steps]  # type: ignore[attr-defined]
-    return [next(r for r in ("%zmm", "%ymm", "%xmm") if r in text) for text in texts if "vdiv" in text]
+    return [
+        next(r for r in ("%zmm", "%ymm", "%xmm") if r in text) for text in texts if "vdiv" in text
+    ]
 
 
-@pytest.mark.skipif(shutil.which("llvm-mca") is None, reason="llvm-mca (Debian: llvm) is not installed")
+@pytest.mark.skipif(
+    shutil.which("llvm-mca") is None, reason="llvm-mca (Debian: llvm) is not installed"
+)
 def test_the_analysers_report_is_read(code: ModuleType) -> None:
     text = "f:\n\tvxorpd %xmm0, %xmm0, %xmm0\n" + 100 * "\tvmulsd %xmm1, %xmm0, %xmm0\n"
     chain = part("assembly").parsed([text + 25 * "\tvdivpd %zmm2, %zmm3, %zmm4\n"]).instructions
     tool = part("analyser").analyser()
-    # a chain that cannot wait for its own start: repeated, it is bound by the last product of the time before
+    # a chain that cannot wait for its own start: repeated, it is bound by the last product of the
+    # time before
     dependent = tool.cycles(chain[1:101], "icelake-server")
     assert dependent.simulated == pytest.approx(100 * PRODUCT_LATENCY, rel=0.01)
     assert dependent.bound == pytest.approx(50.0, rel=0.01)
@@ -198,20 +209,27 @@ def test_the_analysers_report_is_read(code: ModuleType) -> None:
         tool.cycles(chain, "no core")
 
 
-def test_a_missing_analyser_says_what_to_install(code: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_analyser_says_what_to_install(
+    code: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     predict = importlib.import_module("predict_avx512")
     assert predict.main(["--analyser", "no-such-analyser"]) == 1
     assert "apt-get install llvm" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(shutil.which("llvm-mca") is None, reason="llvm-mca (Debian: llvm) is not installed")
+@pytest.mark.skipif(
+    shutil.which("llvm-mca") is None, reason="llvm-mca (Debian: llvm) is not installed"
+)
 @pytest.mark.parametrize("features", [("avx2",), ("avx2", "avx512f")])
 def test_the_page_gets_what_was_measured_where_there_is_avx_512_and_a_prediction_elsewhere(
     code: ModuleType, features: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predict = importlib.import_module("predict_avx512")
-    monkeypatch.setattr(predict, "processor", lambda: SimpleNamespace(name="a core", features=features))
-    analyser = replace(part("analyser").analyser(), host="icelake-server")  # LLVM may not know this core
+    monkeypatch.setattr(
+        predict, "processor", lambda: SimpleNamespace(name="a core", features=features)
+    )
+    # LLVM may not know this core
+    analyser = replace(part("analyser").analyser(), host="icelake-server")
     monkeypatch.setattr(predict, "analyser", lambda _: analyser)
     page = tmp_path / "page.md"
     marks = [*predict.MARKS, "", *predict.MEASURED_MARKS]
@@ -220,7 +238,11 @@ def test_the_page_gets_what_was_measured_where_there_is_avx_512_and_a_prediction
     predicted, measured = page.read_text(encoding="utf-8").split(predict.MARKS[1])
     written, other = (measured, predicted) if "avx512f" in features else (predicted, measured)
     assert "delta" not in other
-    rows = [line.strip("| ").split(" | ") for line in written.splitlines() if line.startswith("| delta")]
-    works = [f"delta, {of} dynamics, {how}" for of in ("inverse", "forward") for how in ("call", "batch")]
+    rows = [
+        line.strip("| ").split(" | ") for line in written.splitlines() if line.startswith("| delta")
+    ]
+    works = [
+        f"delta, {of} dynamics, {how}" for of in ("inverse", "forward") for how in ("call", "batch")
+    ]
     assert [row[0] for row in rows] == works
     assert all(float(row[2].split()[0]) > 0 for row in rows)

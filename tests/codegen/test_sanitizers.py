@@ -1,6 +1,7 @@
 """Generated C under gcc's address and undefined-behaviour sanitizers: no read or write outside, no undefined step.
 
-The exported program checks itself; kernels and steppers run inside Python with the sanitizer's library loaded first.
+The exported program checks itself; kernels and steppers run inside Python with the sanitizer's
+library loaded first.
 """
 
 from __future__ import annotations
@@ -20,10 +21,18 @@ from tauloop.assembly.ports import Entry
 from tauloop.programs.catalogue import EXPORTABLE
 
 GCC = shutil.which("gcc")
-FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
+FLAGS = (
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+    "-g",
+)
 #: The machine of `make test`; the others run in `make nightly`.
 DAILY = "five_bar"
-EXPORTED = [name if name == DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in CORE_MACHINES]
+EXPORTED = [
+    name if name == DAILY else pytest.param(name, marks=pytest.mark.nightly)
+    for name in CORE_MACHINES
+]
 #: What runs inside Python: batches with lanes left over, single calls, and every time stepper.
 INSIDE = """
 import sys
@@ -54,7 +63,11 @@ ALL = tuple(name for name in EXPORTABLE if not name.endswith(("_derivatives", "_
 
 def library(name: str) -> Path:
     """A library of gcc's; the test is skipped where it is not installed."""
-    text = Path(subprocess.run([GCC, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip())
+    text = Path(
+        subprocess.run(
+            [GCC, f"-print-file-name={name}"], capture_output=True, text=True
+        ).stdout.strip()
+    )
     if not text.is_absolute():
         pytest.skip(f"needs gcc's {name}, which is not installed")
     return text
@@ -76,7 +89,9 @@ def sanitized(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("entry", ["platform", pytest.param("actuators", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "entry", ["platform", pytest.param("actuators", marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize("name", EXPORTED)
 def test_an_exported_program_runs_clean(name, entry, tmp_path):
     library("libasan.so")
@@ -106,11 +121,17 @@ def test_kernels_run_clean_inside_python(name, tmp_path):
     ids=lambda arguments: arguments[0],
 )
 def test_steppers_run_clean_inside_python(arguments, tmp_path):
-    run_clean([sys.executable, "-c", "from tauloop.cli import main; main()", *arguments], tmp_path, codes=(0, 1))
+    run_clean(
+        [sys.executable, "-c", "from tauloop.cli import main; main()", *arguments],
+        tmp_path,
+        codes=(0, 1),
+    )
 
 
 def run_clean(command: list[str], folder: Path, codes: tuple[int, ...] = (0,)) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=sanitized(folder))
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, env=sanitized(folder)
+    )
     text = done.stdout[-500:] + done.stderr[-3000:]
     assert done.returncode in codes, text
     assert "Sanitizer" not in done.stderr, text
@@ -120,6 +141,8 @@ def run_clean(command: list[str], folder: Path, codes: tuple[int, ...] = (0,)) -
 
 def test_the_sanitizers_see_a_write_outside(tmp_path):
     library("libasan.so")
-    (tmp_path / "bad.c").write_text("int main(int n, char **v) { (void)v; int a[2]; a[n + 1] = 1; return a[0] & 0; }\n")
+    (tmp_path / "bad.c").write_text(
+        "int main(int n, char **v) { (void)v; int a[2]; a[n + 1] = 1; return a[0] & 0; }\n"
+    )
     subprocess.run([GCC, "-O0", *FLAGS, "bad.c", "-o", "bad"], cwd=tmp_path, check=True)
     assert subprocess.run(["./bad"], capture_output=True, check=False, cwd=tmp_path).returncode != 0

@@ -15,13 +15,22 @@ from tauloop.codegen.library import Library
 from tauloop.codegen.single import in_single, single_number
 from tauloop.codegen.source import c_text
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-#: Largest errors, as the page on microcontrollers states them. Sine and cosine: as they are up to 8192 rad, where the
-#: reduction's rounding shows, and in units of the last place up to 4 rad and away from their zeros.
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
+#: Largest errors, as the page on microcontrollers states them. Sine and cosine: as they are up to
+#: 8192 rad, where the reduction's rounding shows, and in units of the last place up to 4 rad and
+#: away from their zeros.
 TURNED, NEAR = 1e-7, 1.6
 #: Arctangent and exponential, in units of the last place.
 ARCTANGENT, EXPONENTIAL = 3.0, 1.0
-STRICTER = (*STRICT, "-Wconversion", "-Wdouble-promotion", "-Wfloat-conversion", "-ffp-contract=off")
+STRICTER = (
+    *STRICT,
+    "-Wconversion",
+    "-Wdouble-promotion",
+    "-Wfloat-conversion",
+    "-ffp-contract=off",
+)
 
 
 def source() -> str:
@@ -51,14 +60,22 @@ def computed(name: str, *arguments: np.ndarray, flag: str = "off") -> np.ndarray
 
 def ulps(result: np.ndarray, exact: np.ndarray) -> float:
     """Largest error over the spacing of floats at the exact number."""
-    return float(np.max(np.abs(result.astype(float) - exact) / np.spacing(np.abs(exact).astype(np.float32))))
+    return float(
+        np.max(np.abs(result.astype(float) - exact) / np.spacing(np.abs(exact).astype(np.float32)))
+    )
 
 
 @needs_compiler
 @pytest.mark.parametrize("flag", ["off", "fast"])
 @pytest.mark.parametrize(("name", "exact"), [("tl_sinf", np.sin), ("tl_cosf", np.cos)])
 def test_sine_and_cosine_up_to_8192_radians(name, exact, flag):
-    x = np.concatenate([np.linspace(-8192, 8192, 200_001), np.linspace(-4, 4, 200_001), np.pi / 4 * np.arange(-99, 99)])
+    x = np.concatenate(
+        [
+            np.linspace(-8192, 8192, 200_001),
+            np.linspace(-4, 4, 200_001),
+            np.pi / 4 * np.arange(-99, 99),
+        ]
+    )
     x = x.astype(np.float32)
     result, wanted = computed(name, x, flag=flag), exact(x.astype(float))
     assert np.abs(result.astype(float) - wanted).max() < TURNED
@@ -72,7 +89,9 @@ def test_arctangent_in_all_quadrants():
     angle = np.linspace(-np.pi, np.pi, 400_003)[1:-1]
     size = np.exp(np.linspace(-40, 40, len(angle)))
     y, x = ((size * part(angle)).astype(np.float32) for part in (np.sin, np.cos))
-    assert ulps(computed("tl_atan2f", y, x), np.arctan2(y.astype(float), x.astype(float))) < ARCTANGENT
+    assert (
+        ulps(computed("tl_atan2f", y, x), np.arctan2(y.astype(float), x.astype(float))) < ARCTANGENT
+    )
     corners = np.array([(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, -1)], np.float32)
     y, x = corners.T
     assert np.abs(computed("tl_atan2f", y, x) - np.arctan2(y, x)).max() < 3e-7
@@ -98,7 +117,9 @@ def test_what_is_no_number_stays_none():
 
 @needs_compiler
 def test_floor_least_and_greatest_are_numpys():
-    x = np.concatenate([np.linspace(-9, 9, 7201), [4194303.5, -4194303.5, 1e9, -1e9, -0.0, 2.0**-30, -(2.0**-30)]])
+    x = np.concatenate(
+        [np.linspace(-9, 9, 7201), [4194303.5, -4194303.5, 1e9, -1e9, -0.0, 2.0**-30, -(2.0**-30)]]
+    )
     x = x.astype(np.float32)
     assert np.array_equal(computed("tl_floorf", x), np.floor(x))
     z = np.roll(x, 3)
@@ -117,7 +138,11 @@ def test_the_text_passes_strict_compilers_and_holds_no_double(compiler, tmp_path
         assert pieces()["tl_nearestf"].count(f"{word}(")
     (tmp_path / "all.c").write_text(body + pieces()["tl_nearestf"] + USED)
     done = subprocess.run(
-        [compiler, *STRICTER, "-c", "all.c"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [compiler, *STRICTER, "-c", "all.c"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "double" not in (tmp_path / "all.c").read_text()
@@ -137,13 +162,19 @@ float used(const float *G, const float *h, float *y, float *room, int *working)
     ("text", "single"),
     [
         ("const double t1 = 0.1 * x[10] + 2;", "const float t1 = 0.1f * x[10] + 2;"),
-        ("double a[4] = {0.0}; /* a double of 1.0 */", "float a[4] = {0.0f}; /* a double of 1.0 */"),
+        (
+            "double a[4] = {0.0}; /* a double of 1.0 */",
+            "float a[4] = {0.0f}; /* a double of 1.0 */",
+        ),
         (
             'sqrt(fabs(t2_0)) < 1e-08 ? tl_sin(floor(3.)) : "1.0"',
             'sqrtf(fabsf(t2_0)) < 1e-08f ? tl_sinf(tl_floorf(3.0f)) : "1.0"',
         ),
         ("health[0] = total < 1e+100 ? d : -1e300;", "health[0] = total < 1e+30f ? d : -1e+30f;"),
-        ("for (size_t i = 0; i < 16; ++i) x[i] = 0x1F;", "for (size_t i = 0; i < 16; ++i) x[i] = 0x1F;"),
+        (
+            "for (size_t i = 0; i < 16; ++i) x[i] = 0x1F;",
+            "for (size_t i = 0; i < 16; ++i) x[i] = 0x1F;",
+        ),
     ],
 )
 def test_doubles_become_floats_and_nothing_else_changes(text, single):

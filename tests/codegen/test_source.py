@@ -40,18 +40,23 @@ from tauloop.codegen.threads import LEAST_SHARE, share_out, shares
 from tauloop.errors import InputError
 from tauloop.programs.state import CONVERGED
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 
-#: Compiled against interpreted: the same operations up to their order, through the conditioning of regular states.
+#: Compiled against interpreted: the same operations up to their order, through the conditioning of
+#: regular states.
 SAME = 1e-12
 #: Counts of samples around the width of a block, and many.
 COUNTS = (1, 7, LANES, LANES + 1, 1000)
-#: Largest error of an elementary function, in units of the last place of the exact result: half a unit of rounding, one
-#: of the last additions; for the sine another one from the reduction of arguments beyond some turns.
+#: Largest error of an elementary function, in units of the last place of the exact result: half a
+#: unit of rounding, one of the last additions; for the sine another one from the reduction of
+#: arguments beyond some turns.
 SINE_ULP, SINE_FAR_ULP, ARCTANGENT_ULP = 1.6, 2.5, 2.0
 #: Up to where an argument is near, rad.
 NEAR = 100.0
-#: The library's own functions, where nothing more exact than double precision is at hand, err by one unit themselves.
+#: The library's own functions, where nothing more exact than double precision is at hand, err by
+#: one unit themselves.
 REFERENCE_ULP = 0.0 if np.finfo(np.longdouble).eps < 1e-18 else 1.0
 
 #: Instructions that are read again in every piece.
@@ -84,7 +89,9 @@ def check_same_numbers(kernel: CompiledFunction, name: str, entry: str, which: s
         for port, array in expected.items():
             assert deviation(by_name[port], array[:n]) < SAME, f"{port} of {n} samples"
     health = by_name["health"]
-    assert health[:, 0] == pytest.approx(np.minimum(evidence.discriminants.min(axis=1, initial=1.0), 1.0), rel=1e-9)
+    assert health[:, 0] == pytest.approx(
+        np.minimum(evidence.discriminants.min(axis=1, initial=1.0), 1.0), rel=1e-9
+    )
     if evidence.pivots.size:
         assert health[:, 1] == pytest.approx(evidence.pivots.min(axis=1), rel=1e-6)
     assert (health[:, 2] < CONVERGED).all()
@@ -103,11 +110,15 @@ def check_same_numbers(kernel: CompiledFunction, name: str, entry: str, which: s
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("name", CORE_MACHINES)
 def test_compiled_inverse_dynamics_is_the_interpreted_one(name, entry, folder):
-    check_same_numbers(compiled(name, entry, "inverse_dynamics", folder), name, entry, "inverse_dynamics")
+    check_same_numbers(
+        compiled(name, entry, "inverse_dynamics", folder), name, entry, "inverse_dynamics"
+    )
 
 
 @needs_compiler
-@pytest.mark.parametrize("which", ["kinematics_0", "embedding", "forward_dynamics", "regressor_actuators"])
+@pytest.mark.parametrize(
+    "which", ["kinematics_0", "embedding", "forward_dynamics", "regressor_actuators"]
+)
 @pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("five_bar", "actuators")])
 def test_every_other_program_compiles_to_the_same_numbers(name, entry, which, folder):
     check_same_numbers(compiled(name, entry, which, folder), name, entry, which)
@@ -115,12 +126,16 @@ def test_every_other_program_compiles_to_the_same_numbers(name, entry, which, fo
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("name", "entry", "which"), [("delta", "platform", "inverse_dynamics"), ("five_bar", "actuators", "kinematics_2")]
+    ("name", "entry", "which"),
+    [("delta", "platform", "inverse_dynamics"), ("five_bar", "actuators", "kinematics_2")],
 )
 def test_threads_give_the_same_numbers(name, entry, which, folder):
     """More samples than it takes to start threads, and not a whole number of blocks; Newton's loops end by blocks."""
     n = 3 * LEAST_SHARE + 5
-    inputs = {key: np.resize(array, (n, array.shape[1])) for key, array in motion(name, entry, 1000).items()}
+    inputs = {
+        key: np.resize(array, (n, array.shape[1]))
+        for key, array in motion(name, entry, 1000).items()
+    }
     alone = compiled(name, entry, which, folder).batch(inputs, n)
     for threads in (2, 3):
         shared = compiled(name, entry, which, folder, threads=threads).batch(inputs, n)
@@ -204,9 +219,15 @@ def test_chunks_are_written_into_a_long_result(folder):
     for first in range(0, n, 32):
         part = slice(first, min(first + 32, n))
         size = part.stop - part.start
-        kernel.batch({name: array[part] for name, array in inputs.items()}, size, out={"force": long[part]})
+        kernel.batch(
+            {name: array[part] for name, array in inputs.items()}, size, out={"force": long[part]}
+        )
     np.testing.assert_array_equal(long, whole)
-    wrong = {"force": np.empty((n, 2)), "forces": whole, "health": np.empty((n, 4), dtype=np.float32)}
+    wrong = {
+        "force": np.empty((n, 2)),
+        "forces": whole,
+        "health": np.empty((n, 4), dtype=np.float32),
+    }
     with pytest.raises(InputError) as caught:
         kernel.batch(inputs, n, out=wrong)
     assert len(caught.value.problems) == 3
@@ -221,7 +242,10 @@ def test_pieces_keep_what_later_ones_need():
     code = instructions(whole, [True] * whole.n_out())
     for longest in (1, 7, 50):
         parts = pieces(code, longest)
-        assert max(len([o for o in part.instructions if o.operation not in SOURCES]) for part in parts) <= longest
+        assert (
+            max(len([o for o in part.instructions if o.operation not in SOURCES]) for part in parts)
+            <= longest
+        )
         kept: dict[int, int] = {}
         for part in parts:
             known = {number for number, place in part.fetched.items() if kept[place] == number}
@@ -237,7 +261,9 @@ def test_pieces_keep_what_later_ones_need():
             for instruction in part.instructions
             if instruction.operation not in SOURCES
         ]
-        assert done == [instruction.number for instruction in code if instruction.operation not in SOURCES]
+        assert done == [
+            instruction.number for instruction in code if instruction.operation not in SOURCES
+        ]
     assert len(pieces(code, len(code))) == 1
 
 
@@ -246,7 +272,9 @@ def test_pieces_keep_what_later_ones_need():
 def test_code_in_pieces_gives_the_same_numbers(name, entry, folder, monkeypatch):
     whole = compiled(name, entry, "inverse_dynamics", folder)
     in_pieces = {"whole": 0, "longest": 40}
-    monkeypatch.setattr(source_module, "_ONE_SAMPLE", replace(source_module._ONE_SAMPLE, **in_pieces))
+    monkeypatch.setattr(
+        source_module, "_ONE_SAMPLE", replace(source_module._ONE_SAMPLE, **in_pieces)
+    )
     monkeypatch.setattr(source_module, "_LANES", replace(source_module._LANES, **in_pieces))
     assert "TL_APART" in c_source([function(name, entry, "inverse_dynamics")], name)
     parts = compiled(name, entry, "inverse_dynamics", folder)
@@ -267,7 +295,9 @@ def test_large_kernels_have_smaller_blocks_and_the_same_numbers(folder, monkeypa
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "which"), [("rcid", "inverse_dynamics"), ("five_bar", "regressor_actuators")])
+@pytest.mark.parametrize(
+    ("name", "which"), [("rcid", "inverse_dynamics"), ("five_bar", "regressor_actuators")]
+)
 def test_compilers_without_gnu_vectors_get_the_same_numbers(name, which, folder, monkeypatch):
     shuffled = compiled(name, "platform", which, folder)
     without = {**c_helpers.pieces(), "TL_SHUFFLE": ""}
@@ -277,7 +307,9 @@ def test_compilers_without_gnu_vectors_get_the_same_numbers(name, which, folder,
     check_same_numbers(plain, name, "platform", which)
 
 
-@pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("rcid", "platform"), ("five_bar", "actuators")])
+@pytest.mark.parametrize(
+    ("name", "entry"), [("delta", "platform"), ("rcid", "platform"), ("five_bar", "actuators")]
+)
 def test_scheduled_code_makes_every_value_once_before_its_use(name, entry):
     for step in function(name, entry, "forward_dynamics").program.steps:
         code = instructions(step.function.function, [True] * step.function.function.n_out())
@@ -288,7 +320,9 @@ def test_scheduled_code_makes_every_value_once_before_its_use(name, entry):
             known.add(instruction.number)
         read = {k for instruction in order for k in instruction.operands}
         assert len(known) == len(order)
-        assert {instruction.number for instruction in code if instruction.operation not in SOURCES} | read == known
+        assert {
+            instruction.number for instruction in code if instruction.operation not in SOURCES
+        } | read == known
 
 
 @needs_compiler
@@ -310,7 +344,9 @@ def elementary(folder: Path) -> ctypes.CDLL:
         f"{{ for (int i = 0; i < n; ++i) r[i] = tl_{name}({', '.join(f'{a}[i]' for a in arguments)}); }}"
         for name, arguments in (("sin", "x"), ("cos", "x"), ("atan2", "yx"))
     )
-    return ctypes.CDLL(str(build(f"#include <math.h>\n{mathematics()}\n{loops}\n", compiler(), folder=folder)))
+    return ctypes.CDLL(
+        str(build(f"#include <math.h>\n{mathematics()}\n{loops}\n", compiler(), folder=folder))
+    )
 
 
 def applied(library: ctypes.CDLL, name: str, *arguments: np.ndarray) -> np.ndarray:
@@ -362,7 +398,10 @@ def test_arctangent_is_exact_to_the_last_places_in_all_quadrants(folder):
     x = np.concatenate([radius * np.cos(angle), axes[:, 1], rng.normal(size=50_000)])
     library = elementary(folder)
     exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
-    assert units_in_the_last_place(applied(library, "atan2", y, x), exact) < ARCTANGENT_ULP + REFERENCE_ULP
+    assert (
+        units_in_the_last_place(applied(library, "atan2", y, x), exact)
+        < ARCTANGENT_ULP + REFERENCE_ULP
+    )
 
 
 @needs_compiler
@@ -377,7 +416,12 @@ def test_arctangent_on_the_axes_is_the_librarys(folder):
 @needs_compiler
 def test_elementary_functions_of_no_number_are_none(folder):
     library, nan, ones = elementary(folder), np.array([np.nan]), np.ones(1)
-    for name, arguments in (("sin", (nan,)), ("cos", (nan,)), ("atan2", (nan, ones)), ("atan2", (ones, nan))):
+    for name, arguments in (
+        ("sin", (nan,)),
+        ("cos", (nan,)),
+        ("atan2", (nan, ones)),
+        ("atan2", (ones, nan)),
+    ):
         assert np.isnan(applied(library, name, *arguments)[0]), name
 
 
@@ -389,13 +433,22 @@ def test_the_text_has_no_heap_no_state_and_only_standard_headers(name):
     functions = [function(name, entry, "inverse_dynamics") for entry in ENTRIES]
     text = c_source(functions, name)
     assert re.findall(r"#include\s*(\S+)", text) == ["<math.h>", "<stddef.h>"]
-    assert not re.search(r"\b(malloc|calloc|realloc|free|alloca|printf|goto|extern|volatile|errno)\b", text)
+    assert not re.search(
+        r"\b(malloc|calloc|realloc|free|alloca|printf|goto|extern|volatile|errno)\b", text
+    )
     for line in text.splitlines():
         if re.match(r"static\b", line):
             assert re.match(r"static (inline )?(double|int|void) (TL_APART )?\w+\(", line), line
     # nothing but functions and types stands at the outermost level
-    outermost = [line for line in text.splitlines() if line and not line[0].isspace() and line[0] not in "{}#/"]
-    assert all(re.match(r"typedef double|(static |inline |void |double |int |TL_APART )+\w+\(", x) for x in outermost)
+    outermost = [
+        line
+        for line in text.splitlines()
+        if line and not line[0].isspace() and line[0] not in "{}#/"
+    ]
+    assert all(
+        re.match(r"typedef double|(static |inline |void |double |int |TL_APART )+\w+\(", x)
+        for x in outermost
+    )
     assert text.isascii()
 
 
@@ -404,7 +457,10 @@ def test_the_text_passes_strict_compilers_with_and_without_threads(name, tmp_pat
     if not compilers():
         pytest.skip("needs gcc or clang, and neither is here")
     text = tmp_path / "text.c"
-    text.write_text(c_source([function(name, entry, "inverse_dynamics") for entry in ENTRIES], name), encoding="ascii")
+    text.write_text(
+        c_source([function(name, entry, "inverse_dynamics") for entry in ENTRIES], name),
+        encoding="ascii",
+    )
     for compiler_name in compilers():
         for flags in ((), ("-fopenmp",)):
             command = [compiler_name, *STRICT, *flags, "-fsyntax-only", str(text)]
@@ -424,7 +480,12 @@ sys.stdout.write(c_source([function("five_bar", e, "inverse_dynamics") for e in 
 def test_the_text_is_the_same_in_every_process():
     texts = set()
     for seed in ("1", "2"):
-        command = [sys.executable, "-c", TEXT_OF_TWO_MACHINES, str(Path(__file__).parents[1] / "support")]
+        command = [
+            sys.executable,
+            "-c",
+            TEXT_OF_TWO_MACHINES,
+            str(Path(__file__).parents[1] / "support"),
+        ]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stderr
@@ -434,7 +495,8 @@ def test_the_text_is_the_same_in_every_process():
 
 
 @pytest.mark.parametrize(
-    ("name", "entry"), [("linear_delta", "platform"), ("four_bar", "actuators"), ("five_bar", "actuators")]
+    ("name", "entry"),
+    [("linear_delta", "platform"), ("four_bar", "actuators"), ("five_bar", "actuators")],
 )
 def test_the_text_is_the_golden_one(name, entry, request):
     """Reviewed like code. Numbers are compared to twelve digits: their last ones are the processor's."""
@@ -444,7 +506,9 @@ def test_the_text_is_the_golden_one(name, entry, request):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="ascii")
     golden = path.read_text(encoding="ascii")
-    changes = list(difflib.unified_diff(_rounded(golden), _rounded(text), "golden", "now", n=2, lineterm=""))
+    changes = list(
+        difflib.unified_diff(_rounded(golden), _rounded(text), "golden", "now", n=2, lineterm="")
+    )
     hint = "where this is meant: pytest --update-golden, and review the difference like code"
     assert not changes, "\n".join([*changes[:80], f"... {len(changes)} lines of differences", hint])
 
@@ -459,7 +523,13 @@ def _rounded(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("delta", "delta"), ("RCID 2", "RCID_2"), ("a;rm -rf /", "a_rm__rf__"), ("größe", "gr__e"), ("x" * 99, "x" * 60)],
+    [
+        ("delta", "delta"),
+        ("RCID 2", "RCID_2"),
+        ("a;rm -rf /", "a_rm__rf__"),
+        ("größe", "gr__e"),
+        ("x" * 99, "x" * 60),
+    ],
 )
 def test_names_become_identifiers(text, name):
     assert c_name(text) == name

@@ -57,7 +57,9 @@ def divisors(code: Sequence[Instruction]) -> Counter[int]:
     """How often a value is divided by, a reciprocal included."""
     below = {ca.OP_DIV: 1, ca.OP_INV: 0}
     return Counter(
-        instruction.operands[below[instruction.operation]] for instruction in code if instruction.operation in below
+        instruction.operands[below[instruction.operation]]
+        for instruction in code
+        if instruction.operation in below
     )
 
 

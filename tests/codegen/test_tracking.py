@@ -22,16 +22,24 @@ from tauloop.programs.state import CONVERGED
 SAME = 1e-10
 RATE = 500.0  # Hz
 
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    find_compiler() is None, reason="needs a C compiler, and there is none here"
+)
 
 
 def motion(model: Model, seconds: float = 2.0, stroke: float = 0.02) -> np.ndarray:
     center = model.actuator_position(model.assembly.q)
     strokes = np.full(len(center), stroke)
-    return random_multisine(center, strokes, np.random.default_rng(4)).sample(np.arange(0, seconds, 1 / RATE)).position
+    return (
+        random_multisine(center, strokes, np.random.default_rng(4))
+        .sample(np.arange(0, seconds, 1 / RATE))
+        .position
+    )
 
 
-@pytest.mark.parametrize("name", ["delta", "rcid", "gantry_tau_5dof", "spidermill", "five_bar", "pendulum_arm"])
+@pytest.mark.parametrize(
+    "name", ["delta", "rcid", "gantry_tau_5dof", "spidermill", "five_bar", "pendulum_arm"]
+)
 def test_tracked_is_what_is_reached_one_by_one(name: str) -> None:
     model = Model(load(name))
     position = motion(model)
@@ -62,7 +70,9 @@ def test_lanes_find_what_one_lane_finds(name: str, folder: Path) -> None:
     for n in (LANES * 40, LANES * 40 + 3, LANES * 3 - 1, 5, 1):
         position = np.ascontiguousarray(motion(model)[:n])
         q, health, _ = single(position, model.actuators.follow(position[single.starts(n)]).q, theta)
-        q_lanes, health_lanes, gap = lanes(position, model.actuators.follow(position[lanes.starts(n)]).q, theta)
+        q_lanes, health_lanes, gap = lanes(
+            position, model.actuators.follow(position[lanes.starts(n)]).q, theta
+        )
         assert q.shape == (n, model.topology.n_q)
         assert np.abs(q - q_lanes).max() < SAME
         assert gap.max() < SAME
@@ -99,7 +109,9 @@ def mirrored(model: Model, q: np.ndarray) -> np.ndarray:
     rng = np.random.default_rng(2)
     inputs = model.actuator_position(q)
     for _ in range(200):
-        state = model.actuators.evaluate(inputs, 0 * inputs, 0 * inputs, start=q + rng.normal(size=q.shape))
+        state = model.actuators.evaluate(
+            inputs, 0 * inputs, 0 * inputs, start=q + rng.normal(size=q.shape)
+        )
         is_other = np.abs(np.sin((state.q - q) / 2)).max() > 0.1
         if state.health.is_reached.all() and np.isfinite(state.q).all() and is_other:
             return np.asarray(state.q)
@@ -121,7 +133,10 @@ def test_a_long_motion_is_followed_in_lanes(folder: Path) -> None:
 def test_without_machine_code_it_is_reached_one_by_one() -> None:
     model = Model(load("five_bar"), evaluator=Interpreted())
     position = motion(model, seconds=0.1)
-    assert np.abs(model.actuators.track(position).q - model.forward_kinematics(position).q).max() < SAME
+    assert (
+        np.abs(model.actuators.track(position).q - model.forward_kinematics(position).q).max()
+        < SAME
+    )
 
 
 def test_free_parameters_keep_their_nominal_values() -> None:
@@ -133,7 +148,8 @@ def test_free_parameters_keep_their_nominal_values() -> None:
 def test_a_motion_that_leaves_the_workspace() -> None:
     model = Model(load("rcid"))
     position = motion(model)
-    position[700:, 0] -= np.linspace(0.0, 1.0, len(position) - 700)  # carriages of one platform, a metre apart
+    # carriages of one platform, a metre apart
+    position[700:, 0] -= np.linspace(0.0, 1.0, len(position) - 700)
     with pytest.raises(PoseError, match="does not close"):
         model.actuators.track(position)
 
@@ -144,7 +160,9 @@ def test_a_jump_is_named() -> None:
     scale, is_angle = np.ones(2), np.array([False, True])
     require_continuity(q, ("x", "turn"), scale, is_angle)  # a full turn of an angle is no jump
     q[600:, 0] += 0.5
-    with pytest.raises(AssemblyError, match=r"x: track is lost: it jumps by 0\.5\d* .* from sample 599 to 600"):
+    with pytest.raises(
+        AssemblyError, match=r"x: track is lost: it jumps by 0\.5\d* .* from sample 599 to 600"
+    ):
         require_continuity(q, ("x", "turn"), scale, is_angle)
 
 
@@ -161,7 +179,9 @@ def test_programs_of_one_name_do_not_share_machine_code(tmp_path: Path) -> None:
         assert np.abs(result.V - expected.V).max() < SAME * np.abs(expected.V).max()
 
 
-def test_what_cannot_be_compiled_is_tried_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_compiled_is_tried_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A cache folder that is a file: one warning for all programs, and the interpreter's numbers."""
     blocked = tmp_path / "cache"
     blocked.write_text("a file, not a folder")

@@ -27,7 +27,9 @@ def test_convert_writes_files_that_load(form: str, count: int, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["m.xml", "m.urdf", "m.sdf"])
-def test_a_machine_whose_start_values_are_open_comes_back_in_its_mode(name: str, tmp_path: Path) -> None:
+def test_a_machine_whose_start_values_are_open_comes_back_in_its_mode(
+    name: str, tmp_path: Path
+) -> None:
     """Its file gives no angle of the bar that closes the inner loop, and others for A and B: 0.5 rad are missing."""
     machine = tl.load(CASES / "loop_within_a_loop.yaml")
     written = tl.convert(machine, tmp_path / name)
@@ -41,7 +43,9 @@ def test_a_machine_whose_start_values_are_open_comes_back_in_its_mode(name: str,
         tool = subject.platform.tool(length).place
         needed = subject.platform.inverse_dynamics(length, force, force).force
         assert tool == pytest.approx(model.platform.tool(length).place, abs=1e-9)
-        assert needed == pytest.approx(model.platform.inverse_dynamics(length, force, force).force, rel=1e-6)
+        assert needed == pytest.approx(
+            model.platform.inverse_dynamics(length, force, force).force, rel=1e-6
+        )
 
 
 def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
@@ -73,19 +77,27 @@ NAMES = Names()
 """
 
 
-def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_brings_a_format_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An installed package in a folder of its own, found by its entry point; converting and loading know its ending."""
     (tmp_path / "bringing.py").write_text(NAMES, encoding="utf-8")
     about = tmp_path / "bringing-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[tauloop.formats]\nnames = bringing:NAMES\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: bringing\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (about / "entry_points.txt").write_text(
+        "[tauloop.formats]\nnames = bringing:NAMES\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     brought.cache_clear()
     try:
         conversion = tl.convert("five_bar", tmp_path / "five.names")
         assert conversion.written.notes == ("only the names of bodies",)
-        assert (tmp_path / "five.names").read_text().split() == [body.name for body in load("five_bar").bodies]
+        assert (tmp_path / "five.names").read_text().split() == [
+            body.name for body in load("five_bar").bodies
+        ]
         with pytest.raises(InputError, match="a list of names can only be written"):
             load(tmp_path / "five.names")
     finally:

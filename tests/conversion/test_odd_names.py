@@ -21,7 +21,9 @@ import tauloop as tl
 from tauloop.codegen.source import c_string
 from tauloop.mechanism.model import Mechanism
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only")
 #: What ends strings, comments, lines or tags, starts commands, or stands for something else.
 ODD = (
@@ -55,7 +57,20 @@ ODD = (
 )
 #: Names that a file may have, and that are words of C, of HAL, or alike once points are gone.
 WORDS = (
-    *("int", "a.b", "a_b", "double", "x" * 64, "loadrt", "main", "NULL", "M_PI", "setp", "JOINTS", "machine"),
+    *(
+        "int",
+        "a.b",
+        "a_b",
+        "double",
+        "x" * 64,
+        "loadrt",
+        "main",
+        "NULL",
+        "M_PI",
+        "setp",
+        "JOINTS",
+        "machine",
+    ),
     *("include", "if", "q", "theta", "EOF", "tauloop_pins", "net", "define"),
 )
 
@@ -72,21 +87,31 @@ def renamed(machine: Mechanism, names: Mapping[str, str], name: str) -> Mechanis
         if isinstance(part, str):
             return names.get(part, part)
         if is_dataclass(part) and not isinstance(part, type):
-            return replace(part, **{f.name: change(getattr(part, f.name)) for f in fields(part) if f.init})
+            return replace(
+                part, **{f.name: change(getattr(part, f.name)) for f in fields(part) if f.init}
+            )
         if isinstance(part, tuple):
             return type(part)(change(item) for item in part)
         return part
 
-    parts = {key: change(getattr(machine, key)) for key in ("bodies", "joints", "rods", "actuators", "platform")}
+    parts = {
+        key: change(getattr(machine, key))
+        for key in ("bodies", "joints", "rods", "actuators", "platform")
+    }
     return replace(machine, name=name, **parts)
 
 
 def odd_machine(kind: int) -> Mechanism:
     """A linear Delta with names that a file may have."""
     machine = tl.load("linear_delta")
-    plain = dict.fromkeys(item.name for item in (*machine.bodies, *machine.joints, *machine.actuators))
+    plain = dict.fromkeys(
+        item.name for item in (*machine.bodies, *machine.joints, *machine.actuators)
+    )
     kept = ("platform",)  # which names its coordinates
-    names = {name: WORDS[(k + kind) % len(WORDS)] for k, name in enumerate(name for name in plain if name not in kept)}
+    names = {
+        name: WORDS[(k + kind) % len(WORDS)]
+        for k, name in enumerate(name for name in plain if name not in kept)
+    }
     assert len(names) <= len(WORDS)
     return renamed(machine, names, WORDS[kind % len(WORDS)].partition(".")[0])
 
@@ -103,22 +128,34 @@ def test_a_string_in_c_is_the_text(text: str) -> None:
 
 def test_the_compiler_reads_the_same_strings(tmp_path: Path) -> None:
     lines = ", ".join(c_string(name) for name in ODD)
-    (tmp_path / "names.c").write_text(f"const char *const names[] = {{{lines}}};\n", encoding="utf-8")
+    (tmp_path / "names.c").write_text(
+        f"const char *const names[] = {{{lines}}};\n", encoding="utf-8"
+    )
     subprocess.run(
-        [compilers()[0], *STRICT[:-1], "-shared", "-fPIC", "names.c", "-o", "names.so"], cwd=tmp_path, check=True
+        [compilers()[0], *STRICT[:-1], "-shared", "-fPIC", "names.c", "-o", "names.so"],
+        cwd=tmp_path,
+        check=True,
     )
     read = (ctypes.c_char_p * len(ODD)).in_dll(ctypes.CDLL(str(tmp_path / "names.so")), "names")
     assert tuple(name.decode() for name in read) == ODD
 
 
 @ONE_BY_ONE
-def test_what_may_not_be_a_name_is_refused_where_a_machine_comes_in(name: str, tmp_path: Path) -> None:
+def test_what_may_not_be_a_name_is_refused_where_a_machine_comes_in(
+    name: str, tmp_path: Path
+) -> None:
     """A machine file, and a URDF, whose names may be anything: refused, or others in the machine."""
     text = tl.dumps(tl.load("five_bar"))
     for old in ("name: five_bar", "crank_1:", "shoulder_1:", "motor_1:"):
         assert old in text
         with pytest.raises(tl.DescriptionError):
-            tl.loads(text.replace(old, f"{json.dumps(name)}:" if old.endswith(":") else f"name: {json.dumps(name)}", 1))
+            tl.loads(
+                text.replace(
+                    old,
+                    f"{json.dumps(name)}:" if old.endswith(":") else f"name: {json.dumps(name)}",
+                    1,
+                )
+            )
     root = ElementTree.Element("robot", name=name)
     for link in (name, "other"):
         ElementTree.SubElement(root, "link", name=link)
@@ -135,12 +172,18 @@ def test_what_may_not_be_a_name_is_refused_where_a_machine_comes_in(name: str, t
 @ONE_BY_ONE
 def test_what_a_package_says_of_itself_is_text(name: str, tmp_path: Path) -> None:
     package = tl.export_ros2(
-        tl.load("five_bar"), tl.Ros2Options(package="odd", maintainer=name, email=name, hardware=name)
+        tl.load("five_bar"),
+        tl.Ros2Options(package="odd", maintainer=name, email=name, hardware=name),
     )
     described = ElementTree.fromstring(package.files["package.xml"]).find("maintainer")
     assert described is not None
     assert (described.text, described.get("email")) == (name, name)
-    assert ElementTree.fromstring(package.files["urdf/machine.urdf"]).findtext("ros2_control/hardware/plugin") == name
+    assert (
+        ElementTree.fromstring(package.files["urdf/machine.urdf"]).findtext(
+            "ros2_control/hardware/plugin"
+        )
+        == name
+    )
     for other in ("src/machine_joints.h", "launch/display.launch.py", "CMakeLists.txt"):
         assert name == "9" or name not in package.files[other]
 
@@ -151,7 +194,9 @@ def test_signs_that_xml_does_not_have_are_refused(text: str) -> None:
         tl.Ros2Options(maintainer=text)
 
 
-@pytest.mark.parametrize("kind", [0, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(1, len(WORDS)))])
+@pytest.mark.parametrize(
+    "kind", [0, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(1, len(WORDS)))]
+)
 def test_a_package_of_ros_compiles_with_words_of_other_languages(kind: int, tmp_path: Path) -> None:
     machine = odd_machine(kind)
     package = tl.export_ros2(machine, tl.Ros2Options(package="odd"), folder=tmp_path)
@@ -167,11 +212,16 @@ def test_a_package_of_ros_compiles_with_words_of_other_languages(kind: int, tmp_
         assert package.files[file] == plain.files[file], "no name of a machine stands in it"
 
 
-@pytest.mark.parametrize("kind", [0, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(1, len(WORDS)))])
+@pytest.mark.parametrize(
+    "kind", [0, *(pytest.param(k, marks=pytest.mark.nightly) for k in range(1, len(WORDS)))]
+)
 def test_a_module_for_linuxcnc_has_them_in_comments_alone(kind: int) -> None:
     machine = odd_machine(kind)
     options = tl.LinuxcncOptions(name="odd")
-    export, plain = tl.export_linuxcnc(machine, options), tl.export_linuxcnc(tl.load("linear_delta"), options)
+    export, plain = (
+        tl.export_linuxcnc(machine, options),
+        tl.export_linuxcnc(tl.load("linear_delta"), options),
+    )
     assert set(export.files) == set(plain.files)
     for name, text in export.files.items():
         if name.endswith((".hal", ".ini")):

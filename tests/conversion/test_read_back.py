@@ -110,7 +110,8 @@ couplings: {{thread: {{of: {{spin: 1, float.z: 3 rad/m}}}}}}
 actuators: {{motor: {{on: spin}}}}
 platform: {{body: plate, independent: [float.x, float.y, float.z, float.wx, float.wy, float.wz]}}""",
 }
-#: A ball between turned frames that is turned at the start, with losses; seen from the base, or the other way round.
+#: A ball between turned frames that is turned at the start, with losses; seen from the base, or the
+#: other way round.
 BALL = f"""{HEAD}name: pendulum
 bodies: {{link: {LINK}}}
 joints:
@@ -121,7 +122,9 @@ joints:
     reference: {{turn: [{{z: 30 deg}}, {{x: 70 deg}}]}}
     freedoms: {{ACTING}}
 platform: {{body: link, independent: [wrist.wx, wrist.wy, wrist.wz]}}"""
-EQUAL_LOSSES = ", ".join(f"{word}: {{friction: {{viscous: 0.3 N m s/rad}}}}" for word in ("wx", "wy", "wz"))
+EQUAL_LOSSES = ", ".join(
+    f"{word}: {{friction: {{viscous: 0.3 N m s/rad}}}}" for word in ("wx", "wy", "wz")
+)
 #: What MJCF has no place for: a loss that is not the same about all axes.
 OTHER_LOSSES = "wx: {friction: {viscous: 0.3 N m s/rad, coulomb: 0.1 N m}}"
 
@@ -156,9 +159,12 @@ def test_forces_and_tool_come_back(tmp_path: Path, name: str, ending: str) -> No
     conversion = tl.convert(machine, tmp_path / f"m.{ending}")
     assert [item.is_good for item in conversion.evidence] == [True, True]
     back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}"))
-    assert {actuator.name for actuator in back.actuators} == {actuator.name for actuator in machine.actuators}
+    assert {actuator.name for actuator in back.actuators} == {
+        actuator.name for actuator in machine.actuators
+    }
     tools = [
-        (model := tl.Model(each)).platform.tool(model.platform_position(model.assembly.q)) for each in (machine, back)
+        (model := tl.Model(each)).platform.tool(model.platform_position(model.assembly.q))
+        for each in (machine, back)
     ]
     assert tools[1].place == pytest.approx(tools[0].place, abs=1e-12)
     assert tools[1].rotation == pytest.approx(tools[0].rotation, abs=1e-12)
@@ -188,7 +194,10 @@ def test_files_of_two_formats_do_not_share_a_side_file(tmp_path: Path) -> None:
 def test_a_slide_that_does_not_close_in_other_directions_is_refused(tmp_path: Path) -> None:
     machine = tl.loads(MACHINES["loop closed at a slide"])
     slide = machine.joint("slide")
-    moved = replace(slide, parent=replace(slide.parent, position=tl.loads(MACHINES["driven universal joint"]).gravity))
+    moved = replace(
+        slide,
+        parent=replace(slide.parent, position=tl.loads(MACHINES["driven universal joint"]).gravity),
+    )
     joints = tuple(moved if joint is slide else joint for joint in machine.joints)
     with pytest.raises(DescriptionError, match="the start does not close this loop"):
         to_sdf(replace(machine, joints=joints))
@@ -221,7 +230,9 @@ def test_a_writer_that_loses_something_makes_the_conversion_doubtful(
     assert value in bad.name
 
 
-def test_a_file_that_would_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_would_not_be_read_again_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = Sdf.write
 
     def write(self: Sdf, mechanism: Mechanism, path: Path) -> Written:
@@ -231,13 +242,17 @@ def test_a_file_that_would_not_be_read_again_is_not_written(tmp_path: Path, monk
 
     monkeypatch.setattr(Sdf, "write", write)
     machine = tl.loads(MACHINES["tool on a link whose joint is elsewhere"])
-    with pytest.raises(DescriptionError, match="an SDF file of this machine would not be read again"):
+    with pytest.raises(
+        DescriptionError, match="an SDF file of this machine would not be read again"
+    ):
         tl.convert(machine, tmp_path / "m.sdf")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_machine_that_does_not_assemble_is_written_and_not_compared(tmp_path: Path) -> None:
-    text = MACHINES["loop closed at a slide"].replace("x, parent: base", "x, parent: {on: base, at: [0, 5 m, 0]}")
+    text = MACHINES["loop closed at a slide"].replace(
+        "x, parent: base", "x, parent: {on: base, at: [0, 5 m, 0]}"
+    )
     conversion = tl.convert(tl.loads(text), tmp_path / "m.yaml")
     assert [item.value for item in conversion.evidence] == [None]
     assert "not compared" in conversion.evidence[0].name
@@ -250,7 +265,9 @@ def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("ending", ["urdf", "sdf", "xml", "yaml"])
-def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(tmp_path: Path, ending: str) -> None:
+def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(
+    tmp_path: Path, ending: str
+) -> None:
     """An empty list of actuators would state that nothing is driven."""
     (tmp_path / "loop.urdf").write_text(UNSTATED, encoding="utf-8")
     machine = load(tmp_path / "loop.urdf")
@@ -264,7 +281,9 @@ def test_motors_that_a_file_does_not_state_are_not_stated_by_its_copy(tmp_path: 
     assert ("actuators: {motor: {on: JOINT}}" in problem.remedy) == (ending == "yaml")
 
 
-def test_unstated_motors_of_a_machine_file_are_coordinates_without_actuators(tmp_path: Path) -> None:
+def test_unstated_motors_of_a_machine_file_are_coordinates_without_actuators(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "loop.urdf").write_text(UNSTATED, encoding="utf-8")
     text = tl.dumps(load(tmp_path / "loop.urdf"))
     assert tl.loads(text).unstated_motors == ("a", "b", "c")

@@ -16,7 +16,8 @@ import tauloop as tl
 from tauloop import InputError
 from tauloop.conversion import Ros2Package
 
-#: Both sides of a loop, placed by another program's kinematics from the joints that the package publishes, m.
+#: Both sides of a loop, placed by another program's kinematics from the joints that the package
+#: publishes, m.
 CLOSED = 1e-9
 STATES = 5
 
@@ -37,11 +38,19 @@ class Core:
         compiler = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
         if compiler is None:
             pytest.skip("needs a C compiler")
-        sources = [str(folder_of(package) / "src" / name) for name in ("machine.c", "passive_joints.c")]
+        sources = [
+            str(folder_of(package) / "src" / name) for name in ("machine.c", "passive_joints.c")
+        ]
         flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared", "-fPIC"]
-        subprocess.run([compiler, *flags, *sources, "-o", str(folder / "core.so"), "-lm"], check=True)
+        subprocess.run(
+            [compiler, *flags, *sources, "-o", str(folder / "core.so"), "-lm"], check=True
+        )
         self._library = ctypes.CDLL(str(folder / "core.so"))
-        self._library.passive_joints_take.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_double]
+        self._library.passive_joints_take.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_char_p,
+            ctypes.c_double,
+        ]
         self._state = (ctypes.c_double * 1000)()
         self.positions = (ctypes.c_double * len(package.joints))()
         self._library.passive_joints_start(self._state)
@@ -104,11 +113,19 @@ def test_package_xml_is_what_ros_s_own_parser_takes(package: Ros2Package) -> Non
     parsed = extra("catkin_pkg.package").parse_package(str(folder_of(package) / "package.xml"))
     parsed.validate()
     assert (parsed.name, parsed.get_build_type()) == ("delta_description", "ament_cmake")
-    assert {need.name for need in parsed.build_depends} == {"geometry_msgs", "rclcpp", "sensor_msgs", "tf2_ros"}
+    assert {need.name for need in parsed.build_depends} == {
+        "geometry_msgs",
+        "rclcpp",
+        "sensor_msgs",
+        "tf2_ros",
+    }
 
 
 def test_the_control_names_the_driven_joints_of_the_urdf(package: Ros2Package) -> None:
-    names = [joint.attrib["name"] for joint in ElementTree.fromstring(package.files["urdf/machine.urdf"]).iter("joint")]
+    names = [
+        joint.attrib["name"]
+        for joint in ElementTree.fromstring(package.files["urdf/machine.urdf"]).iter("joint")
+    ]
     assert set(package.joints) <= set(names)
     control = ElementTree.fromstring(package.files["urdf/machine.urdf"]).find("ros2_control")
     assert control is not None
@@ -141,7 +158,10 @@ def test_the_same_machine_gives_the_same_package_and_names_are_ros_s(package: Ro
 
 
 def test_a_floating_platform_has_a_transform(tmp_path: Path) -> None:
-    package, machine = tl.export_ros2(tl.load("hexapod"), folder=tmp_path), tl.Model(tl.load("hexapod"))
+    package, machine = (
+        tl.export_ros2(tl.load("hexapod"), folder=tmp_path),
+        tl.Model(tl.load("hexapod")),
+    )
     assert "plate floats: the node publishes its place as a transform" in package.notes
     assert not any(name.startswith("platform") for name in package.joints)
     core, start = Core(package, tmp_path), machine.actuator_position(machine.assembly.q)

@@ -14,7 +14,9 @@ from compiled_machines import compilers
 from tauloop.drives import export_control, load_drive, read_drive, shipped_drives
 from tauloop.errors import InputError
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 CASCADE = """
 format: tauloop-drive/1
 name: servo
@@ -31,7 +33,9 @@ performance: {of: rotor, band: 1 mrad}
 """
 
 
-def by_hand(reference: float, before: float, position: float, loop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_hand(
+    reference: float, before: float, position: float, loop: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """u = K (e + x_i + N (e - x_d)); the slave gets (1 + v) u / 2 + v P r, the master the rest."""
     K, T_i, T_d, N, P, least, most = 250.0, 1.5, 0.05, 10.0, 10.2, 0.01, 0.25
     e = reference - position
@@ -40,7 +44,9 @@ def by_hand(reference: float, before: float, position: float, loop: np.ndarray) 
     v = -(1 - 3 * s**2 + 2 * s**3)
     pull = v * P * np.sign(reference - before)
     slave = (1 + v) / 2 * u + pull
-    return np.array([u - (1 + v) / 2 * u - pull, slave]), np.array([e / T_i, (e - loop[1]) * N / T_d])
+    return np.array([u - (1 + v) / 2 * u - pull, slave]), np.array(
+        [e / T_i, (e - loop[1]) * N / T_d]
+    )
 
 
 @needs_compiler
@@ -50,16 +56,26 @@ def test_the_law_of_two_motors_is_that_of_the_paper(tmp_path: Path) -> None:
     assert "cart_mass" not in made.manifest["baked_in"]
     library = tmp_path / "law.so"
     subprocess.run(
-        [compilers()[0], "-shared", "-fPIC", made.name + ".c", "-o", library, "-lm"], cwd=tmp_path, check=True
+        [compilers()[0], "-shared", "-fPIC", made.name + ".c", "-o", library, "-lm"],
+        cwd=tmp_path,
+        check=True,
     )
     law = getattr(ctypes.CDLL(str(library)), made.name)
     rng = np.random.default_rng(2)
     for share in (-0.02, 0.005, 0.1, 0.2, 0.9):
         for step in (-0.1, 0.1):
             loop = rng.normal(size=2)
-            arrays = [np.array(x, dtype=float) for x in ([0.3 + step], [0.3], [0.3 + step * (1 - share)], loop)]
+            arrays = [
+                np.array(x, dtype=float)
+                for x in ([0.3 + step], [0.3], [0.3 + step * (1 - share)], loop)
+            ]
             torque, rate, health = np.zeros(2), np.zeros(2), np.zeros(4)
-            law(*(array.ctypes.data_as(ctypes.c_void_p) for array in (*arrays, torque, rate, health)))
+            law(
+                *(
+                    array.ctypes.data_as(ctypes.c_void_p)
+                    for array in (*arrays, torque, rate, health)
+                )
+            )
             expected = by_hand(*(float(x[0]) for x in arrays[:3]), loop)
             assert torque == pytest.approx(expected[0], rel=1e-12)
             assert rate == pytest.approx(expected[1], rel=1e-12)
@@ -71,7 +87,17 @@ def test_the_law_of_two_motors_is_that_of_the_paper(tmp_path: Path) -> None:
 def test_every_control_law_checks_itself(name: str, tmp_path: Path) -> None:
     stem = export_control(load_drive(name), folder=tmp_path).name
     assert stem == f"{name}_control"
-    build = [compilers()[0], "-std=c99", "-Wall", "-Werror", f"{stem}.c", f"{stem}_check.c", "-o", "check", "-lm"]
+    build = [
+        compilers()[0],
+        "-std=c99",
+        "-Wall",
+        "-Werror",
+        f"{stem}.c",
+        f"{stem}_check.c",
+        "-o",
+        "check",
+        "-lm",
+    ]
     subprocess.run(build, cwd=tmp_path, check=True)
     checked = subprocess.run(["./check"], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (checked.returncode, checked.stdout.splitlines()[-1]) == (0, "all agree")
@@ -81,12 +107,20 @@ def test_a_cascade_reads_the_speed_and_has_the_states_of_both_loops() -> None:
     """tau = 0.2 (30 e - w + x), dx/dt = (30 e - w) / 0.05, in the numbers that the C is checked by."""
     made = export_control(read_drive(CASCADE, "servo.yaml"))
     (function,) = made.manifest["functions"]
-    assert [port["name"] for port in function["inputs"]] == ["reference", "before", "position", "speed", "loop"]
+    assert [port["name"] for port in function["inputs"]] == [
+        "reference",
+        "before",
+        "position",
+        "speed",
+        "loop",
+    ]
     assert [port["columns"] for port in function["outputs"]] == [["drive"], ["speed.integral"]]
     text = made.files["servo_control_check.c"]
     numbers = {
         name: np.array(re.findall(r"[-+.\de]+", values), dtype=float)
-        for name, values in re.findall(r"servo_control_(?:in|out)_(\w+)\[\d+\] = {\n(.*?)};", text, re.DOTALL)
+        for name, values in re.findall(
+            r"servo_control_(?:in|out)_(\w+)\[\d+\] = {\n(.*?)};", text, re.DOTALL
+        )
     }
     inner = 30 * (numbers["reference"] - numbers["position"]) - numbers["speed"]
     assert numbers["torque"] == pytest.approx(0.2 * (inner + numbers["loop"]), rel=1e-12)

@@ -35,13 +35,15 @@ from tauloop.integrate.integrators import Integrator, Radau, RungeKutta4
 
 #: Issue 7: results may not change by more when tolerances are tightened a hundredfold.
 INVARIANT = 1e-6
-#: Two integrators at relative tolerances of 1e-7 and 1e-10 agree to some hundred times the coarser one.
+#: Two integrators at relative tolerances of 1e-7 and 1e-10 agree to some hundred times the coarser
+#: one.
 INTEGRATORS = 1e-5
 #: Rounding of a formula written in two ways, relative to forces of some 1e6 N.
 ROUNDING = 1e-6
 #: A step response read off 20 001 samples instead of dense output: half a sample of 0.5 ms.
 SAMPLED = 5e-4
-#: The describing function keeps the first harmonic of a cycle that is nearly triangular: frequencies within half.
+#: The describing function keeps the first harmonic of a cycle that is nearly triangular:
+#: frequencies within half.
 FIRST_HARMONIC = 0.5
 #: A midpoint rule of 4 096 points on an integrand with kinks.
 QUADRATURE = 1e-5
@@ -59,7 +61,9 @@ performance: {of: cart, band: band}
 """
 
 
-def one_mass(friction: str = "", motor: str = "", encoder: str = "", pid: str = "", control: str = "") -> Axis:
+def one_mass(
+    friction: str = "", motor: str = "", encoder: str = "", pid: str = "", control: str = ""
+) -> Axis:
     return Axis(read_drive(FREE_MASS % (friction, motor, encoder, pid, control)))
 
 
@@ -94,7 +98,9 @@ def printed_backlash(b: float, c: float, d: float, D: float, w: float) -> float:
 )
 @settings(deadline=None, max_examples=200)
 def test_elastic_backlash_is_the_printed_one(b: float, D: float, w: float, d: float) -> None:
-    force = float(elastic_backlash(ca.SX(b), ca.SX(1e6), ca.SX(d), ca.SX(D), ca.SX(w), Direct(), "x"))
+    force = float(
+        elastic_backlash(ca.SX(b), ca.SX(1e6), ca.SX(d), ca.SX(D), ca.SX(w), Direct(), "x")
+    )
     assert force == pytest.approx(printed_backlash(b, 1e6, d, D, w), abs=ROUNDING)
 
 
@@ -102,7 +108,8 @@ def test_describing_function_of_the_dead_zone() -> None:
     x = np.array([0.2, 0.5, 0.9])
     result = equivalent(2.0, 7.0, 0.0, 1 / x, np.ones(3))
     closed = 7.0 * (1 - 2 / np.pi * (np.arcsin(x) + x * np.sqrt(1 - x**2)))
-    # without damping the element's force is bounded by twice the spring's share and never reaches that bound
+    # without damping the element's force is bounded by twice the spring's share and never reaches
+    # that bound
     assert result.real == pytest.approx(closed, rel=QUADRATURE)
     assert np.abs(result.imag).max() < QUADRATURE
 
@@ -114,15 +121,20 @@ def test_linear_axis_is_its_transfer_function() -> None:
     tf = td / n
     pid = kp * np.array([ti * tf + ti * td, ti + tf, 1.0])  # over ti s (1 + tf s)
     plant = np.polymul([ti * tf, ti, 0.0], [m, d, 0.0])
-    time, x, _ = lsim(TransferFunction(0.1 * pid, np.polyadd(plant, pid)), np.ones(20001), record.time)
+    time, x, _ = lsim(
+        TransferFunction(0.1 * pid, np.polyadd(plant, pid)), np.ones(20001), record.time
+    )
     assert record.signal("cart.position") == pytest.approx(x, abs=0.1 * INTEGRATORS)
     c = record.criteria
     assert c.overshoot[0] == pytest.approx(x.max() - 0.1, abs=0.1 * INTEGRATORS)
-    assert c.rise_time[0] == pytest.approx(time[np.argmax(x >= 0.09)] - time[np.argmax(x >= 0.01)], abs=2 * SAMPLED)
+    assert c.rise_time[0] == pytest.approx(
+        time[np.argmax(x >= 0.09)] - time[np.argmax(x >= 0.01)], abs=2 * SAMPLED
+    )
     outside = np.flatnonzero(np.abs(x - 0.1) > 1e-3)
     assert c.settling_time[0] == pytest.approx(time[outside[-1]], abs=SAMPLED)
     force = record.signal("push.torque")
-    assert c.energy[0] == pytest.approx(np.trapezoid(force**2, time), rel=1e-3)  # the kick of 5 ms is sampled coarsely
+    # the kick of 5 ms is sampled coarsely
+    assert c.energy[0] == pytest.approx(np.trapezoid(force**2, time), rel=1e-3)
 
 
 @pytest.mark.parametrize("motors", MOTORS)
@@ -148,13 +160,18 @@ def test_three_masses_against_scipy(dual: Axis, motors: str) -> None:
         f1, f2 = (printed_backlash(b, c, d, r * a - x, r * w - v) for a, w in ((a1, w1), (a2, w2)))
         f2 = 0.0 if motors == "one" else f2
         turning = [
-            (u - r * f - p["motor_viscous"] * w) / p["motor_inertia"] for u, f, w in ((u1, f1, w1), (u2, f2, w2))
+            (u - r * f - p["motor_viscous"] * w) / p["motor_inertia"]
+            for u, f, w in ((u1, f1, w1), (u2, f2, w2))
         ]
         sliding = (f1 + f2 - p["cart_viscous"] * v) / p["cart_mass"]
         return [w1, w2, v, *turning, sliding, e / p["ti"], (e - xd) * 10 / p["td"], u1**2 + u2**2]
 
-    there = solve_ivp(rate, (0, 2.0), np.zeros(9), method="DOP853", rtol=1e-9, atol=1e-11, max_step=1e-3)
-    here = record_axis(Axis(with_motors(dual.line, motors)), {"cart_coulomb": 0.0}, duration=2.0, samples=5)
+    there = solve_ivp(
+        rate, (0, 2.0), np.zeros(9), method="DOP853", rtol=1e-9, atol=1e-11, max_step=1e-3
+    )
+    here = record_axis(
+        Axis(with_motors(dual.line, motors)), {"cart_coulomb": 0.0}, duration=2.0, samples=5
+    )
     assert here.signal("cart.position")[-1] == pytest.approx(there.y[2, -1], abs=0.1 * INTEGRATORS)
     assert here.signal("motor1.velocity")[-1] == pytest.approx(there.y[3, -1], abs=INTEGRATORS)
     if motors != "one":
@@ -166,7 +183,9 @@ def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axi
     """Out of reach of the switching, as of a file without it; parameters that have no part any more are unknown."""
     preloaded = tl.drive(dual.line, tl.DriveOptions(motors="preloaded", duration=3.0))
     beyond = simulate_axis(dual, {"switch_min": 10.0, "switch_max": 11.0}, duration=3.0)
-    text = files("tauloop.drives").joinpath("lines/dual_motor_axis.yaml").read_text(encoding="utf-8")
+    text = (
+        files("tauloop.drives").joinpath("lines/dual_motor_axis.yaml").read_text(encoding="utf-8")
+    )
     without = text.replace("    switch_min: switch_min\n    switch_max: switch_max\n", "")
     file = simulate_axis(Axis(read_drive(without)), duration=3.0)
     for criterion in ("rise_time", "overshoot", "energy"):
@@ -175,7 +194,12 @@ def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axi
         assert ours == pytest.approx(getattr(file, criterion)[0], rel=1e-9)
     for motors, gone in (("preloaded", "switch_min"), ("one", "preload")):
         with pytest.raises(InputError, match=f"no parameter '{gone}'"):
-            tl.tune(dual.line, tl.TuningOptions(motors=motors, bounds={gone: (0.1, 0.2)}, weights={"rise_time": 1}))
+            tl.tune(
+                dual.line,
+                tl.TuningOptions(
+                    motors=motors, bounds={gone: (0.1, 0.2)}, weights={"rise_time": 1}
+                ),
+            )
     assert with_motors(single.line, "one").parameters == single.line.parameters
     with pytest.raises(InputError, match="has one motor"):
         with_motors(single.line, "preloaded")
@@ -186,7 +210,9 @@ def test_motors_of_a_line_are_used_as_they_are_asked_for(dual: Axis, single: Axi
 def test_tighter_tolerances_change_nothing(name: str, duration: float) -> None:
     axis = Axis(load_drive(name))
     coarse = simulate_axis(axis, duration=duration)
-    fine = simulate_axis(axis, duration=duration, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11))
+    fine = simulate_axis(
+        axis, duration=duration, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11)
+    )
     assert coarse.events[0] > 0
     for key in ("rise_time", "settling_time", "energy"):
         assert getattr(coarse, key) == pytest.approx(getattr(fine, key), rel=INVARIANT), key
@@ -208,9 +234,11 @@ def test_coulomb_friction_stops_a_mass_where_energy_says() -> None:
     """An undamped mass on the controller's spring loses 2 fc/k of amplitude in every half swing."""
     axis = one_mass(", coulomb: fc")
     c = simulate_axis(axis, {"d": 0.0, "kp": 200.0, "fc": 2.0}, step=0.1, duration=5.0)
-    # amplitudes 0.1 - 0.01 = 0.09 about the shifted centre: turns at errors -0.08, 0.06, -0.04, 0.02, 0: there it stays
+    # amplitudes 0.1 - 0.01 = 0.09 about the shifted centre: turns at errors -0.08, 0.06, -0.04,
+    # 0.02, 0: there it stays
     assert c.overshoot[0] == pytest.approx(0.08, abs=0.1 * INTEGRATORS)
-    assert c.final_error[0] <= 0.01 + 0.1 * INTEGRATORS  # it sticks where the spring is weaker than friction
+    # it sticks where the spring is weaker than friction
+    assert c.final_error[0] <= 0.01 + 0.1 * INTEGRATORS
     assert c.swing[0] == 0.0
 
 
@@ -229,7 +257,10 @@ def test_lugre_against_scipy(step: float) -> None:
 
     there = solve_ivp(rate, (0, 1.0), np.zeros(3), method="Radau", rtol=1e-9, atol=1e-12)
     record = record_axis(
-        Axis(read_drive(text)), step=step, duration=1.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-12)
+        Axis(read_drive(text)),
+        step=step,
+        duration=1.0,
+        integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-12),
     )
     assert record.signal("cart.position")[-1] == pytest.approx(there.y[0, -1], rel=INTEGRATORS)
     assert (record.signal("cart.position")[-1] > 0.01) == (step > 0.1)
@@ -253,7 +284,9 @@ performance: {of: slide, band: 0.1 mm}
         record = record_axis(axis, step=aim, duration=4.0)
         x = record.signal("slide.position")[-1]
         # balance 500 (aim - x) = 2000 (x - b/2) beyond the gap; inside it the aim is reached
-        expected = aim if abs(aim) < 0.005 else np.sign(aim) * (500 * abs(aim) + 2000 * 0.005) / 2500
+        expected = (
+            aim if abs(aim) < 0.005 else np.sign(aim) * (500 * abs(aim) + 2000 * 0.005) / 2500
+        )
         assert x == pytest.approx(expected, abs=1e-6)
         force = record.signal("shaft.force")
         assert (force == 0).any()
@@ -278,7 +311,9 @@ performance: {of: cart, band: 1 mm}
     record = record_axis(Axis(read_drive(text)), step=0.1, duration=20.0, samples=20001)
     mass = 3 + 2e-4 / 0.02**2 + 1e-4 * (5 / 0.02) ** 2
     speed = np.sqrt(1 * 5 / 0.02 / mass)  # 1 N m/m at the rotor is 250 N/m at the cart
-    assert record.signal("cart.position") == pytest.approx(0.1 - 0.1 * np.cos(speed * record.time), abs=0.1 * 1e-4)
+    assert record.signal("cart.position") == pytest.approx(
+        0.1 - 0.1 * np.cos(speed * record.time), abs=0.1 * 1e-4
+    )
 
 
 def test_motor_limits_hold() -> None:
@@ -304,7 +339,9 @@ def test_cascade_is_a_damped_spring() -> None:
         "gain: kp}, motor: push", "gain: 5}, speed: {encoder: scale, gain: kp}, motor: push"
     )
     record = record_axis(Axis(read_drive(text)), duration=2.0)
-    _, x, _ = lsim(TransferFunction([0.1 * 250], [2, 54, 250]), np.ones(len(record.time)), record.time)
+    _, x, _ = lsim(
+        TransferFunction([0.1 * 250], [2, 54, 250]), np.ones(len(record.time)), record.time
+    )
     assert record.signal("cart.position") == pytest.approx(x, abs=0.1 * INTEGRATORS)
 
 
@@ -349,7 +386,9 @@ def test_batches_are_single_runs(dual: Axis) -> None:
     shared = simulate_axis(Axis(dual.line, threads=2), {"kp": kp, "ti": 1.3}, duration=2.0)
     for k, value in enumerate(kp):
         alone = simulate_axis(dual, {"kp": value, "ti": 1.3}, duration=2.0)
-        assert alone.energy[0] == together.energy[k] == pytest.approx(shared.energy[k], rel=ROUNDING)
+        assert (
+            alone.energy[0] == together.energy[k] == pytest.approx(shared.energy[k], rel=ROUNDING)
+        )
         assert alone.overshoot[0] == together.overshoot[k]
 
 
@@ -361,7 +400,9 @@ def test_divergence_is_recognised_and_priced(dual: Axis) -> None:
     assert np.isfinite(weighted_sum(c, {"rise_time": 1.0, "energy": 2.0})).all()
     long = simulate_axis(dual, integrator=replace(LINE_INTEGRATOR, max_steps=10))
     assert long.outcome[0] == Outcome.TOO_LONG
-    crossed = simulate_axis(dual, {"switch_min": 0.5, "switch_max": np.array([0.5, 0.4, 0.6])}, duration=1.0)
+    crossed = simulate_axis(
+        dual, {"switch_min": 0.5, "switch_max": np.array([0.5, 0.4, 0.6])}, duration=1.0
+    )
     assert list(crossed.outcome) == [Outcome.INVALID, Outcome.INVALID, Outcome.OK]
     assert crossed.energy[0] == 2 * PRICE
 
@@ -397,7 +438,9 @@ def test_costs_combine(dual: Axis) -> None:
     ],
 )
 def test_files_that_are_wrong(old: str, new: str, word: str) -> None:
-    text = files("tauloop.drives").joinpath("lines/dual_motor_axis.yaml").read_text(encoding="utf-8")
+    text = (
+        files("tauloop.drives").joinpath("lines/dual_motor_axis.yaml").read_text(encoding="utf-8")
+    )
     assert old in text
     with pytest.raises(DescriptionError) as error:
         read_drive(text.replace(old, new), "axis.yaml")
@@ -445,12 +488,16 @@ def test_many_plants_tighter_tolerances_change_nothing(dual: Axis) -> None:
     assert coarse.overshoot == pytest.approx(fine.overshoot, abs=0.1 * INVARIANT)
 
 
-@pytest.mark.parametrize("integrator", [Radau(), RungeKutta4(step=2e-5)], ids=lambda case: type(case).__name__)
+@pytest.mark.parametrize(
+    "integrator", [Radau(), RungeKutta4(step=2e-5)], ids=lambda case: type(case).__name__
+)
 @pytest.mark.parametrize("interpreted", [False, True])
 def test_other_integrators_come_to_the_same_step(integrator: Integrator, interpreted: bool) -> None:
     line, duration = load_drive("dual_motor_axis"), 0.02 if interpreted else 0.3
     expected = record_axis(Axis(line), duration=duration, samples=11)
-    motion = record_axis(Axis(line, interpreted=interpreted), duration=duration, samples=11, integrator=integrator)
+    motion = record_axis(
+        Axis(line, interpreted=interpreted), duration=duration, samples=11, integrator=integrator
+    )
     assert interpreted or motion.criteria.events[0] > 0
     x, wanted = (record.signal("cart.position") for record in (motion, expected))
     np.testing.assert_allclose(x, wanted, atol=1e-7)
@@ -514,16 +561,26 @@ def test_all_elements_in_one_line(play: str) -> None:
     text = EVERYTHING.replace("PLAY", play)
     plain = Axis(read_drive(text.replace("MOTOR", "").replace("LOAD", "")))
     coarse, fine = (
-        simulate_axis(plain, step=0.05, duration=0.5, integrator=replace(LINE_INTEGRATOR, rtol=rtol, atol=1e-2 * rtol))
+        simulate_axis(
+            plain,
+            step=0.05,
+            duration=0.5,
+            integrator=replace(LINE_INTEGRATOR, rtol=rtol, atol=1e-2 * rtol),
+        )
         for rtol in (1e-7, 1e-9)
     )
     assert coarse.events[0] > 10
     for key in ("energy", "final_error", "swing"):
         assert getattr(coarse, key) == pytest.approx(getattr(fine, key), rel=INVARIANT), key
-    counts = Axis(read_drive(text.replace("MOTOR", ", resolution: 1e-4 rad").replace("LOAD", ", resolution: 1 um")))
+    counts = Axis(
+        read_drive(
+            text.replace("MOTOR", ", resolution: 1e-4 rad").replace("LOAD", ", resolution: 1 um")
+        )
+    )
     counted = simulate_axis(counts, step=0.05, duration=0.5)
     assert counted.final_error != coarse.final_error
-    assert counted.final_error == pytest.approx(coarse.final_error, abs=2e-5)  # 20 counts of 100 000
+    # 20 counts of 100 000
+    assert counted.final_error == pytest.approx(coarse.final_error, abs=2e-5)
     record = record_axis(plain, step=0.05, duration=0.05, samples=51)
     torque, speed = record.signal("drive.torque"), record.signal("rotor.velocity")
     assert torque.max() == pytest.approx(3.0)

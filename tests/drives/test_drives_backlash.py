@@ -13,7 +13,8 @@ from tauloop.drives import LINE_INTEGRATOR, Axis, read_drive, record_axis, simul
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
-#: Two integrators at relative tolerances of 1e-9, over some twenty impacts that pass their errors on.
+#: Two integrators at relative tolerances of 1e-9, over some twenty impacts that pass their errors
+#: on.
 INTEGRATORS = 1e-6
 #: Issue 7: results may not change by more when tolerances are tightened a hundredfold.
 INVARIANT = 1e-6
@@ -49,7 +50,14 @@ def phases(duration: float, times: np.ndarray) -> tuple[np.ndarray, int]:
             e = 0.1 - y[1]
             u = KP * (e + 10 * (e - y[5]))
             moves = 0.0 if side else free(y, y[4])
-            return [y[2], y[3], (u - force) / M1, (force - D2 * y[3]) / M2, moves, (e - y[5]) * 10 / TD]
+            return [
+                y[2],
+                y[3],
+                (u - force) / M1,
+                (force - D2 * y[3]) / M2,
+                moves,
+                (e - y[5]) * 10 / TD,
+            ]
 
         def upper(_: float, y: np.ndarray, side: int = side) -> float:
             return y[4] - B / 2 if side == 0 else (free(y, B / 2) if side > 0 else 1.0)
@@ -61,7 +69,14 @@ def phases(duration: float, times: np.ndarray) -> tuple[np.ndarray, int]:
         upper.direction = 1 if side == 0 else -1  # type: ignore[attr-defined]
         lower.direction = -1 if side == 0 else 1  # type: ignore[attr-defined]
         run = solve_ivp(
-            rate, (t, duration), y, method="DOP853", rtol=1e-10, atol=1e-13, events=(upper, lower), dense_output=True
+            rate,
+            (t, duration),
+            y,
+            method="DOP853",
+            rtol=1e-10,
+            atol=1e-13,
+            events=(upper, lower),
+            dense_output=True,
         )
         inside = (times >= t) & ((times < run.t[-1]) | (run.status == 0))
         kept.append(run.sol(times[inside]).T)
@@ -79,7 +94,9 @@ def phases(duration: float, times: np.ndarray) -> tuple[np.ndarray, int]:
 def test_transient_with_impacts_against_phases() -> None:
     """A PD loop through the gap rattles: positions, gap and force agree all the way, not in the end alone."""
     duration, samples = 2.0, 401
-    record = record_axis(Axis(read_drive(TWO_MASSES)), step=0.1, duration=duration, samples=samples, integrator=TIGHT)
+    record = record_axis(
+        Axis(read_drive(TWO_MASSES)), step=0.1, duration=duration, samples=samples, integrator=TIGHT
+    )
     there, impacts = phases(duration, record.time)
     assert impacts > 5
     assert record.signal("slide.position") == pytest.approx(there[:, 0], abs=0.1 * INTEGRATORS)
@@ -90,7 +107,8 @@ def test_transient_with_impacts_against_phases() -> None:
     D, w = there[:, 0] - there[:, 1], there[:, 2] - there[:, 3]
     force = np.where(touching, K * (D - gap) + C * w, 0.0)
     inner = np.ones(samples, dtype=bool)
-    inner[1:-1] = (touching[:-2] == touching[1:-1]) & (touching[2:] == touching[1:-1])  # the force jumps at impacts
+    # the force jumps at impacts
+    inner[1:-1] = (touching[:-2] == touching[1:-1]) & (touching[2:] == touching[1:-1])
     assert record.signal("shaft.force")[inner] == pytest.approx(force[inner], abs=1e3 * INTEGRATORS)
     assert (force[inner] != 0).any()
 
@@ -99,10 +117,14 @@ def test_tighter_tolerances_change_nothing() -> None:
     axis = Axis(read_drive(TWO_MASSES))
     coarse = simulate_axis(axis, step=np.array([0.02, 0.1, -0.1]), duration=3.0)
     fine = simulate_axis(
-        axis, step=np.array([0.02, 0.1, -0.1]), duration=3.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11)
+        axis,
+        step=np.array([0.02, 0.1, -0.1]),
+        duration=3.0,
+        integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11),
     )
     assert (coarse.events > 20).all()
     assert coarse.energy == pytest.approx(fine.energy, rel=INVARIANT)
     assert coarse.rise_time == pytest.approx(fine.rise_time, rel=INVARIANT)
     assert coarse.overshoot == pytest.approx(fine.overshoot, abs=0.1 * INVARIANT)
-    assert coarse.overshoot[1] == pytest.approx(coarse.overshoot[2], rel=INVARIANT)  # the gap has no preferred side
+    # the gap has no preferred side
+    assert coarse.overshoot[1] == pytest.approx(coarse.overshoot[2], rel=INVARIANT)

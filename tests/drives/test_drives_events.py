@@ -35,7 +35,9 @@ SAME_TIME = 1e-8
 
 
 def run(axis: Axis, integrator=None):
-    return record_axis(axis, step=0.1, duration=2.0, integrator=integrator or DormandPrince(**TIGHT))
+    return record_axis(
+        axis, step=0.1, duration=2.0, integrator=integrator or DormandPrince(**TIGHT)
+    )
 
 
 def by_scipy(*events):
@@ -59,7 +61,11 @@ def by_scipy(*events):
     ids=lambda occurrence: type(occurrence).__name__,
 )
 def test_a_line_notes_what_scipy_finds(interpreted, integrator):
-    words = [("cart.position>0.1", False), ("cart.velocity<-0.05", False), ("cart.position<0.099", True)]
+    words = [
+        ("cart.position>0.1", False),
+        ("cart.velocity<-0.05", False),
+        ("cart.position<0.099", True),
+    ]
     events = [comparison("watch", text, is_terminal=ends) for text, ends in words]
     result = run(Axis(read_drive(MASS % ""), events=events, interpreted=interpreted), integrator)
 
@@ -89,13 +95,17 @@ def test_a_line_notes_what_scipy_finds(interpreted, integrator):
 
 
 def test_the_compiled_lines_of_these_tests_are_compiled():
-    axis = Axis(read_drive(MASS % ""), events=[comparison("watch", "cart.position>0.1", is_terminal=False)])
+    axis = Axis(
+        read_drive(MASS % ""), events=[comparison("watch", "cart.position>0.1", is_terminal=False)]
+    )
     run(axis)
     assert axis.is_compiled or shutil.which("cc") is None
 
 
 def test_what_is_only_watched_changes_nothing():
-    watched = Axis(read_drive(MASS % ""), events=[comparison("watch", "cart.position>0.1", is_terminal=False)])
+    watched = Axis(
+        read_drive(MASS % ""), events=[comparison("watch", "cart.position>0.1", is_terminal=False)]
+    )
     alone, beside = (run(axis) for axis in (Axis(read_drive(MASS % "")), watched))
     assert beside.signal("cart.position") == pytest.approx(alone.signal("cart.position"), abs=1e-10)
 
@@ -104,7 +114,9 @@ def test_what_is_only_watched_changes_nothing():
 def test_a_held_torque_passes_a_value_at_a_sample(interpreted):
     """kp e held: it falls below 4 N at the first sample at which the measured error is below 80 mm."""
     event = comparison("watch", "push.torque<4", is_terminal=False)
-    result = run(Axis(read_drive(MASS % ", sample_time: 10 ms"), events=[event], interpreted=interpreted))
+    result = run(
+        Axis(read_drive(MASS % ", sample_time: 10 ms"), events=[event], interpreted=interpreted)
+    )
     position, time = result.signal("cart.position"), result.time
     first = next(k for k in range(1, 200) if 0.1 - np.interp(k * 0.01, time, position) < 0.08)
     assert result.occurrences[0].time == pytest.approx(first * 0.01, abs=1e-12)
@@ -115,17 +127,25 @@ def test_signals_that_are_none_are_refused_all_at_once():
         tl.DriveOptions(until=("cart.position=1", "cart"))
     assert len(caught.value.problems) == 2
     with pytest.raises(InputError, match=r"(?s)until cart\.postion.*did you mean .*cart\.position"):
-        Axis(read_drive(MASS % ""), events=[comparison("until", "cart.postion>1", is_terminal=True)])
+        Axis(
+            read_drive(MASS % ""), events=[comparison("until", "cart.postion>1", is_terminal=True)]
+        )
 
 
 def test_a_machine_with_lines_ends_where_scipy_says():
     """Held forces, as the result says, move the machine by SciPy's integrator up to the same event."""
     mechanism = load("gantry_tau_3dof")
     model = Model(mechanism)
-    path = stroke(model, Line(np.zeros(3), np.array([0.1, 0.05, -0.08])), ("platform.x", "platform.y", "platform.z"))
+    path = stroke(
+        model,
+        Line(np.zeros(3), np.array([0.1, 0.05, -0.08])),
+        ("platform.x", "platform.y", "platform.z"),
+    )
     machine = DrivenMachine(mechanism, bandwidth=80.0, period=5e-3)
     column = model.topology.coordinate_names.index("platform.x")
-    passes = Event(name="passes", function=lambda _, q, v: q[:, column] - 0.02, direction=1, is_terminal=False)
+    passes = Event(
+        name="passes", function=lambda _, q, v: q[:, column] - 0.02, direction=1, is_terminal=False
+    )
     ends = Event(name="ends", function=lambda _, q, v: q[:, column] - 0.05, direction=1)
     motion = machine.follow(
         plan(path, POLYNOMIAL_345, Seconds(0.3)),
@@ -133,14 +153,25 @@ def test_a_machine_with_lines_ends_where_scipy_says():
         integrator=DormandPrince(**TIGHT),
         events=[passes, ends],
     )
-    torques = [values for name, values in motion.signals.items() if name.endswith("motor.torque [N]")]
-    force, y, times = np.stack(torques, axis=1), np.concatenate([motion.position[0], np.zeros(3)]), []
+    torques = [
+        values for name, values in motion.signals.items() if name.endswith("motor.torque [N]")
+    ]
+    force, y, times = (
+        np.stack(torques, axis=1),
+        np.concatenate([motion.position[0], np.zeros(3)]),
+        [],
+    )
     crossed = [lambda _, y: y[0] - 0.02, lambda _, y: y[0] - 0.05]
     for k, held in enumerate(force):
 
         def rate(_, y, held=held):
             return np.concatenate(
-                [y[3:], model.platform.forward_dynamics(y[:3], y[3:], held).a[list(model.platform.ports.v)]]
+                [
+                    y[3:],
+                    model.platform.forward_dynamics(y[:3], y[3:], held).a[
+                        list(model.platform.ports.v)
+                    ],
+                ]
             )
 
         span = (motion.time[0] + k * 5e-3, motion.time[0] + (k + 1) * 5e-3)
@@ -148,7 +179,9 @@ def test_a_machine_with_lines_ends_where_scipy_says():
         times += [time for several in part.t_events for time in several]
         y = part.y[:, -1]
     assert [occurrence.name for occurrence in motion.occurrences] == ["passes", "ends"]
-    assert [occurrence.time for occurrence in motion.occurrences] == pytest.approx(times[:2], abs=SAME_TIME)
+    assert [occurrence.time for occurrence in motion.occurrences] == pytest.approx(
+        times[:2], abs=SAME_TIME
+    )
     assert motion.occurrences[-1].q[column] == pytest.approx(0.05, abs=1e-9)
     assert "ends" in motion.end
     assert motion.status is Status.OK

@@ -16,7 +16,8 @@ from tauloop.drives.machine.path import DrivenMachine, Variation
 from tauloop.formats import load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
-#: Both routes locate events on their own steps, within tolerances of 1e-7; criteria hold to this share.
+#: Both routes locate events on their own steps, within tolerances of 1e-7; criteria hold to this
+#: share.
 SAME = 1e-7
 needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
@@ -26,7 +27,9 @@ needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="needs a C c
 def test_criteria_and_records_are_the_compiled_ones(name: str) -> None:
     line = load_drive(name)
     motion = [
-        record_axis(Axis(line, interpreted=interpreted), duration=0.6, load=5.0, load_time=0.3, samples=61)
+        record_axis(
+            Axis(line, interpreted=interpreted), duration=0.6, load=5.0, load_time=0.3, samples=61
+        )
         for interpreted in (False, True)
     ]
     times = ("rise_time", "settling_time", "end")
@@ -41,12 +44,16 @@ def test_criteria_and_records_are_the_compiled_ones(name: str) -> None:
 
 def test_batches_divergence_and_sampled_controls_run_interpreted(tmp_path: Path) -> None:
     text = (Path(tauloop.drives.__file__).parent / "lines" / "dual_motor_axis.yaml").read_text()
-    (tmp_path / "sampled.yaml").write_text(text.replace("  dual:\n", "  sample_time: 5 ms\n  dual:\n"))
+    (tmp_path / "sampled.yaml").write_text(
+        text.replace("  dual:\n", "  sample_time: 5 ms\n  dual:\n")
+    )
     axis = Axis(load_drive(tmp_path / "sampled.yaml"), interpreted=True)
     criteria = simulate_axis(axis, {"kp": np.array([150.0, 1e7])}, duration=0.3)
     assert list(criteria.failed) == [False, True]
     if find_compiler() is not None:
-        compiled = simulate_axis(Axis(load_drive(tmp_path / "sampled.yaml")), {"kp": 150.0}, duration=0.3)
+        compiled = simulate_axis(
+            Axis(load_drive(tmp_path / "sampled.yaml")), {"kp": 150.0}, duration=0.3
+        )
         assert criteria.energy[0] == pytest.approx(compiled.energy[0], rel=SAME)
 
 
@@ -59,4 +66,6 @@ def test_one_notice_where_there_is_no_compiler(
         assert not criteria.failed.any()
         DrivenMachine(load(EXAMPLE), variation=Variation.RIGID)
     assert len(caplog.records) == 2
-    assert all("slower" in r.getMessage() and "none was found" in r.getMessage() for r in caplog.records)
+    assert all(
+        "slower" in r.getMessage() and "none was found" in r.getMessage() for r in caplog.records
+    )

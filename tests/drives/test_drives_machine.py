@@ -15,7 +15,12 @@ from scipy.optimize import least_squares
 from tauloop.drives import LINE_INTEGRATOR
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test, circle_trajectory
-from tauloop.drives.machine.lines import direct_line, play_at_the_load, rigid_machine, with_one_motor
+from tauloop.drives.machine.lines import (
+    direct_line,
+    play_at_the_load,
+    rigid_machine,
+    with_one_motor,
+)
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, Variation
 from tauloop.drives.machine.play import play_map, work_volume, worst_combination
 from tauloop.errors import DescriptionError, InputError
@@ -43,7 +48,8 @@ UNCHANGED = 1e-6
 SAME_MOTION, SAME_FORCE = 1e-12, 1e-6
 #: Compiled and interpreted steps differ by rounding, which events magnify, m.
 SAME_STEPS = 1e-11
-#: Work by sums over samples of 1 ms, of some 100 in a quarter of a turn; bristles bend 2e-5 rad before they slide.
+#: Work by sums over samples of 1 ms, of some 100 in a quarter of a turn; bristles bend 2e-5 rad
+#: before they slide.
 WORK = 0.02
 
 
@@ -64,7 +70,9 @@ def tested(racks: Mechanism, circle: Circle) -> CircleTest:
 
 def machine_text(drive: str) -> str:
     """The Gantry-Tau's file with text behind `drive:` of its actuators."""
-    return shipped_text("gantry_tau_3dof", ("motor: {on: slide,", f"motor: {{drive: {drive}, on: slide,"))
+    return shipped_text(
+        "gantry_tau_3dof", ("motor: {on: slide,", f"motor: {{drive: {drive}, on: slide,")
+    )
 
 
 def problems(text: str, folder: Path | None = None) -> list[str]:
@@ -73,7 +81,9 @@ def problems(text: str, folder: Path | None = None) -> list[str]:
     with pytest.raises(DescriptionError) as caught:
         loads(text) if folder is None else load(folder / "machine.yaml")
     assert all(p.remedy and p.line for p in caught.value.problems)
-    return [f"{Path(p.file or '').name}:{p.line} {p.where}: {p.what}" for p in caught.value.problems]
+    return [
+        f"{Path(p.file or '').name}:{p.line} {p.where}: {p.what}" for p in caught.value.problems
+    ]
 
 
 # Files
@@ -88,7 +98,9 @@ def test_a_line_from_a_file_is_the_same_in_place(racks: Mechanism) -> None:
     assert line is not None
     assert [motor.name for motor in line.motors] == ["drive1", "drive2"]
     assert racks.parameters["track3.motor.drive.gap"].group == "drive"
-    assert "track1.motor.drive.cart_mass" not in racks.parameters.names, "the machine stands in the cart's place"
+    assert "track1.motor.drive.cart_mass" not in racks.parameters.names, (
+        "the machine stands in the cart's place"
+    )
 
 
 def test_files_with_drive_lines_fit_the_schemas(racks: Mechanism) -> None:
@@ -98,18 +110,24 @@ def test_files_with_drive_lines_fit_the_schemas(racks: Mechanism) -> None:
         ((EXAMPLE / "rack.yaml").read_text(), json_schema(DRIVE, FORMAT)),
     ):
         jsonschema.Draft202012Validator(schema).validate(plain(parse_nodes(text, "file")))
-    wrong = plain(parse_nodes((EXAMPLE / "rack.yaml").read_text().replace("gear:", "gaer:"), "file"))
+    wrong = plain(
+        parse_nodes((EXAMPLE / "rack.yaml").read_text().replace("gear:", "gaer:"), "file")
+    )
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(json_schema(DRIVE, FORMAT)).validate(wrong)
 
 
 def test_set_changes_parameters_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text((EXAMPLE / "rack.yaml").read_text())
-    (tmp_path / "machine.yaml").write_text(machine_text("{file: rack.yaml, set: {gap: 0.2 mm, preload: 3 N m}}"))
+    (tmp_path / "machine.yaml").write_text(
+        machine_text("{file: rack.yaml, set: {gap: 0.2 mm, preload: 3 N m}}")
+    )
     machine = load(tmp_path / "machine.yaml")
     line = machine.actuators[1].drive
     assert line is not None
-    gaps = [machine.value(c.compliance.gap) for c in line.connections if hasattr(c.compliance, "gap")]  # type: ignore[union-attr]
+    gaps = [
+        machine.value(c.compliance.gap) for c in line.connections if hasattr(c.compliance, "gap")
+    ]  # type: ignore[union-attr]
     assert gaps == pytest.approx([2e-4, 2e-4])
     assert machine.value(line.control.drive.preload) == 3.0  # type: ignore[union-attr]
     assert "track2.motor.drive.set.gap" in machine.parameters.names
@@ -121,7 +139,12 @@ def test_all_problems_of_a_line_in_place_are_told() -> None:
       connections: {c: {first: a, second: cart, gear: 2, shaft: {stiffness: 0 N/m, damping: 1 N s/m}}},
       motors: {m: {on: aa}}, encoders: {e: {on: a}}, control: {position: {encoder: e, gain: 1}, motor: m}}"""
     refusals = "\n".join(problems(machine_text(text)))
-    for what in ("must be positive, got -1", "both inertia and mass", "a turns and cart slides", "no inertia aa"):
+    for what in (
+        "must be positive, got -1",
+        "both inertia and mass",
+        "a turns and cart slides",
+        "no inertia aa",
+    ):
         assert what in refusals
     assert "must be positive, got 0" in refusals
 
@@ -133,7 +156,10 @@ def test_all_problems_of_a_line_in_place_are_told() -> None:
         ("{file: rack.yaml, load: cart}", "has no sections of its own"),
         ("{file: rack.yaml, set: {gapp: 1 mm}}", "has no parameter gapp"),
         ("{file: rack.yaml, set: {gap: 1 kg}}", "gap is a length (m) in the file, not a mass (kg)"),
-        ("{file: rack.yaml, set: {gap: -1 mm}}", "rack.yaml:45 connections.rack1.backlash.gap: must be positive"),
+        (
+            "{file: rack.yaml, set: {gap: -1 mm}}",
+            "rack.yaml:45 connections.rack1.backlash.gap: must be positive",
+        ),
         ("{load: cart}", "the drive line has no inertias, motors, encoders, control"),
         ("{set: {gap: 1 mm}}", "there is none"),
         ("{gab: 1}", "unknown key"),
@@ -148,7 +174,9 @@ def test_a_problem_of_the_included_file_is_told_once_in_its_own_lines(tmp_path: 
     text = (EXAMPLE / "rack.yaml").read_text().replace("gap: 50 um", "gap: 0 um")
     (tmp_path / "rack.yaml").write_text(text)
     refusals = problems(machine_text("{file: rack.yaml}"), tmp_path)
-    assert len(refusals) == len({line.split(" ")[0] for line in refusals}) == 2, "both racks, for three carts"
+    assert len(refusals) == len({line.split(" ")[0] for line in refusals}) == 2, (
+        "both racks, for three carts"
+    )
     assert all(line.startswith("rack.yaml:") for line in refusals)
 
 
@@ -160,7 +188,10 @@ def test_a_loose_body_and_a_load_of_the_wrong_kind(tmp_path: Path) -> None:
     line = (EXAMPLE / "rack.yaml").read_text()
     loose = line.replace("inertias:\n", "inertias:\n  idle: {inertia: 1 kg m^2}\n", 1)
     (tmp_path / "rack.yaml").write_text(loose)
-    assert "nothing joins idle with the load cart" in problems(machine_text("{file: rack.yaml}"), tmp_path)[0]
+    assert (
+        "nothing joins idle with the load cart"
+        in problems(machine_text("{file: rack.yaml}"), tmp_path)[0]
+    )
     (tmp_path / "rack.yaml").write_text(line)
     five_bar = shipped_text("five_bar", ("motor_1: {", "motor_1: {drive: {file: rack.yaml}, "))
     assert "load cart slides, and the actuator turns" in problems(five_bar, tmp_path)[0]
@@ -179,7 +210,9 @@ def test_reflected_inertia_and_friction_by_hand(racks: Mechanism) -> None:
     assert rigid.drive is None
     assert rigid.inertia is not None
     assert rigid.friction is not None
-    assert racks.value(rigid.inertia) == pytest.approx(2 * (4e-4 * 100**2 + 2e-3 * 20**2), rel=1e-14)
+    assert racks.value(rigid.inertia) == pytest.approx(
+        2 * (4e-4 * 100**2 + 2e-3 * 20**2), rel=1e-14
+    )
     assert racks.value(rigid.friction.viscous) == pytest.approx(2 * 2e-3 * 100**2, rel=1e-14)  # type: ignore[arg-type]
     assert racks.value(rigid.friction.coulomb) == pytest.approx(2 * 0.02 * 100, rel=1e-14)  # type: ignore[arg-type]
 
@@ -218,9 +251,13 @@ def test_without_lines_it_is_the_control_loop_of_simulate() -> None:
     path = stroke(model, line, ("platform.x", "platform.y", "platform.z"))
     trajectory = plan(path, POLYNOMIAL_345, Seconds(0.3))
     sampling = Sampling(frequency=1000.0, differences=True)
-    there = follow(trajectory, FeedForward(bandwidth=80.0), sampling, loop=_Differenced(), substeps=16)
+    there = follow(
+        trajectory, FeedForward(bandwidth=80.0), sampling, loop=_Differenced(), substeps=16
+    )
     machine = DrivenMachine(mechanism, bandwidth=80.0, period=1e-3)
-    here = machine.follow(trajectory, settling=0.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-10, atol=1e-12))
+    here = machine.follow(
+        trajectory, settling=0.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-10, atol=1e-12)
+    )
     assert here.status is Status.OK
     assert np.abs(here.error).max() > 1e-6, "it must be a motion with an error"
     assert np.abs(here.position - there.position).max() < SAME_MOTION
@@ -238,7 +275,9 @@ def test_runs_are_healthy_and_balance_their_energy(tested: CircleTest) -> None:
 
 def test_play_costs_accuracy_and_the_second_motor_gives_some_back(tested: CircleTest) -> None:
     deviation = {variation: lap.deviation for variation, lap in tested.laps.items()}
-    assert deviation[Variation.RIGID] < deviation[Variation.NO_PLAY] < deviation[Variation.ONE_MOTOR]
+    assert (
+        deviation[Variation.RIGID] < deviation[Variation.NO_PLAY] < deviation[Variation.ONE_MOTOR]
+    )
     assert deviation[Variation.AS_DESCRIBED] < deviation[Variation.ONE_MOTOR]
 
 
@@ -256,13 +295,17 @@ def test_two_motors_never_leave_their_flanks_and_one_does(tested: CircleTest) ->
 def test_tightening_the_tolerances_a_hundredfold_changes_nothing(
     racks: Mechanism, circle: Circle, tested: CircleTest
 ) -> None:
-    tight = replace(PATH_INTEGRATOR, rtol=1e-2 * PATH_INTEGRATOR.rtol, atol=1e-2 * PATH_INTEGRATOR.atol)
+    tight = replace(
+        PATH_INTEGRATOR, rtol=1e-2 * PATH_INTEGRATOR.rtol, atol=1e-2 * PATH_INTEGRATOR.atol
+    )
     varied = [Variation.AS_DESCRIBED, Variation.ONE_MOTOR]
     again = circle_test(racks, circle, variations=varied, integrator=tight)
     for variation in varied:
         lap = tested.laps[variation]
         for key in ("circular_deviation", "following_error", "following_rms"):
-            assert lap.figures[key] == pytest.approx(again.laps[variation].figures[key], rel=UNCHANGED)
+            assert lap.figures[key] == pytest.approx(
+                again.laps[variation].figures[key], rel=UNCHANGED
+            )
 
 
 def test_a_stiff_line_comes_to_the_rigid_one(racks: Mechanism) -> None:
@@ -283,10 +326,14 @@ def test_a_stiff_line_comes_to_the_rigid_one(racks: Mechanism) -> None:
 
 
 def test_interpreted_steps_are_the_compiled_ones(racks: Mechanism) -> None:
-    path = stroke(Model(racks), Line(np.zeros(2), np.array([0.002, 0.002])), ("platform.x", "platform.y"))
+    path = stroke(
+        Model(racks), Line(np.zeros(2), np.array([0.002, 0.002])), ("platform.x", "platform.y")
+    )
     trajectory = plan(path, POLYNOMIAL_345, Seconds(0.003))
     runs = [
-        DrivenMachine(racks, variation=Variation.NO_PLAY, interpreted=interpreted).follow(trajectory, settling=0.0)
+        DrivenMachine(racks, variation=Variation.NO_PLAY, interpreted=interpreted).follow(
+            trajectory, settling=0.0
+        )
         for interpreted in (False, True)
     ]
     assert runs[0].steps == runs[1].steps
@@ -294,25 +341,45 @@ def test_interpreted_steps_are_the_compiled_ones(racks: Mechanism) -> None:
 
 
 @pytest.mark.nightly
-def test_derivatives_through_sticking_and_contacts_are_those_of_differences(racks: Mechanism) -> None:
+def test_derivatives_through_sticking_and_contacts_are_those_of_differences(
+    racks: Mechanism,
+) -> None:
     """Central differences over 1e-4 of a value, of runs with some ninety events."""
-    path = stroke(Model(racks), Line(np.zeros(2), np.array([0.02, 0.02])), ("platform.x", "platform.y"))
-    trajectory, machine = plan(path, POLYNOMIAL_345, Seconds(0.1), returns=True), DrivenMachine(racks)
+    path = stroke(
+        Model(racks), Line(np.zeros(2), np.array([0.02, 0.02])), ("platform.x", "platform.y")
+    )
+    trajectory, machine = (
+        plan(path, POLYNOMIAL_345, Seconds(0.1), returns=True),
+        DrivenMachine(racks),
+    )
     settings = {"settling": 0.01, "integrator": DormandPrince(rtol=1e-9, atol=1e-11)}
-    names = [f"track1.motor.drive.{name}" for name in ("contact_stiffness", "gap", "speed_gain", "motor_coulomb")]
+    names = [
+        f"track1.motor.drive.{name}"
+        for name in ("contact_stiffness", "gap", "speed_gain", "motor_coulomb")
+    ]
     motion = machine.follow(trajectory, sensitivities=names, **settings)
     assert motion.events > 50
     for name in names:
         value = machine.system.parameters[name].value
-        ends = [machine.follow(trajectory, values={name: value * (1 + h)}, **settings).position for h in (1e-4, -1e-4)]
+        ends = [
+            machine.follow(trajectory, values={name: value * (1 + h)}, **settings).position
+            for h in (1e-4, -1e-4)
+        ]
         differences = (ends[0] - ends[1]) / (2e-4 * value)
         by = motion.sensitivities["position"].sel(by=name).values
         assert np.abs(by - differences).max() < 1e-5 * np.abs(differences).max()
 
 
-def test_what_a_machine_with_lines_has_no_derivatives_by_is_refused(racks: Mechanism, circle: Circle) -> None:
-    path = stroke(Model(racks), Line(np.zeros(2), np.array([0.002, 0.002])), ("platform.x", "platform.y"))
-    machine, trajectory = DrivenMachine(racks, variation=Variation.RIGID), plan(path, POLYNOMIAL_345, Seconds(0.01))
+def test_what_a_machine_with_lines_has_no_derivatives_by_is_refused(
+    racks: Mechanism, circle: Circle
+) -> None:
+    path = stroke(
+        Model(racks), Line(np.zeros(2), np.array([0.002, 0.002])), ("platform.x", "platform.y")
+    )
+    machine, trajectory = (
+        DrivenMachine(racks, variation=Variation.RIGID),
+        plan(path, POLYNOMIAL_345, Seconds(0.01)),
+    )
     with pytest.raises(InputError, match=r"'gapp' is no parameter") as caught:
         machine.follow(trajectory, sensitivities=("gapp", "nothing"))
     assert len(caught.value.problems) == 2
@@ -355,14 +422,17 @@ def test_dry_friction_of_the_machine_as_bristles() -> None:
     coarse, fine, none = (run.distance.max() for run in runs)
     assert coarse == pytest.approx(fine, rel=2e-3)
     assert fine > 3 * none
-    # from rest to rest in a plane: what the motors give goes into friction, sliding as the file says it
+    # from rest to rest in a plane: what the motors give goes into friction, sliding as the file
+    # says it
     angles, torques = (
         np.array([values for name, values in runs[1].signals.items() if name.endswith(ending)])
         for ending in ("load.position [rad]", "motor.torque [N m]")
     )
     moved = np.diff(angles)
     viscous = 0.01 * (moved**2).sum() / 1e-3
-    assert (torques[:, :-1] * moved).sum() == pytest.approx(0.05 * np.abs(moved).sum() + viscous, rel=WORK)
+    assert (torques[:, :-1] * moved).sum() == pytest.approx(
+        0.05 * np.abs(moved).sum() + viscous, rel=WORK
+    )
 
 
 def test_bristles_at_the_motor_by_hand() -> None:
@@ -372,12 +442,20 @@ def test_bristles_at_the_motor_by_hand() -> None:
     ratios = [mechanism.value(actuator.drives[0][1]) for actuator in mechanism.actuators]
     expected = np.array([0.15, 0.2, 0.1]) / np.abs(ratios)
     np.testing.assert_allclose([mechanism.value(c) for c in dry], expected, rtol=1e-12)
-    assert all(f.friction is None or f.friction.coulomb is None for joint in bare.joints for f in joint.freedoms)
+    assert all(
+        f.friction is None or f.friction.coulomb is None
+        for joint in bare.joints
+        for f in joint.freedoms
+    )
     line = direct_line(mechanism.actuators[0], True, 1.0, 100.0, 1e-3)
     result = with_bristles(mechanism, line, dry[0], 1e-4).inertia("load").friction
     assert isinstance(result, LuGre)
     assert mechanism.value(result.stiffness) == pytest.approx(expected[0] / 1e-4)
-    assert mechanism.value(result.coulomb) == mechanism.value(result.static) == pytest.approx(expected[0])
+    assert (
+        mechanism.value(result.coulomb)
+        == mechanism.value(result.static)
+        == pytest.approx(expected[0])
+    )
     with pytest.raises(InputError, match="has LuGre friction"):
         with_bristles(mechanism, with_bristles(mechanism, line, dry[0], 1e-4), dry[0], 1e-4)
     with pytest.raises(InputError, match="presliding"):
@@ -387,12 +465,19 @@ def test_bristles_at_the_motor_by_hand() -> None:
 def test_bristles_in_place_of_friction_that_is_more_than_coulombs_are_refused() -> None:
     mechanism = load("pendulum_arm")
     first = mechanism.actuators[0]
-    law = Friction(coulomb=Constant(1.0), static=Constant(1.5), stribeck=Constant(0.1), coulomb_asymmetry=Constant(0.2))
+    law = Friction(
+        coulomb=Constant(1.0),
+        static=Constant(1.5),
+        stribeck=Constant(0.1),
+        coulomb_asymmetry=Constant(0.2),
+    )
     changed = replace(mechanism, actuators=(replace(first, friction=law), *mechanism.actuators[1:]))
     with pytest.raises(InputError) as caught:
         DrivenMachine(changed, period=1e-3, presliding=1e-4)
     problems = {problem.where: problem.remedy for problem in caught.value.problems}
-    assert set(problems) == {f"{first.name}.friction.{key}" for key in ("static", "coulomb_asymmetry")}
+    assert set(problems) == {
+        f"{first.name}.friction.{key}" for key in ("static", "coulomb_asymmetry")
+    }
     assert all("Coulomb's alone" in remedy for remedy in problems.values())
 
 
@@ -400,10 +485,18 @@ def test_bristles_in_place_of_friction_that_is_more_than_coulombs_are_refused() 
     ("change", "what"),
     [
         (("  sample_time: 1 ms\n", ""), "its control is continuous"),
-        (("    backlash: {gap: gap, stiffness: contact_stiffness, damping: contact_damping}", "    rigid: yes"), "dry"),
+        (
+            (
+                "    backlash: {gap: gap, stiffness: contact_stiffness, damping: contact_damping}",
+                "    rigid: yes",
+            ),
+            "dry",
+        ),
     ],
 )
-def test_what_makes_no_sense_on_a_machine(change: tuple[str, str], what: str, tmp_path: Path) -> None:
+def test_what_makes_no_sense_on_a_machine(
+    change: tuple[str, str], what: str, tmp_path: Path
+) -> None:
     (tmp_path / "rack.yaml").write_text((EXAMPLE / "rack.yaml").read_text().replace(*change))
     (tmp_path / "machine.yaml").write_text(machine_text("{file: rack.yaml}"))
     mechanism = load(tmp_path / "machine.yaml")
@@ -439,7 +532,10 @@ def test_machines_and_numbers_that_cannot_be_run(racks: Mechanism, circle: Circl
 
 def test_a_run_that_is_given_up_says_why(racks: Mechanism, circle: Circle) -> None:
     result = circle_test(
-        racks, circle, variations=[Variation.RIGID], integrator=replace(PATH_INTEGRATOR, max_steps=100)
+        racks,
+        circle,
+        variations=[Variation.RIGID],
+        integrator=replace(PATH_INTEGRATOR, max_steps=100),
     )
     assert "too many steps" in result.ends[Variation.RIGID]
     assert not result.laps
@@ -452,10 +548,15 @@ def test_figures_of_a_lap_by_another_fit(tested: CircleTest) -> None:
     assert lap.motion.distance[:progress].max() < 1e-3
     radius = tested.circle.radius
     around = np.stack([np.cos(lap.angle), np.sin(lap.angle)], axis=1)
-    # points of the lap: their distance from the fitted centre is known, and so they lie on rays from it
+    # points of the lap: their distance from the fitted centre is known, and so they lie on rays
+    # from it
     points = lap.center + (radius + lap.radial)[:, None] * around
-    fit = least_squares(lambda x: np.hypot(*(points - x[:2]).T) - x[2], [0.0, 0.0, radius], x_scale=1e-6)
-    assert np.hypot(*(fit.x[:2] - lap.center)) < 1e-6, "rays differ from the points by the following error alone"
+    fit = least_squares(
+        lambda x: np.hypot(*(points - x[:2]).T) - x[2], [0.0, 0.0, radius], x_scale=1e-6
+    )
+    assert np.hypot(*(fit.x[:2] - lap.center)) < 1e-6, (
+        "rays differ from the points by the following error alone"
+    )
     assert lap.deviation == pytest.approx(np.ptp(lap.radial))
     assert fit.x[2] - radius == pytest.approx(lap.radius_error, abs=1e-8)
 
@@ -487,7 +588,9 @@ def test_play_of_the_gantry_by_its_rods() -> None:
 
 
 def test_worst_combination_by_hand() -> None:
-    columns = np.array([[[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]], [[1.0, -2.0], [0.0, 0.0], [0.0, 0.0]]])
+    columns = np.array(
+        [[[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]], [[1.0, -2.0], [0.0, 0.0], [0.0, 0.0]]]
+    )
     np.testing.assert_allclose(worst_combination(columns), [5.0, 3.0])
 
 
@@ -495,7 +598,11 @@ def test_bad_play_is_refused() -> None:
     model = Model(load("gantry_tau_3dof"))
     axes = work_volume(model, 3)
     assert list(axes) == ["platform.x", "platform.y", "platform.z"]
-    for play, what in ((0.0, "zero everywhere"), (-1e-6, "not be negative"), ({"trak1.motor": 1e-6}, "no actuator")):
+    for play, what in (
+        (0.0, "zero everywhere"),
+        (-1e-6, "not be negative"),
+        ({"trak1.motor": 1e-6}, "no actuator"),
+    ):
         with pytest.raises(InputError, match=what):
             play_map(model, axes, play=play)
 
@@ -506,16 +613,24 @@ def test_bad_play_is_refused() -> None:
 def test_a_circle_told_the_other_way_round() -> None:
     """From the second position to the first: the same circle mirrored."""
     model = Model(load("gantry_tau_3dof"))
-    there = circle_trajectory(model, Circle(columns=("platform.x", "platform.y"), radius=0.05, speed=0.5))
-    back = circle_trajectory(model, Circle(columns=("platform.y", "platform.x"), radius=0.05, speed=0.5))
+    there = circle_trajectory(
+        model, Circle(columns=("platform.x", "platform.y"), radius=0.05, speed=0.5)
+    )
+    back = circle_trajectory(
+        model, Circle(columns=("platform.y", "platform.x"), radius=0.05, speed=0.5)
+    )
     assert isinstance(there.stroke.path, Ellipse)
     u = np.linspace(0, 1, 7)
-    np.testing.assert_allclose(there.stroke.position(u)[:, :2], back.stroke.position(u)[:, 1::-1], atol=1e-15)
+    np.testing.assert_allclose(
+        there.stroke.position(u)[:, :2], back.stroke.position(u)[:, 1::-1], atol=1e-15
+    )
 
 
 def test_a_machine_without_ranges_is_told_which_coordinates_need_them() -> None:
     """Its platform hangs in the tree, so that `platform.limits` would be refused."""
-    text = (Path(__file__).parents[1] / "cases" / "loop_within_a_loop.yaml").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "cases" / "loop_within_a_loop.yaml").read_text(
+        encoding="utf-8"
+    )
     with pytest.raises(InputError, match=r"no ranges in m to cyl\n.*give limits to one of them"):
         work_volume(Model(loads(text)))
     limited = text.replace("reference: 0.28 m", "reference: 0.28 m, limits: [0.26 m, 0.28 m]")

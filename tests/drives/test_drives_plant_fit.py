@@ -23,7 +23,8 @@ from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
-#: Events and steps of the integrator make criteria smooth to about 1e-6; the fits stop within a few of their steps.
+#: Events and steps of the integrator make criteria smooth to about 1e-6; the fits stop within a few
+#: of their steps.
 FOUND = 1e-3
 TRUTH = {"cart_viscous": 2400.0, "preload": 8.5, "first_step": 0.12}
 UNKNOWNS = (
@@ -69,7 +70,9 @@ def observations(axis: Axis) -> tuple[Observation, ...]:
             name="held out",
             parameters={"ti": 2.0},
             step=0.1,
-            printed={"rise_time": float(simulate_axis(axis, {**plant, "ti": 2.0}, step=0.1).rise_time[0])},
+            printed={
+                "rise_time": float(simulate_axis(axis, {**plant, "ti": 2.0}, step=0.1).rise_time[0])
+            },
             tolerances={"rise_time": 0.01},
             weights={},
             held_out=True,
@@ -82,23 +85,35 @@ def shares(values: dict[str, float]) -> np.ndarray:
     for unknown in UNKNOWNS:
         low, high, value = unknown.lower, unknown.upper, values[unknown.name]
         log = unknown.logarithmic
-        rows.append(np.log(value / low) / np.log(high / low) if log else (value - low) / (high - low))
+        rows.append(
+            np.log(value / low) / np.log(high / low) if log else (value - low) / (high - low)
+        )
     return np.array(rows)
 
 
-def test_prediction_of_a_batch_is_that_of_single_runs(axis: Axis, observations: tuple[Observation, ...]) -> None:
+def test_prediction_of_a_batch_is_that_of_single_runs(
+    axis: Axis, observations: tuple[Observation, ...]
+) -> None:
     true = shares(TRUTH)
     result = predicted(axis, UNKNOWNS, observations, np.stack([true, np.full(3, 0.5), true]))
     printed = [value for observation in observations for value in observation.printed.values()]
-    # values pass through shares of their ranges: rounding moves the steps of the integrator (relative tolerance 1e-7)
+    # values pass through shares of their ranges: rounding moves the steps of the integrator
+    # (relative tolerance 1e-7)
     np.testing.assert_allclose(result[0], printed, rtol=1e-8)
     np.testing.assert_array_equal(result[0], result[2])
     assert not np.allclose(result[1], printed, rtol=0.01)
 
 
-def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Observation, ...]) -> None:
+def test_plant_is_found_from_its_own_figures(
+    axis: Axis, observations: tuple[Observation, ...]
+) -> None:
     fit = search_plant(
-        axis, UNKNOWNS, observations, seed=0, generations=0, start=shares(TRUTH) + np.array([0.08, -0.1, 0.06])
+        axis,
+        UNKNOWNS,
+        observations,
+        seed=0,
+        generations=0,
+        start=shares(TRUTH) + np.array([0.08, -0.1, 0.06]),
     )
     for name, value in TRUTH.items():
         assert fit.values[name] == pytest.approx(value, rel=FOUND), name
@@ -108,7 +123,9 @@ def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Obs
     assert len(fit.undetermined) == 0
 
 
-def test_a_fit_along_exact_gradients_ends_at_the_same_plant(axis: Axis, observations: tuple[Observation, ...]) -> None:
+def test_a_fit_along_exact_gradients_ends_at_the_same_plant(
+    axis: Axis, observations: tuple[Observation, ...]
+) -> None:
     """The first step has no exact gradient: differences stand in for its column."""
     start = shares(TRUTH) + np.array([0.08, -0.1, 0.06])
     fit = search_plant(axis, UNKNOWNS, observations, seed=0, generations=0, start=start, exact=True)
@@ -119,7 +136,12 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
     """Costs, an overshoot that is printed and not there (what is lacking at the end), parameters by their names."""
     rows = (
         Observation(
-            name="cost", parameters={"kp": "gain"}, step=0.1, printed={"cost": 1}, tolerances={}, weights={"energy": 9}
+            name="cost",
+            parameters={"kp": "gain"},
+            step=0.1,
+            printed={"cost": 1},
+            tolerances={},
+            weights={"energy": 9},
         ),
         Observation(
             name="creeps",
@@ -139,7 +161,12 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
             motors="preloaded",
         ),
         Observation(
-            name="settles", parameters={"kp": 150}, step=0.1, printed={"settling_time": 1}, tolerances={}, weights={}
+            name="settles",
+            parameters={"kp": 150},
+            step=0.1,
+            printed={"settling_time": 1},
+            tolerances={},
+            weights={},
         ),
     )
     unknowns = (
@@ -148,7 +175,10 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
         PlantUnknown(name="band", lower=1e-4, upper=1e-2),
         PlantUnknown(name="cart_viscous", lower=100.0, upper=1500.0),
     )
-    share, integrator = np.array([0.4, 0.6, 0.7, 0.5]), replace(LINE_INTEGRATOR, rtol=1e-10, atol=1e-12)
+    share, integrator = (
+        np.array([0.4, 0.6, 0.7, 0.5]),
+        replace(LINE_INTEGRATOR, rtol=1e-10, atol=1e-12),
+    )
     exact = slopes(axis, unknowns, rows, share, integrator)
 
     def figures(shares: np.ndarray) -> np.ndarray:
@@ -159,9 +189,13 @@ def test_slopes_of_printed_figures_are_those_of_differences(axis: Axis) -> None:
     np.testing.assert_array_equal(exact == 0, [[0, 0, 1, 0], [1, 0, 1, 0], [1, 0, 0, 0]])
 
 
-def test_search_from_afar_ends_at_the_same_plant(axis: Axis, observations: tuple[Observation, ...]) -> None:
+def test_search_from_afar_ends_at_the_same_plant(
+    axis: Axis, observations: tuple[Observation, ...]
+) -> None:
     integrator = replace(LINE_INTEGRATOR, rtol=1e-6, atol=1e-8)
-    fit = search_plant(axis, UNKNOWNS, observations, seed=1, generations=12, population=12, integrator=integrator)
+    fit = search_plant(
+        axis, UNKNOWNS, observations, seed=1, generations=12, population=12, integrator=integrator
+    )
     assert fit.values == pytest.approx(TRUTH, rel=FOUND)
 
 
@@ -199,14 +233,18 @@ def test_known_figures_are_no_unknowns(axis: Axis, observations: tuple[Observati
         search_plant(axis, UNKNOWNS, observations, seed=0, known=known)
 
 
-def test_directions_are_named_by_their_largest_parts(axis: Axis, observations: tuple[Observation, ...]) -> None:
+def test_directions_are_named_by_their_largest_parts(
+    axis: Axis, observations: tuple[Observation, ...]
+) -> None:
     fit = assess_plant(axis, UNKNOWNS, observations, shares(TRUTH))
     assert fit.named(np.array([0.6, -0.8, 0.1])) == "-0.80 preload, +0.60 cart_viscous"
     assert fit.loss == pytest.approx(0.0, abs=1e-6)
     assert fit.evaluations == 7
 
 
-def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations: tuple[Observation, ...]) -> None:
+def test_bad_input_is_refused_with_all_problems_at_once(
+    axis: Axis, observations: tuple[Observation, ...]
+) -> None:
     with pytest.raises(InputError) as error:
         search_plant(axis, (), (), seed=0)
     assert [problem.where for problem in error.value.problems] == ["unknowns", "observations"]
@@ -233,7 +271,9 @@ def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations
 def test_steps_of_other_motors_are_those_of_the_other_line(axis: Axis) -> None:
     """A slave that pulls back all the time, and none: as the lines that `with_motors` makes, one at a time."""
     for motors in ("preloaded", "one"):
-        alone = simulate_axis(Axis(with_motors(axis.line, motors)), GAINS | {"cart_viscous": 2400.0}, step=0.1)
+        alone = simulate_axis(
+            Axis(with_motors(axis.line, motors)), GAINS | {"cart_viscous": 2400.0}, step=0.1
+        )
         row = Observation(
             name=motors,
             parameters=GAINS | {"cart_viscous": 2400.0, "switch_min": 0.02},

@@ -20,12 +20,23 @@ from tauloop.mechanism.expression import Constant
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
 TIGHT = replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11)
-#: Central differences over 1e-4 of a parameter: rounding of the criteria (1e-9) over the step, and its square.
+#: Central differences over 1e-4 of a parameter: rounding of the criteria (1e-9) over the step, and
+#: its square.
 DIFFERENCES = 1e-4
 STEP = 1e-4
 #: Gradients below this share of criterion over parameter are noise of the differences.
 NOISE = 1e-6
-NAMES = ("kp", "ti", "td", "switch_min", "switch_max", "gap", "cart_coulomb", "cart_mass", "preload")
+NAMES = (
+    "kp",
+    "ti",
+    "td",
+    "switch_min",
+    "switch_max",
+    "gap",
+    "cart_coulomb",
+    "cart_mass",
+    "preload",
+)
 #: A plant with much dry friction, in place of the file's.
 PLANT = {
     "motor_inertia": 0.0044,
@@ -38,8 +49,8 @@ PLANT = {
     "feed_forward_share": 0.485,
     "torque_share": 0.74,
 }
-#: The file's own figures (28 events); an early switch with an overshoot (the cart then sticks), and one motor pulling
-#: back all the time, without one.
+#: The file's own figures (28 events); an early switch with an overshoot (the cart then sticks), and
+#: one motor pulling back all the time, without one.
 CASES = [
     {},
     PLANT | {"kp": 337.6, "ti": 0.4056, "td": 0.0465, "switch_min": 0.3, "switch_max": 0.6},
@@ -53,7 +64,9 @@ def sensitive() -> SensitiveAxis:
 
 
 @pytest.mark.parametrize("point", CASES, ids=["file", "overshoots", "creeps"])
-def test_gradients_are_those_of_differences(sensitive: SensitiveAxis, point: dict[str, float]) -> None:
+def test_gradients_are_those_of_differences(
+    sensitive: SensitiveAxis, point: dict[str, float]
+) -> None:
     axis = Axis(sensitive.axis.line)
     gradients = sensitive.gradients(point, integrator=TIGHT)
     plain = simulate_axis(axis, point, integrator=TIGHT)
@@ -64,12 +77,14 @@ def test_gradients_are_those_of_differences(sensitive: SensitiveAxis, point: dic
         for k, parameter in enumerate(NAMES):
             offset = STEP * values[parameter]
             pair = np.array([values[parameter] + offset, values[parameter] - offset])
-            ahead, behind = getattr(simulate_axis(axis, point | {parameter: pair}, integrator=TIGHT), name)
+            ahead, behind = getattr(
+                simulate_axis(axis, point | {parameter: pair}, integrator=TIGHT), name
+            )
             scale = max(criterion, 1e-3) / values[parameter]
             expected = (ahead - behind) / (2 * offset)
-            assert gradients.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=NOISE * scale + 1e-8), (
-                parameter
-            )
+            assert gradients.by[name][k] == pytest.approx(
+                expected, rel=DIFFERENCES, abs=NOISE * scale + 1e-8
+            ), parameter
     assert (gradients.criteria.overshoot[0] > 0) == (point is not CASES[2])
 
 
@@ -109,7 +124,9 @@ def test_a_gradient_that_is_none_is_replaced_by_differences() -> None:
     def cost(points: np.ndarray) -> np.ndarray:
         return ((points - 0.3) ** 2).sum(axis=1)
 
-    minimum = minimise(cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan])))
+    minimum = minimise(
+        cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan]))
+    )
     assert minimum.best[0] == pytest.approx(0.3, abs=1e-4)
 
 
@@ -121,19 +138,29 @@ def test_failed_runs_have_no_gradient(sensitive: SensitiveAxis) -> None:
 
 def test_what_has_no_gradient_is_refused_with_all_problems() -> None:
     line = load_drive("dual_motor_axis")
-    with pytest.raises(InputError, match="period changes the scale of the judged position or the sample time"):
+    with pytest.raises(
+        InputError, match="period changes the scale of the judged position or the sample time"
+    ):
         SensitiveAxis(read_drive(PERIODIC), ("kp", "period"))
-    counting = replace(line, encoders=(replace(line.encoders[0], resolution=Constant(1e-6)), *line.encoders[1:]))
+    counting = replace(
+        line, encoders=(replace(line.encoders[0], resolution=Constant(1e-6)), *line.encoders[1:])
+    )
     with pytest.raises(InputError) as error:
         SensitiveAxis(counting, ("kp", "kpp"))
-    assert [problem.where for problem in error.value.problems] == ["kpp", f"encoders.{line.encoders[0].name}"]
+    assert [problem.where for problem in error.value.problems] == [
+        "kpp",
+        f"encoders.{line.encoders[0].name}",
+    ]
     with pytest.raises(InputError, match="are none"):
         SensitiveAxis(line, ())
 
 
 def test_many_runs_have_the_gradients_of_each(sensitive: SensitiveAxis) -> None:
     """Three runs in one call, of which the last fails, and steps of their own."""
-    points, steps = [PLANT | {"kp": 337.6, "ti": 0.4056}, PLANT | {"kp": 200.0, "ti": 1.2}], [0.1, 0.05]
+    points, steps = (
+        [PLANT | {"kp": 337.6, "ti": 0.4056}, PLANT | {"kp": 200.0, "ti": 1.2}],
+        [0.1, 0.05],
+    )
     arrays = {name: np.array([point[name] for point in points]) for name in points[0]}
     arrays = {name: np.append(values, values[0]) for name, values in arrays.items()}
     arrays["ti"][-1], arrays["cart_viscous"][-1] = 1e-3, 0.0
@@ -144,7 +171,9 @@ def test_many_runs_have_the_gradients_of_each(sensitive: SensitiveAxis) -> None:
         for name in DIFFERENTIABLE:
             np.testing.assert_array_equal(many.by[name][k], alone.by[name])
         np.testing.assert_array_equal(many.weighted_sum(weights)[k], alone.weighted_sum(weights))
-        np.testing.assert_array_equal(many.weighted_worst(weights)[k], alone.weighted_worst(weights))
+        np.testing.assert_array_equal(
+            many.weighted_worst(weights)[k], alone.weighted_worst(weights)
+        )
     assert many.criteria.failed.tolist() == [False, False, True]
     assert np.isnan(many.by["energy"][2]).all()
 
@@ -153,8 +182,13 @@ def test_a_settling_time_changes_with_its_band_as_differences_say() -> None:
     axis, sensitive = Axis(read_drive(BANDED)), SensitiveAxis(read_drive(BANDED), ("band", "kp"))
     bands = np.array([2e-4, 2e-3, 2e-2])
     made = sensitive.gradients({"band": bands}, integrator=TIGHT)
-    both = [simulate_axis(axis, {"band": bands * (1 + s * STEP)}, integrator=TIGHT).settling_time for s in (1, -1)]
-    np.testing.assert_allclose(made.by["settling_time"][:, 0], (both[0] - both[1]) / (2 * STEP * bands), rtol=1e-5)
+    both = [
+        simulate_axis(axis, {"band": bands * (1 + s * STEP)}, integrator=TIGHT).settling_time
+        for s in (1, -1)
+    ]
+    np.testing.assert_allclose(
+        made.by["settling_time"][:, 0], (both[0] - both[1]) / (2 * STEP * bands), rtol=1e-5
+    )
     assert np.all(made.by["settling_time"][:, 0] < 0)
     assert np.all(made.by["energy"][:, 0] == 0)
 
@@ -190,7 +224,10 @@ def test_gaps_that_close_and_samples_change_gradients_as_differences_say(sampled
             ahead, behind = getattr(both, name)
             noise = NOISE * max(float(getattr(made.criteria, name)[0]), 1e-3) / value
             expected = (ahead - behind) / (2 * STEP * value)
-            assert made.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=noise), (name, parameter)
+            assert made.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=noise), (
+                name,
+                parameter,
+            )
 
 
 PERIODIC = """
@@ -217,10 +254,14 @@ performance: {of: cart, band: 0.1 mm}
 """
 
 
-BANDED = ONE_MASS.replace("d: 8 N s/m}", "d: 8 N s/m, band: 1 mm}").replace("band: 0.1 mm", "band: band")
+BANDED = ONE_MASS.replace("d: 8 N s/m}", "d: 8 N s/m, band: 1 mm}").replace(
+    "band: 0.1 mm", "band: band"
+)
 
 
-@pytest.mark.parametrize("integrator", [TIGHT, Radau(rtol=1e-10, atol=1e-12)], ids=["explicit", "implicit"])
+@pytest.mark.parametrize(
+    "integrator", [TIGHT, Radau(rtol=1e-10, atol=1e-12)], ids=["explicit", "implicit"]
+)
 def test_the_overshoot_of_one_mass_on_paper(integrator: Integrator) -> None:
     """Step r: overshoot r exp(-pi z / sqrt(1 - z^2)) with z = d / (2 sqrt(kp m))."""
     step, values = 0.1, np.array([400.0, 2.0, 8.0])
@@ -229,7 +270,9 @@ def test_the_overshoot_of_one_mass_on_paper(integrator: Integrator) -> None:
         z = d / (2 * np.sqrt(kp * m))
         return step * np.exp(-np.pi * z / np.sqrt(1 - z**2))
 
-    made = SensitiveAxis(read_drive(ONE_MASS), ("kp", "m", "d")).gradients(step=step, integrator=integrator)
+    made = SensitiveAxis(read_drive(ONE_MASS), ("kp", "m", "d")).gradients(
+        step=step, integrator=integrator
+    )
     expected = [overshoot(*(values + 1e-30j * row)).imag / 1e-30 for row in np.eye(3)]
     assert made.criteria.overshoot[0] == pytest.approx(overshoot(*values).real, rel=1e-7)
     np.testing.assert_allclose(made.by["overshoot"], expected, rtol=1e-6)

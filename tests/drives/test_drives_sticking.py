@@ -17,7 +17,8 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 INVARIANT = 1e-6
 #: Two integrators at relative tolerances of 1e-9, over some ten slips that pass their errors on.
 INTEGRATORS = 1e-6
-#: Simpson's rule on samples of 5 us: kinks in the contacts' forces (1e3 N) leave some 1e-5 of the work.
+#: Simpson's rule on samples of 5 us: kinks in the contacts' forces (1e3 N) leave some 1e-5 of the
+#: work.
 BALANCE = 1e-4
 #: A step with four slips has some twenty events; the sign of a speed that dies away made thousands.
 EVENTS = 100
@@ -64,7 +65,9 @@ def hunting(duration: float) -> tuple[list[tuple[float, float]], float]:
         if sign == 0 and abs(control(y)) >= 5.0:
             sign = np.sign(control(y))
             continue
-        run = solve_ivp(rate, (t, duration), y, method="DOP853", rtol=1e-10, atol=1e-13, events=ends)
+        run = solve_ivp(
+            rate, (t, duration), y, method="DOP853", rtol=1e-10, atol=1e-13, events=ends
+        )
         if sign == 0:
             sticks.append((t, run.t[-1]))
         t, y = run.t[-1], run.y[:, -1]
@@ -82,7 +85,9 @@ def test_hunting_against_scipy() -> None:
     duration = 20.0
     sticks, last = hunting(duration)
     assert len(sticks) > 5
-    record = record_axis(Axis(read_drive(HUNTING)), duration=duration, samples=20001, integrator=TIGHT)
+    record = record_axis(
+        Axis(read_drive(HUNTING)), duration=duration, samples=20001, integrator=TIGHT
+    )
     assert record.signal("cart.position")[-1] == pytest.approx(last, rel=INTEGRATORS)
     still = np.zeros(len(record.time), dtype=bool)
     for begin, end in sticks:
@@ -133,7 +138,9 @@ def test_random_plants_come_to_rest_without_chattering() -> None:
     axis = Axis(load_drive("dual_motor_axis"))
     p = CREEPS
     spread = {"gap": 0.3, "cart_coulomb": 0.3, "cart_viscous": 0.2}
-    plants = p | {key: p[key] * np.exp(share * rng.standard_normal(n)) for key, share in spread.items()}
+    plants = p | {
+        key: p[key] * np.exp(share * rng.standard_normal(n)) for key, share in spread.items()
+    }
     gains = {
         "kp": rng.uniform(250, 350, n),
         "ti": rng.uniform(0.4, 1.5, n),

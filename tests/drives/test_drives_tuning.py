@@ -17,9 +17,11 @@ from tauloop.result import Status
 
 pymoo = extra("pymoo")
 
-#: Every method's own last step or generation leaves the minimum of a parabola this close, as a share of its range.
+#: Every method's own last step or generation leaves the minimum of a parabola this close, as a
+#: share of its range.
 PLACE = {PatternSearch: 2e-4, SQP: 1e-3, NelderMead: 1e-3, Genetic: 0.03}
-#: On a bound the simplex goes flat (points outside are put on it) and ends short, within its first edge.
+#: On a bound the simplex goes flat (points outside are put on it) and ends short, within its first
+#: edge.
 PLACE_ON_BOUND = PLACE | {NelderMead: NelderMead().simplex}
 METHODS = [PatternSearch(), SQP(), NelderMead(), Genetic(seed=3)]
 BOUNDS = {"gain": (100.0, 300.0), "time": (0.5, 2.0)}
@@ -41,7 +43,12 @@ def bowl(centre: np.ndarray):
 def two_wells(points: np.ndarray) -> np.ndarray:
     """Wells at 0.2 (depth 1) and 0.8 (depth 1.5) along the first axis of the box."""
     x, y = ((points - LOWER) / SPAN).T
-    return 2 - np.exp(-(((x - 0.2) / 0.1) ** 2)) - 1.5 * np.exp(-(((x - 0.8) / 0.1) ** 2)) + (y - 0.5) ** 2
+    return (
+        2
+        - np.exp(-(((x - 0.2) / 0.1) ** 2))
+        - 1.5 * np.exp(-(((x - 0.8) / 0.1) ** 2))
+        + (y - 0.5) ** 2
+    )
 
 
 @by_method
@@ -83,7 +90,9 @@ def test_local_methods_get_stuck_and_the_grid_shows_it() -> None:
         left, right = minimise_from(two_wells, BOUNDS, [[145.0, 1.0], [250.0, 1.0]], method)
         assert left.cost == pytest.approx(1.0, abs=1e-3), type(method).__name__
         assert right.cost == pytest.approx(grid.cost, abs=1e-3)
-    assert minimise(two_wells, BOUNDS, [145.0, 1.0], Genetic(seed=0)).cost == pytest.approx(grid.cost, abs=0.01)
+    assert minimise(two_wells, BOUNDS, [145.0, 1.0], Genetic(seed=0)).cost == pytest.approx(
+        grid.cost, abs=0.01
+    )
 
 
 @by_method
@@ -153,7 +162,9 @@ def test_budget(method: SearchMethod, budget: int) -> None:
 
 def test_watcher_sees_the_search() -> None:
     seen: list[tuple[int, float]] = []
-    minimum = minimise(two_wells, BOUNDS, START, watcher=lambda count, least: seen.append((count, least)))
+    minimum = minimise(
+        two_wells, BOUNDS, START, watcher=lambda count, least: seen.append((count, least))
+    )
     assert seen[-1] == (len(minimum.points), minimum.cost)
     assert [count for count, _ in seen] == sorted({count for count, _ in seen})
 
@@ -170,7 +181,10 @@ def test_a_cost_that_is_no_function_is_seen() -> None:
     def cost(points: np.ndarray) -> np.ndarray:
         return bowl(np.array([0.5, 0.5]))(points) + 0.01 * generator.standard_normal(len(points))
 
-    assert any("not a function of its parameters" in advice for advice in minimise(cost, BOUNDS, START).advice)
+    assert any(
+        "not a function of its parameters" in advice
+        for advice in minimise(cost, BOUNDS, START).advice
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -186,7 +200,9 @@ def test_pareto_front_of_two_parabolas() -> None:
 
     def criteria(points: np.ndarray) -> np.ndarray:
         places = (points - LOWER) / SPAN
-        result = np.stack([((places - centre) ** 2).sum(axis=1) for centre in (first, second)], axis=1)
+        result = np.stack(
+            [((places - centre) ** 2).sum(axis=1) for centre in (first, second)], axis=1
+        )
         result[places[:, 1] > 0.9] = np.nan
         return result
 
@@ -212,7 +228,8 @@ def test_robustness_against_its_closed_form() -> None:
         generator=np.random.default_rng(0),
     )
     np.testing.assert_allclose(scatter.costs[1], 2 * scatter.costs[0])
-    # 1.645 standard deviations hold 90 %; 20 000 samples give the quantile of a logarithm to 0.1 / sqrt(20 000) * 3
+    # 1.645 standard deviations hold 90 %; 20 000 samples give the quantile of a logarithm to 0.1 /
+    # sqrt(20 000) * 3
     expected = 6.0 * np.exp(0.1 * np.array([-1.645, 0.0, 1.645]))
     np.testing.assert_allclose(scatter.quantiles()[0], expected, rtol=5e-3)
     assert (scatter.failures == 0).all()
@@ -223,9 +240,15 @@ def test_robustness_counts_failures() -> None:
         return np.where(plants[:, 0] > 1.0, np.nan, designs[:, 0])
 
     scatter = robustness(
-        cost, np.array([[1.0]]), np.array([1.0]), np.array([0.5]), samples=4000, generator=np.random.default_rng(1)
+        cost,
+        np.array([[1.0]]),
+        np.array([1.0]),
+        np.array([0.5]),
+        samples=4000,
+        generator=np.random.default_rng(1),
     )
-    # the median of the plants is 1: half fail, to three standard deviations of a coin thrown 4000 times
+    # the median of the plants is 1: half fail, to three standard deviations of a coin thrown 4000
+    # times
     assert scatter.failures[0] == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(4000))
     assert scatter.quantiles()[0, 2] == np.inf
 
@@ -280,7 +303,9 @@ def test_bad_input_is_refused_with_all_problems_at_once() -> None:
         (Genetic, {"seed": -1}, "seed"),
     ],
 )
-def test_bad_options_are_refused(method: type[SearchMethod], options: dict[str, float], where: str) -> None:
+def test_bad_options_are_refused(
+    method: type[SearchMethod], options: dict[str, float], where: str
+) -> None:
     with pytest.raises(InputError) as error:
         method(**options)
     assert error.value.problems[0].where == where

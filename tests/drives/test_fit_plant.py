@@ -17,20 +17,27 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 #: Criteria are written with five digits, and are smooth to some 1e-6.
 SAME = 1e-3
 TRUTH = {"cart_viscous": 40.0, "preload": 9.0}
-OPTIONS = PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0)
+OPTIONS = PlantFitOptions(
+    unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0
+)
 
 
 def step(axis: Axis, name: str, size: str, gains: str, more: str = "") -> str:
     """A step of the true plant as an entry of the file."""
     values = {key: float(value) for key, value in (pair.split(": ") for pair in gains.split(", "))}
     samples = simulate_axis(axis, {**TRUTH, **values}, step=float(size.split()[0]) / 1e3)
-    measured = f"rise_time: {1e3 * samples.rise_time[0]:.5g} ms, energy: {samples.energy[0]:.5g} N^2 m^2 s"
+    measured = (
+        f"rise_time: {1e3 * samples.rise_time[0]:.5g} ms, energy: {samples.energy[0]:.5g} N^2 m^2 s"
+    )
     return f"  {name}: {{step: {size}, set: {{{gains}}}, measured: {{{measured}}}{more}}}\n"
 
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    axis, path = Axis(load_drive("dual_motor_axis")), tmp_path_factory.mktemp("steps") / "steps.yaml"
+    axis, path = (
+        Axis(load_drive("dual_motor_axis")),
+        tmp_path_factory.mktemp("steps") / "steps.yaml",
+    )
     rows = (
         step(axis, "slow", "100 mm", "kp: 150, ti: 1.8"),
         step(axis, "fast", "100 mm", "kp: 250, ti: 1.2", ", tolerances: {rise_time: 1 ms}"),
@@ -58,7 +65,9 @@ def test_the_true_plant_is_found_and_meets_what_was_held_out(fitted: FittedPlant
 def test_what_no_step_shows_is_a_finding(steps: Path) -> None:
     """Neither of the measured criteria knows the band."""
     options = PlantFitOptions(
-        unknowns={"band": (1e-4, 2e-4), "preload": (5.0, 12.0)}, values={"cart_viscous": 40.0}, generations=0
+        unknowns={"band": (1e-4, 2e-4), "preload": (5.0, 12.0)},
+        values={"cart_viscous": 40.0},
+        generations=0,
     )
     fitted = tl.fit_plant(load_drive("dual_motor_axis"), steps, options)
     assert [finding.where for finding in fitted.findings] == ["+1.00 band"]
@@ -74,10 +83,21 @@ def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
 
 def test_all_that_is_wrong_is_said_at_once(steps: Path) -> None:
     with pytest.raises(InputError) as error:
-        PlantFitOptions(unknowns={"gap": (2.0, 1.0)}, values={"gap": 1.0}, population=2, tolerance=-1.0)
-    assert {problem.where for problem in error.value.problems} == {"unknowns", "values", "population", "tolerance"}
+        PlantFitOptions(
+            unknowns={"gap": (2.0, 1.0)}, values={"gap": 1.0}, population=2, tolerance=-1.0
+        )
+    assert {problem.where for problem in error.value.problems} == {
+        "unknowns",
+        "values",
+        "population",
+        "tolerance",
+    }
     with pytest.raises(InputError, match="no parameter 'cart_viscos'"):
-        tl.fit_plant(load_drive("dual_motor_axis"), steps, PlantFitOptions(unknowns={"cart_viscos": (1.0, 2.0)}))
+        tl.fit_plant(
+            load_drive("dual_motor_axis"),
+            steps,
+            PlantFitOptions(unknowns={"cart_viscos": (1.0, 2.0)}),
+        )
 
 
 def test_measured_and_fitted_figures_are_a_table(fitted: FittedPlant) -> None:

@@ -40,7 +40,9 @@ def test_the_cost_is_that_of_a_step_by_hand(tuning: Tuning) -> None:
         (tuning.best, tuning.cost, tuning.after),
     ):
         step = simulate_axis(axis, dict(at), step=0.1, duration=6.0)
-        assert cost == pytest.approx(float(step.rise_time[0] / 1.7 + step.settling_time[0] / 4.0), rel=1e-12)
+        assert cost == pytest.approx(
+            float(step.rise_time[0] / 1.7 + step.settling_time[0] / 4.0), rel=1e-12
+        )
         assert criteria["overshoot"] == float(step.overshoot[0])
     assert tuning.start == {"kp": 200.0, "ti": 1.5}
     assert tuning.cost < 0.7 * tuning.start_cost
@@ -48,12 +50,21 @@ def test_the_cost_is_that_of_a_step_by_hand(tuning: Tuning) -> None:
 
 def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuning) -> None:
     options = TuningOptions(
-        bounds={"td": (0.01, 0.1)}, weights={"energy": 2000.0}, method=SQP(), exact_gradients=True, starts=2, seed=1
+        bounds={"td": (0.01, 0.1)},
+        weights={"energy": 2000.0},
+        method=SQP(),
+        exact_gradients=True,
+        starts=2,
+        seed=1,
     )
     exact = tl.tune(load_drive("dual_motor_axis"), options)
-    grid = simulate_axis(Axis(load_drive("dual_motor_axis")), {"td": np.linspace(0.01, 0.1, 40)}, step=0.1)
+    grid = simulate_axis(
+        Axis(load_drive("dual_motor_axis")), {"td": np.linspace(0.01, 0.1, 40)}, step=0.1
+    )
     assert exact.cost <= grid.energy.min() / 2000.0 * (1 + SAME_COST)
-    assert [search.cost for search in exact.searches] == sorted(search.cost for search in exact.searches)
+    assert [search.cost for search in exact.searches] == sorted(
+        search.cost for search in exact.searches
+    )
     assert len(exact.searches) == 2
     assert tuning.searches[0].cost == tuning.cost
     assert_tabulated(tuning, "best", "after")
@@ -63,30 +74,45 @@ def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(tuning: Tuni
 def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:
     options = TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=30)
     result = tl.tune(load_drive("dual_motor_axis"), options)
-    assert [(finding.where, finding.what) for finding in result.findings] == [("kp", "ends on its bound 210")]
+    assert [(finding.where, finding.what) for finding in result.findings] == [
+        ("kp", "ends on its bound 210")
+    ]
 
 
 def test_no_compromise_is_better_than_another_in_everything() -> None:
     extra("pymoo")
     weights = {"rise_time": 1.0, "overshoot": 0.01}
-    options = TuningOptions(bounds=BOUNDS, weights=weights, budget=5, pareto=True, population=8, generations=4)
+    options = TuningOptions(
+        bounds=BOUNDS, weights=weights, budget=5, pareto=True, population=8, generations=4
+    )
     front = tl.tune(load_drive("dual_motor_axis"), options).front
     assert front is not None
     assert front.of == ("rise_time", "overshoot")
     for point in front.criteria:
         assert not (front.criteria < point).all(axis=1).any()
-    again = simulate_axis(Axis(load_drive("dual_motor_axis")), {"kp": front.points[:, 0], "ti": front.points[:, 1]})
+    again = simulate_axis(
+        Axis(load_drive("dual_motor_axis")), {"kp": front.points[:, 0], "ti": front.points[:, 1]}
+    )
     np.testing.assert_allclose(front.criteria[:, 1], again.overshoot)
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(InputError) as error:
-        TuningOptions(bounds=BOUNDS, weights={"energy_": 1.0}, values={"kp": 1.0}, pareto=True, starts=0)
-    assert {problem.where for problem in error.value.problems} == {"starts", "weights", "pareto", "values"}
+        TuningOptions(
+            bounds=BOUNDS, weights={"energy_": 1.0}, values={"kp": 1.0}, pareto=True, starts=0
+        )
+    assert {problem.where for problem in error.value.problems} == {
+        "starts",
+        "weights",
+        "pareto",
+        "values",
+    }
     with pytest.raises(InputError) as error:
         tl.tune(
             load_drive("dual_motor_axis"),
-            TuningOptions(bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, start={"td": 0.1}),
+            TuningOptions(
+                bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, start={"td": 0.1}
+            ),
         )
     assert [problem.where for problem in error.value.problems] == ["bounds", "start"]
     assert "kp" in error.value.problems[0].remedy

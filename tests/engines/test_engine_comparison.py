@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from core_machines import CORE_MACHINES
-from engine_machines import SLENDER, THIN, pendulum, random_tree, six_legs, three_arm_motion, three_arms
+from engine_machines import (
+    SLENDER,
+    THIN,
+    pendulum,
+    random_tree,
+    six_legs,
+    three_arm_motion,
+    three_arms,
+)
 from engine_mechanics import EXACT, vector
 from extras import extra
 
@@ -46,7 +54,8 @@ extra("mujoco")
 
 # Comparison.
 
-#: Shipped machines with massless rods or bodies in the engines' trees: Pinocchio's own solver inverts the mass matrix.
+#: Shipped machines with massless rods or bodies in the engines' trees: Pinocchio's own solver
+#: inverts the mass matrix.
 MASSLESS = ("gantry_tau_5dof",)
 QUANTITIES = (INVERSE_DYNAMICS, FORWARD_DYNAMICS, EMBEDDING, ACTUATOR_JACOBIAN)
 
@@ -84,7 +93,9 @@ def test_compare_shows_motion_without_actuator() -> None:
     mechanism, _ = random_tree(np.random.default_rng(0), ["revolute", "revolute"], [False, False])
     mechanism = replace(mechanism, actuators=mechanism.actuators[:1])
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
-    compared_forces = compare_forces(mechanism, NamedMotion(q=state, v=state, a=state), np.array([[1.0]]))
+    compared_forces = compare_forces(
+        mechanism, NamedMotion(q=state, v=state, a=state), np.array([[1.0]])
+    )
     assert all(comparison.balance > 1e-3 for comparison in compared_forces.comparisons)
     assert compared_forces.worst > 1e-3
 
@@ -92,7 +103,9 @@ def test_compare_shows_motion_without_actuator() -> None:
 def test_compare_scales_samples_without_force_by_the_others() -> None:
     mechanism = pendulum()
     still = frictionless(replace(mechanism, gravity=vector((0, 0, 0))))
-    motion = NamedMotion(q={"swing": np.array([0.2, 1.0])}, v={"swing": np.zeros(2)}, a={"swing": np.zeros(2)})
+    motion = NamedMotion(
+        q={"swing": np.array([0.2, 1.0])}, v={"swing": np.zeros(2)}, a={"swing": np.zeros(2)}
+    )
     forces = np.array([[1e-9], [5.0 * 0.8 / 3.0]])
     comparison = compare_forces(still, motion, forces).comparisons[0]
     assert comparison.largest_difference == pytest.approx(1e-9 / (1e-3 * forces[1, 0]))
@@ -114,7 +127,9 @@ def test_frictionless_takes_friction_alone() -> None:
 def test_compare_says_which_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
     mechanism = pendulum()
-    motion = NamedMotion(q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)})
+    motion = NamedMotion(
+        q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)}
+    )
     compared_forces = compare_forces(mechanism, motion, np.ones((1, 1)))
     assert [comparison.engine for comparison in compared_forces.comparisons] == ["Pinocchio"]
     assert "MuJoCo" in compared_forces.not_run[0][0]
@@ -126,7 +141,9 @@ def test_compare_says_which_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("forces", [np.ones((2, 1)), np.ones(1), np.full((1, 1), np.nan)])
 def test_compare_refuses_forces_that_do_not_fit(forces: np.ndarray) -> None:
-    motion = NamedMotion(q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)})
+    motion = NamedMotion(
+        q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)}
+    )
     with pytest.raises(InputError, match="forces"):
         compare_forces(pendulum(), motion, forces)
 
@@ -167,7 +184,9 @@ def at_rest(machine: Mechanism) -> NamedMotion:
     model = Model(machine)
     states = random_states(model, 1, np.random.default_rng(0))
     v = dict.fromkeys(model.topology.velocity_names, np.zeros(1))
-    return NamedMotion(q=dict(zip(model.topology.coordinate_names, states.q.T, strict=True)), v=v, a=v)
+    return NamedMotion(
+        q=dict(zip(model.topology.coordinate_names, states.q.T, strict=True)), v=v, a=v
+    )
 
 
 def test_check_goes_on_with_what_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,9 +195,9 @@ def test_check_goes_on_with_what_can_be_compared(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(type(mujoco_engine(pendulum())), "mass_matrix", refuse)
     comparison = check_with_engines(load("four_bar"), 5, np.random.default_rng(0))
-    assert [(row.quantity, row.engine) for row in comparison.comparisons if row.engine == "MuJoCo"] == [
-        (quantity, "MuJoCo") for quantity in QUANTITIES if quantity != FORWARD_DYNAMICS
-    ]
+    assert [
+        (row.quantity, row.engine) for row in comparison.comparisons if row.engine == "MuJoCo"
+    ] == [(quantity, "MuJoCo") for quantity in QUANTITIES if quantity != FORWARD_DYNAMICS]
     assert ("MuJoCo, forward dynamics: here", "no such thing; none") in comparison.not_run
 
 
@@ -216,4 +235,6 @@ def test_not_a_number_never_agrees() -> None:
     fine = replace(row, closure_rate=0.0)
     assert fine.worst == 0.0
     assert np.isnan(row.worst)
-    assert np.isnan(Verification(mechanism="m", samples=1, comparisons=(fine, row), not_run=()).worst)
+    assert np.isnan(
+        Verification(mechanism="m", samples=1, comparisons=(fine, row), not_run=()).worst
+    )

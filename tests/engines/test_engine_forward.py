@@ -41,7 +41,9 @@ def machine_and_motion(name: str) -> tuple[Mechanism, NamedMotion]:
         rods = {"lower": SLENDER, "upper": THIN_UPPER}
         return six_legs(rods, from_platform=False), six_leg_states(6)[0]
     angle = {"shoulder": np.linspace(0.5, 1.2, 6)}
-    return four_bar()[0], NamedMotion(q=angle, v={"shoulder": np.ones(6)}, a={"shoulder": np.linspace(-1.0, 2.0, 6)})
+    return four_bar()[0], NamedMotion(
+        q=angle, v={"shoulder": np.ones(6)}, a={"shoulder": np.linspace(-1.0, 2.0, 6)}
+    )
 
 
 @pytest.mark.parametrize("name", ["arms", "arms with massless rods", "legs", "bar"])
@@ -61,13 +63,19 @@ def test_forward_dynamics_undo_inverse_dynamics(engine: str, name: str) -> None:
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    chain=st.lists(st.tuples(st.sampled_from(list(JOINT_KINDS)), st.booleans()), min_size=1, max_size=4),
+    chain=st.lists(
+        st.tuples(st.sampled_from(list(JOINT_KINDS)), st.booleans()), min_size=1, max_size=4
+    ),
 )
-def test_mass_matrices_of_trees_are_the_derivatives_of_their_forces(seed: int, chain: list[tuple[str, bool]]) -> None:
+def test_mass_matrices_of_trees_are_the_derivatives_of_their_forces(
+    seed: int, chain: list[tuple[str, bool]]
+) -> None:
     """Branched trees too, with balls written either way; `crba` and `mj_makeM` beside `rnea` and `mj_rne`."""
     rng = np.random.default_rng(seed)
     chain = [("universal", False), *chain]
-    mechanism, _ = random_tree(rng, [kind for kind, _ in chain], [is_flipped for _, is_flipped in chain])
+    mechanism, _ = random_tree(
+        rng, [kind for kind, _ in chain], [is_flipped for _, is_flipped in chain]
+    )
     q = [random_coordinates(joint, rng) for joint in mechanism.joints]
     v = [np.zeros(len(joint.velocity_names)) for joint in mechanism.joints]
     motion = as_motion(mechanism.joints, [list(zip(q, v, v, strict=True))])
@@ -83,7 +91,10 @@ def test_mass_matrices_of_trees_are_the_derivatives_of_their_forces(seed: int, c
 
 def _tree_forces(engine: Engine, states: Any, a: np.ndarray) -> np.ndarray:
     at = replace(states, a=a[None])
-    return engine.file_forces(at, engine.tree_forces(*engine.own(at)))[0] + engine.tree.loads.inertia @ a
+    return (
+        engine.file_forces(at, engine.tree_forces(*engine.own(at)))[0]
+        + engine.tree.loads.inertia @ a
+    )
 
 
 @pytest.mark.parametrize("engine", MAKERS)
@@ -105,7 +116,9 @@ def test_velocities_of_arms_follow_from_the_hand(engine: str) -> None:
 def test_many_states_come_in_one_piece(engine: str) -> None:
     mechanism, _ = three_arms({"lower": SLENDER}, THIN)
     motion, _ = three_arm_motion(300)
-    last = NamedMotion(**{part: {k: x[299:] for k, x in getattr(motion, part).items()} for part in "qva"})
+    last = NamedMotion(
+        **{part: {k: x[299:] for k, x in getattr(motion, part).items()} for part in "qva"}
+    )
     made = MAKERS[engine](mechanism)
     forces = made.inverse_dynamics(motion).forces
     whole, alone = made.forward_dynamics(motion, forces), made.forward_dynamics(last, forces[299:])
@@ -120,7 +133,9 @@ def test_freedom_without_inertia_is_refused(engine: str) -> None:
     light = replace(mechanism, bodies=(mechanism.bodies[0], Body(name="b1")))
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
     with pytest.raises(EngineError, match="without any inertia"):
-        MAKERS[engine](light).forward_dynamics(NamedMotion(q=state, v=state, a=state), np.ones((1, 2)))
+        MAKERS[engine](light).forward_dynamics(
+            NamedMotion(q=state, v=state, a=state), np.ones((1, 2))
+        )
 
 
 @pytest.mark.parametrize("forces", [np.ones((6, 2)), np.ones(3), np.full((6, 3), np.nan)])
@@ -132,7 +147,9 @@ def test_forces_that_do_not_fit_are_refused(forces: np.ndarray) -> None:
 
 def test_independent_velocity_of_a_cut_joint_is_named() -> None:
     mechanism, motion = machine_and_motion("bar")
-    (cut,) = {"shoulder", "elbow", "wrist", "foot"} - set(MAKERS["MuJoCo"](mechanism).tree.velocity_names)
+    (cut,) = {"shoulder", "elbow", "wrist", "foot"} - set(
+        MAKERS["MuJoCo"](mechanism).tree.velocity_names
+    )
     with pytest.raises(EngineError, match=cut):
         MAKERS["MuJoCo"](mechanism).velocities(motion, (cut,))
 
@@ -170,10 +187,16 @@ def test_springs_rotors_and_balls_reach_pinocchios_solver() -> None:
     """A tree without loops: the solver must undo `rnea` with all loads, balls written either way."""
     rng = np.random.default_rng(4)
     mechanism, _ = random_tree(rng, ["spherical", "revolute", "spherical"], [True, False, False])
-    loaded = Freedom(spring=Spring(stiffness=Constant(7.0), rest=Constant(0.1)), inertia=Constant(0.3))
-    joints = tuple(replace(j, freedoms=(loaded,)) if j.kind == "revolute" else j for j in mechanism.joints)
+    loaded = Freedom(
+        spring=Spring(stiffness=Constant(7.0), rest=Constant(0.1)), inertia=Constant(0.3)
+    )
+    joints = tuple(
+        replace(j, freedoms=(loaded,)) if j.kind == "revolute" else j for j in mechanism.joints
+    )
     engine = pinocchio_engine(replace(mechanism, joints=joints))
-    parts = [[random_coordinates(j, rng), *rng.normal(size=(2, len(j.velocity_names)))] for j in joints]
+    parts = [
+        [random_coordinates(j, rng), *rng.normal(size=(2, len(j.velocity_names)))] for j in joints
+    ]
     motion = as_motion(joints, [[(q, v, a) for q, v, a in parts]])
     states = engine.states(motion)
     force = constrained_dynamics(engine, states, engine.inverse_dynamics(motion).forces)
@@ -186,10 +209,16 @@ def test_what_pinocchios_solver_cannot_hold_is_named() -> None:
     tree = engine.tree
     half = replace(tree.constraints[0], points=tree.constraints[0].points[:2])
     coupled = replace(tree.loads, inertia=tree.loads.inertia + 0.1)
-    odd = replace(engine, tree=replace(tree, constraints=(half, *tree.constraints[1:]), loads=coupled))
+    odd = replace(
+        engine, tree=replace(tree, constraints=(half, *tree.constraints[1:]), loads=coupled)
+    )
     with pytest.raises(EngineError) as caught:
         constrained_dynamics(odd, engine.states(motion), np.ones((6, 3)))
-    assert [problem.where for problem in caught.value.problems] == [half.name, "rotors", mechanism.name]
+    assert [problem.where for problem in caught.value.problems] == [
+        half.name,
+        "rotors",
+        mechanism.name,
+    ]
     assert "parts without inertia" in str(caught.value)
 
 
@@ -198,19 +227,31 @@ def geared(terms: tuple[tuple[tuple[str, float], ...], ...]) -> tuple[Mechanism,
     rng = np.random.default_rng(6)
     kinds = ["spherical", "revolute", "prismatic", "revolute", "revolute"]
     mechanism, _ = random_tree(rng, kinds, [True, False, False, True, False])
-    loaded = Freedom(spring=Spring(stiffness=Constant(7.0), rest=Constant(0.1)), inertia=Constant(0.3))
-    joints = tuple(replace(j, freedoms=(loaded,)) if j.name in ("j1", "j2") else j for j in mechanism.joints)
+    loaded = Freedom(
+        spring=Spring(stiffness=Constant(7.0), rest=Constant(0.1)), inertia=Constant(0.3)
+    )
+    joints = tuple(
+        replace(j, freedoms=(loaded,)) if j.name in ("j1", "j2") else j for j in mechanism.joints
+    )
     couplings = tuple(
-        Coupling(name=f"c{i}", terms=tuple((name, Constant(ratio)) for name, ratio in of), offset=Constant(0.05))
+        Coupling(
+            name=f"c{i}",
+            terms=tuple((name, Constant(ratio)) for name, ratio in of),
+            offset=Constant(0.05),
+        )
         for i, of in enumerate(terms)
     )
-    parts = [[random_coordinates(j, rng), *rng.normal(size=(2, len(j.velocity_names)))] for j in joints]
+    parts = [
+        [random_coordinates(j, rng), *rng.normal(size=(2, len(j.velocity_names)))] for j in joints
+    ]
     motion = as_motion(joints, [[(q, v, a) for q, v, a in parts]])
     q, v, a = (dict(part) for part in (motion.q, motion.v, motion.a))
     for of in terms:
         (first, *others), offset = of, 0.05
         for part, constant in ((q, offset), (v, 0.0), (a, 0.0)):
-            part[first[0]] = (constant - sum(ratio * part[name] for name, ratio in others)) / first[1]
+            part[first[0]] = (constant - sum(ratio * part[name] for name, ratio in others)) / first[
+                1
+            ]
     return replace(mechanism, joints=joints, couplings=couplings), NamedMotion(q=q, v=v, a=a)
 
 
@@ -252,6 +293,8 @@ def test_couplings_of_machines_with_loops_are_named() -> None:
     engine = pinocchio_engine(mechanism)
     states, tree = engine.states(motion), engine.tree
     gears = np.zeros((1, len(tree.velocity_names)))
-    odd = replace(engine, tree=replace(tree, loads=replace(tree.loads, gears=gears, gear_offsets=np.zeros(1))))
+    odd = replace(
+        engine, tree=replace(tree, loads=replace(tree.loads, gears=gears, gear_offsets=np.zeros(1)))
+    )
     with pytest.raises(EngineError, match="refuses its mimic joints"):
         constrained_dynamics(odd, states, np.ones((6, len(mechanism.actuators))))

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from extras import extra
 
-from tauloop.engines import VerifyOptions, check_with_engines, mujoco_engine, pinocchio_engine, verify
+from tauloop.engines import (
+    VerifyOptions,
+    check_with_engines,
+    mujoco_engine,
+    pinocchio_engine,
+    verify,
+)
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.filled_inertias import turning_axes, with_possible_inertias
 from tauloop.errors import EngineError, TauloopError
@@ -48,10 +54,16 @@ def test_what_is_filled_in_does_not_act(first: str, axis: str) -> None:
     extra("mujoco")
     machine = loads(ARM.format(first=first, axis=axis))
     q, v, a = np.random.default_rng(1).uniform(-1, 1, size=(3, 6, 2))
-    ours, theirs = (make(machine).tree_forces(q, v, a) for make in (pinocchio_engine, mujoco_engine))
+    ours, theirs = (
+        make(machine).tree_forces(q, v, a) for make in (pinocchio_engine, mujoco_engine)
+    )
     assert np.abs(ours - theirs).max() < AGREEMENT * np.abs(theirs).max()
     tree = with_possible_inertias(rigid_tree(machine))
-    assert all(np.linalg.eigvalsh(link.inertia.about_center).min() >= 0.0 for link in tree.links if link.inertia)
+    assert all(
+        np.linalg.eigvalsh(link.inertia.about_center).min() >= 0.0
+        for link in tree.links
+        if link.inertia
+    )
 
 
 def test_a_negative_moment_that_acts_is_named() -> None:
@@ -61,7 +73,8 @@ def test_a_negative_moment_that_acts_is_named() -> None:
     with pytest.raises(EngineError) as caught:
         pinocchio_engine(machine)
     problems = {problem.where: problem.what for problem in caught.value.problems}
-    assert set(problems) == {"a", "b"}  # the moment of a about its own hinge, and that of b, which turns about two
+    # the moment of a about its own hinge, and that of b, which turns about two
+    assert set(problems) == {"a", "b"}
     assert "-0.002 kg m^2" in problems["b"]
 
 

@@ -36,7 +36,11 @@ def test_rod_without_spin_must_be_a_body_of_revolution(inertia: Any) -> None:
     mechanism, _ = three_arms({"lower": about_origin(*inertia)}, None)
     with pytest.raises(EngineError, match="body of revolution") as caught:
         rigid_tree(mechanism)
-    assert [problem.where for problem in caught.value.problems] == ["rods.rod0", "rods.rod1", "rods.rod2"]
+    assert [problem.where for problem in caught.value.problems] == [
+        "rods.rod0",
+        "rods.rod1",
+        "rods.rod2",
+    ]
 
 
 def test_first_moment_needs_a_mass() -> None:
@@ -54,7 +58,9 @@ def test_body_without_joint_is_named() -> None:
 def test_actuator_on_a_cut_joint_is_named() -> None:
     mechanism, _ = four_bar()
     names = ("shoulder", "elbow", "wrist", "foot")
-    everywhere = tuple(Actuator(name=f"m_{name}", drives=((name, Constant(1.0)),)) for name in names)
+    everywhere = tuple(
+        Actuator(name=f"m_{name}", drives=((name, Constant(1.0)),)) for name in names
+    )
     with pytest.raises(EngineError, match="no coordinate of the tree") as caught:
         rigid_tree(replace(mechanism, actuators=everywhere))
     assert len(caught.value.problems) == 1
@@ -64,7 +70,9 @@ def test_actuator_on_a_cut_joint_is_named() -> None:
 def test_actuators_that_work_against_each_other_are_refused(engine: str) -> None:
     """Two motors on one joint of two: as many as freedoms, but not theirs."""
     mechanism, _ = random_tree(np.random.default_rng(0), ["revolute", "revolute"], [False, False])
-    both = tuple(Actuator(name=name, drives=(("j0", Constant(1.0)),)) for name in ("motor", "second"))
+    both = tuple(
+        Actuator(name=name, drives=(("j0", Constant(1.0)),)) for name in ("motor", "second")
+    )
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
     made = MAKERS[engine](replace(mechanism, actuators=both))
     with pytest.raises(EngineError, match="motor, second"):
@@ -78,7 +86,9 @@ def test_actuators_that_work_against_each_other_are_refused(engine: str) -> None
 def test_redundant_actuators_share_with_the_least_squares(engine: str) -> None:
     """By hand: one motor's torque Q does Q per rad of the shoulder, two share it in proportion to what they turn."""
     mechanism, _ = four_bar()
-    motion = NamedMotion(q={"shoulder": np.array([0.9])}, v={"shoulder": np.zeros(1)}, a={"shoulder": np.ones(1)})
+    motion = NamedMotion(
+        q={"shoulder": np.array([0.9])}, v={"shoulder": np.zeros(1)}, a={"shoulder": np.ones(1)}
+    )
     (alone,) = MAKERS[engine](mechanism).inverse_dynamics(motion).forces[0]
     second = Actuator(name="second", drives=(("foot", Constant(1.0)),))
     made = MAKERS[engine](replace(mechanism, actuators=(*mechanism.actuators, second)))

@@ -76,7 +76,11 @@ def test_slender_rods_agree_with_their_exact_reduction() -> None:
     mechanism, _ = three_arms({"lower": SLENDER}, THIN)
     motion, hand = three_arm_motion(20)
     L = FOREARM
-    m_AA, m_AB, m_BB = ROD_MASS - 2 * ROD_H / L + ROD_J / L**2, ROD_H / L - ROD_J / L**2, ROD_J / L**2
+    m_AA, m_AB, m_BB = (
+        ROD_MASS - 2 * ROD_H / L + ROD_J / L**2,
+        ROD_H / L - ROD_J / L**2,
+        ROD_J / L**2,
+    )
     wanted = []
     for p, v, a in hand:
         on_hand, directions, torques, pulls = HAND_MASS * (a - GRAVITY), [], [], []
@@ -86,7 +90,11 @@ def test_slender_rods_agree_with_their_exact_reduction() -> None:
             on_hand = on_hand + m_AB * (a_A - GRAVITY) + m_BB * (a - GRAVITY)
             directions.append(d / L)
             pulls.append(d @ e_theta / L)
-            torques.append(ARM_INERTIA * second - ARM_MASS * ARM_CENTER / ARM * (e_theta @ GRAVITY) + e_theta @ f_A)
+            torques.append(
+                ARM_INERTIA * second
+                - ARM_MASS * ARM_CENTER / ARM * (e_theta @ GRAVITY)
+                + e_theta @ f_A
+            )
         multipliers = np.linalg.solve(np.array(directions).T, on_hand)
         wanted.append(np.array(torques) + multipliers * pulls)
     assert_all_near(both(mechanism, motion), np.array(wanted), 1e-11)
@@ -97,9 +105,16 @@ def test_rods_of_fixed_length_agree_with_dalembert(model: str) -> None:
     rods: dict[str, tuple[dict[str, Any], Any]] = {
         "massless": ({}, (0.0, np.zeros(3), np.zeros((3, 3)))),
         "slender": ({"lower": SLENDER}, THIN),
-        "full": ({"lower": about_origin(*FULL), "spin": "universal", "first_axis": vector(FIRST_AXIS)}, FULL),
-        # its axial inertia has no effect: the hand-made rod, which spins as a universal joint makes it, has none
-        "round without spin": ({"lower": about_origin(*ROUND)}, (0.15, ROUND[1], np.diag([2e-3, 2e-3, 0.0]))),
+        "full": (
+            {"lower": about_origin(*FULL), "spin": "universal", "first_axis": vector(FIRST_AXIS)},
+            FULL,
+        ),
+        # its axial inertia has no effect: the hand-made rod, which spins as a universal joint makes
+        # it, has none
+        "round without spin": (
+            {"lower": about_origin(*ROUND)},
+            (0.15, ROUND[1], np.diag([2e-3, 2e-3, 0.0])),
+        ),
     }
     mechanism, solids = three_arms(*rods[model])
     motion, hand = three_arm_motion(4)
@@ -141,7 +156,12 @@ def test_telescopic_rods_agree_with_dalembert(model: str, from_platform: bool) -
 def test_lengths_of_rods_need_not_be_given() -> None:
     mechanism = six_legs({"lower": SLENDER, "upper": THIN_UPPER}, from_platform=False)
     motion, _ = six_leg_states(5)
-    poor = NamedMotion(**{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"})
+    poor = NamedMotion(
+        **{
+            part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k}
+            for part in "qva"
+        }
+    )
     wanted = pinocchio_engine(mechanism).inverse_dynamics(motion).forces
     for result in both(mechanism, poor).values():
         assert_near(result.forces, wanted, EXACT)
@@ -167,7 +187,9 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
         )
         for i, (A, B) in enumerate(pairs)
     )
-    actuators = tuple(Actuator(name=f"m{i}", drives=((f"leg{i}", Constant(1.0)),)) for i in range(3))
+    actuators = tuple(
+        Actuator(name=f"m{i}", drives=((f"leg{i}", Constant(1.0)),)) for i in range(3)
+    )
     bodies = (Body(name="plate", inertia=about_origin(*PAYLOAD)),)
     mechanism = machine(bodies=bodies, joints=(ball,), rods=rods, actuators=actuators)
     times = STEP * np.arange(-2, 3)
@@ -177,7 +199,11 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
         v, a = rng.normal(size=(2, 3))
 
         def poses(x: np.ndarray, q: np.ndarray = q) -> list[np.ndarray]:
-            across = pose_of(ball.parent) @ motion_of(ball, shifted(ball, q, x)) @ np.linalg.inv(pose_of(ball.child))
+            across = (
+                pose_of(ball.parent)
+                @ motion_of(ball, shifted(ball, q, x))
+                @ np.linalg.inv(pose_of(ball.child))
+            )
             plate = np.linalg.inv(across) if is_flipped else across
             legs = [rod_frame(A, (plate @ [*B, 1])[:3], LEG_AXIS, A) for A, B in pairs]
             return [plate, *legs]
@@ -186,11 +212,15 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
             return np.array([np.linalg.norm((poses(x)[0] @ [*B, 1])[:3] - A) for A, B in pairs])
 
         path = np.array([spans(v * t + a * t * t / 2) for t in times])
-        J = np.array([FIRST @ np.array([spans(row * t) for t in times]) / STEP for row in np.eye(3)]).T
+        J = np.array(
+            [FIRST @ np.array([spans(row * t) for t in times]) / STEP for row in np.eye(3)]
+        ).T
         lengths.append([path[2], FIRST @ path / STEP, SECOND @ path / STEP**2])
         wanted.append(np.linalg.solve(J.T, dalembert(poses, [PAYLOAD, *[THIN] * 3], v, a)))
     columns = np.array(lengths).transpose(1, 2, 0)
-    motion = NamedMotion(**{part: {f"leg{i}": x for i, x in enumerate(columns[k])} for k, part in enumerate("qva")})
+    motion = NamedMotion(
+        **{part: {f"leg{i}": x for i, x in enumerate(columns[k])} for k, part in enumerate("qva")}
+    )
     forces = MAKERS[engine](mechanism).inverse_dynamics(motion)
     assert_near(forces.forces, np.array(wanted), BY_DIFFERENCES)
     assert np.max(forces.residuals.closure) < CLOSED
@@ -199,7 +229,9 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
 def test_many_states_are_worked_on_in_pieces() -> None:
     mechanism, _ = three_arms({"lower": SLENDER}, THIN)
     motion, _ = three_arm_motion(600)
-    sample = NamedMotion(**{part: {k: x[555:556] for k, x in getattr(motion, part).items()} for part in "qva"})
+    sample = NamedMotion(
+        **{part: {k: x[555:556] for k, x in getattr(motion, part).items()} for part in "qva"}
+    )
     engine = pinocchio_engine(mechanism)
     forces = engine.inverse_dynamics(motion)
     assert forces.forces.shape == (600, 3)
@@ -213,13 +245,21 @@ def test_start_is_exact_on_the_manifold(machine_name: str, monkeypatch: pytest.M
     if machine_name == "arms":
         mechanism, motion = three_arms({"lower": SLENDER}, THIN)[0], three_arm_motion(5)[0]
     elif machine_name == "legs":
-        mechanism, motion = six_legs({"lower": SLENDER, "upper": THIN_UPPER}, from_platform=True), six_leg_states(5)[0]
+        mechanism, motion = (
+            six_legs({"lower": SLENDER, "upper": THIN_UPPER}, from_platform=True),
+            six_leg_states(5)[0],
+        )
         motion = NamedMotion(
-            **{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"}
+            **{
+                part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k}
+                for part in "qva"
+            }
         )
     else:
         mechanism = four_bar()[0]
-        angles = dict(zip(("shoulder", "elbow", "wrist"), four_bar_angles(0.6)[:, None], strict=False))
+        angles = dict(
+            zip(("shoulder", "elbow", "wrist"), four_bar_angles(0.6)[:, None], strict=False)
+        )
         rest = {name: np.zeros(1) for name in angles}
         motion = NamedMotion(q=angles, v=rest, a=rest)
         assert "foot" in rigid_tree(mechanism).tree

@@ -57,7 +57,12 @@ extra("mujoco")
 # Least squares.
 
 
-@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 8), columns=st.integers(1, 8), rank=st.integers(1, 8))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 8),
+    columns=st.integers(1, 8),
+    rank=st.integers(1, 8),
+)
 def test_least_squares_of_any_rank(seed: int, rows: int, columns: int, rank: int) -> None:
     rng = np.random.default_rng(seed)
     rank = min(rank, rows, columns)
@@ -82,7 +87,9 @@ def test_quaternions_and_rotations_are_inverse(seed: int) -> None:
     rotations = Rotation.random(20, rng=np.random.default_rng(seed))
     quaternions = rotation_quaternion(rotations.as_matrix())
     assert np.allclose(quaternion_rotation(quaternions), rotations.as_matrix(), rtol=0, atol=1e-14)
-    half_turns = rotation_quaternion(np.array([np.diag([1.0, -1, -1]), np.diag([-1.0, 1, -1]), np.diag([-1.0, -1, 1])]))
+    half_turns = rotation_quaternion(
+        np.array([np.diag([1.0, -1, -1]), np.diag([-1.0, 1, -1]), np.diag([-1.0, -1, 1])])
+    )
     assert np.allclose(np.abs(half_turns), np.eye(4)[1:])
 
 
@@ -92,7 +99,9 @@ AXES = {"revolute": ("y",), "prismatic": ("x",), "cylindrical": ("z",), "univers
 @pytest.mark.parametrize("kind", [kind for kind in JOINT_KINDS if kind != "fixed"])
 def test_joint_coordinates_come_back_from_the_pose(kind: str) -> None:
     rng = np.random.default_rng(3)
-    joint = Joint(name="j", kind=kind, parent=place("base"), child=place("b"), axes=AXES.get(kind, ()))
+    joint = Joint(
+        name="j", kind=kind, parent=place("base"), child=place("b"), axes=AXES.get(kind, ())
+    )
     q = np.array([random_coordinates(joint, rng) for _ in range(30)])
     pose = joint_pose(joint, dict(zip(joint.coordinate_names, q.T, strict=True)))
     by_hand = np.array([motion_of(joint, row) for row in q])
@@ -106,14 +115,20 @@ def test_joint_coordinates_come_back_from_the_pose(kind: str) -> None:
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    chain=st.lists(st.tuples(st.sampled_from(list(JOINT_KINDS)), st.booleans()), min_size=1, max_size=4),
+    chain=st.lists(
+        st.tuples(st.sampled_from(list(JOINT_KINDS)), st.booleans()), min_size=1, max_size=4
+    ),
 )
 def test_trees_of_all_joints_agree_with_dalembert(seed: int, chain: list[tuple[str, bool]]) -> None:
     rng = np.random.default_rng(seed)
     chain = [("universal", False), *chain]
-    mechanism, solids = random_tree(rng, [kind for kind, _ in chain], [is_flipped for _, is_flipped in chain])
+    mechanism, solids = random_tree(
+        rng, [kind for kind, _ in chain], [is_flipped for _, is_flipped in chain]
+    )
     q = [random_coordinates(joint, rng) for joint in mechanism.joints]
-    v, a = ([rng.normal(size=len(joint.velocity_names)) for joint in mechanism.joints] for _ in range(2))
+    v, a = (
+        [rng.normal(size=len(joint.velocity_names)) for joint in mechanism.joints] for _ in range(2)
+    )
     wanted = dalembert(tree_poses(mechanism, q), solids, np.concatenate(v), np.concatenate(a))
     motion = as_motion(mechanism.joints, [list(zip(q, v, a, strict=True))])
     assert_all_near(both(mechanism, motion), wanted[None], BY_DIFFERENCES)
@@ -135,13 +150,16 @@ def test_pendulum_with_gear_rotor_and_spring() -> None:
 def test_cut_joint_of_every_kind(kind: str, is_flipped: bool) -> None:
     """A body with free coordinates on a moving carrier, and a joint between the two that is cut.
 
-    The body is driven along as many mixed directions S of its free velocities v as the joint leaves. By hand: with
-    the joint's own velocities y and v = G y, Gᵀ S u are the forces on y.
+    The body is driven along as many mixed directions S of its free velocities v as the joint
+    leaves. By hand: with the joint's own velocities y and v = G y, Gᵀ S u are the forces on y.
     """
     rng = np.random.default_rng(7)
     carried = Joint(name="carried", kind="free", parent=place("base"), child=place("carrier"))
     free = Joint(name="platform", kind="free", parent=place("carrier"), child=place("body"))
-    ends = [place("carrier", (0.1, 0.2, -0.3), ("y", 0.4)), place("body", (-0.2, 0.1, 0.1), ("z", 0.7), ("x", -0.3))]
+    ends = [
+        place("carrier", (0.1, 0.2, -0.3), ("y", 0.4)),
+        place("body", (-0.2, 0.1, 0.1), ("z", 0.7), ("x", -0.3)),
+    ]
     if is_flipped:
         ends.reverse()
     cut = Joint(name="guide", kind=kind, parent=ends[0], child=ends[1], axes=AXES.get(kind, ()))
@@ -149,12 +167,16 @@ def test_cut_joint_of_every_kind(kind: str, is_flipped: bool) -> None:
     n = len(cut.velocity_names)
     S = rng.normal(size=(6, n))
     mixed = tuple(
-        Actuator(name=f"m{k}", drives=tuple(zip(free.velocity_names, map(Constant, map(float, column)), strict=True)))
+        Actuator(
+            name=f"m{k}",
+            drives=tuple(zip(free.velocity_names, map(Constant, map(float, column)), strict=True)),
+        )
         for k, column in enumerate(S.T)
     )
     mechanism = machine(
         bodies=tuple(
-            Body(name=name, inertia=about_origin(*x)) for name, x in zip(("carrier", "body"), solids, strict=True)
+            Body(name=name, inertia=about_origin(*x))
+            for name, x in zip(("carrier", "body"), solids, strict=True)
         ),
         joints=(cut, carried, free),
         actuators=(*drive_all([carried]), *mixed),
@@ -168,7 +190,11 @@ def test_cut_joint_of_every_kind(kind: str, is_flipped: bool) -> None:
         q, v, a = random_coordinates(cut, rng), rng.normal(size=n), rng.normal(size=n)
 
         def relative(y: np.ndarray, q: np.ndarray = q) -> np.ndarray:
-            across = pose_of(cut.parent) @ motion_of(cut, shifted(cut, q, y)) @ np.linalg.inv(pose_of(cut.child))
+            across = (
+                pose_of(cut.parent)
+                @ motion_of(cut, shifted(cut, q, y))
+                @ np.linalg.inv(pose_of(cut.child))
+            )
             return np.linalg.inv(across) if is_flipped else across
 
         def poses(x: np.ndarray, Q: np.ndarray = Q, relative: Any = relative) -> list[np.ndarray]:
@@ -177,20 +203,32 @@ def test_cut_joint_of_every_kind(kind: str, is_flipped: bool) -> None:
 
         here = relative(np.zeros(n))
 
-        def displacement(y: np.ndarray, relative: Any = relative, here: np.ndarray = here) -> np.ndarray:
+        def displacement(
+            y: np.ndarray, relative: Any = relative, here: np.ndarray = here
+        ) -> np.ndarray:
             T = relative(y)
-            return np.concatenate([T[:3, 3], Rotation.from_matrix(T[:3, :3] @ here[:3, :3].T).as_rotvec()])
+            return np.concatenate(
+                [T[:3, 3], Rotation.from_matrix(T[:3, :3] @ here[:3, :3].T).as_rotvec()]
+            )
 
         path = np.array([displacement(v * t + a * t * t / 2) for t in times])
-        G = np.array([FIRST @ np.array([displacement(row * t) for t in times]) / STEP for row in np.eye(n)]).T
-        q_free = np.concatenate([here[:3, 3], np.roll(Rotation.from_matrix(here[:3, :3]).as_quat(), 1)])
+        G = np.array(
+            [FIRST @ np.array([displacement(row * t) for t in times]) / STEP for row in np.eye(n)]
+        ).T
+        q_free = np.concatenate(
+            [here[:3, 3], np.roll(Rotation.from_matrix(here[:3, :3]).as_quat(), 1)]
+        )
         states.append([(Q, V, A), (q_free, FIRST @ path / STEP, SECOND @ path / STEP**2)])
         tau = dalembert(poses, solids, np.concatenate([V, v]), np.concatenate([A, a]))
         wanted.append(np.concatenate([tau[:6], np.linalg.solve(G.T @ S, tau[6:])]))
-    assert_all_near(both(mechanism, as_motion([carried, free], states)), np.array(wanted), BY_DIFFERENCES)
+    assert_all_near(
+        both(mechanism, as_motion([carried, free], states)), np.array(wanted), BY_DIFFERENCES
+    )
 
 
-@pytest.mark.parametrize("given_joints", [("shoulder",), ("shoulder", "elbow"), ("shoulder", "elbow", "wrist", "foot")])
+@pytest.mark.parametrize(
+    "given_joints", [("shoulder",), ("shoulder", "elbow"), ("shoulder", "elbow", "wrist", "foot")]
+)
 def test_four_bar_finds_the_joints_that_are_not_given(given_joints: tuple[str, ...]) -> None:
     mechanism, solids = four_bar()
     assert len(set(rigid_tree(mechanism).tree)) == 3
@@ -206,7 +244,9 @@ def test_four_bar_finds_the_joints_that_are_not_given(given_joints: tuple[str, .
             return [turn_z(crank), turn_z(crank + elbow, *tip), turn_z(rocker, GROUND_BAR)]
 
         path = np.array([four_bar_angles(q + v * t + a * t * t / 2) for t in times])
-        states.append(list(zip(path[2][:, None], FIRST @ path / STEP, SECOND @ path / STEP**2, strict=True)))
+        states.append(
+            list(zip(path[2][:, None], FIRST @ path / STEP, SECOND @ path / STEP**2, strict=True))
+        )
         wanted.append(dalembert(poses, solids, np.array([v]), np.array([a])))
     states = [[(q, np.atleast_1d(v), np.atleast_1d(a)) for q, v, a in state] for state in states]
     order = [joint.name for joint in mechanism.joints]

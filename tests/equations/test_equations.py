@@ -18,7 +18,8 @@ from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
 #: Rounding of sums of some hundred terms of size one.
 EXACT = 1e-10
-#: Central differences with step 1e-5: truncation and rounding are both near 1e-10 of the third derivatives.
+#: Central differences with step 1e-5: truncation and rounding are both near 1e-10 of the third
+#: derivatives.
 DIFFERENCE = 1e-6
 STEP = 1e-5
 STATES = 12
@@ -102,9 +103,13 @@ def check_mass_matrix_and_power(model: Model, states: RandomStates) -> None:
     rest = np.zeros_like(states.velocity)
     J = model.platform.actuator_jacobian(states.position, start=states.q)
     motor_velocity = np.einsum("nui,ni->nu", J, states.velocity)
-    forces = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q)
+    forces = model.platform.inverse_dynamics(
+        states.position, states.velocity, states.acceleration, start=states.q
+    )
     holding = model.platform.inverse_dynamics(states.position, rest, rest, start=states.q).force
-    power = np.einsum("nu,nu->n", forces.force - holding, motor_velocity) - friction_power(model, states)
+    power = np.einsum("nu,nu->n", forces.force - holding, motor_velocity) - friction_power(
+        model, states
+    )
     change = (kinetic_energy(1.0) - kinetic_energy(-1.0)) / (2 * STEP)
     assert np.abs(power - change).max() < 10 * DIFFERENCE * (1.0 + np.abs(power).max() + size)
     assert entry.velocity.size == M.shape[1]
@@ -115,7 +120,10 @@ def friction_power(model: Model, states: RandomStates) -> np.ndarray:
     losses = np.zeros(len(states.q))
     value = model.mechanism.value
     velocity = {name: states.v[:, i] for i, name in enumerate(model.topology.velocity_names)}
-    elements = [(f.friction, velocity[name]) for name, f in zip(velocity, model.topology.freedoms, strict=True)]
+    elements = [
+        (f.friction, velocity[name])
+        for name, f in zip(velocity, model.topology.freedoms, strict=True)
+    ]
     for actuator in model.mechanism.actuators:
         motor = sum(value(ratio) * velocity[name] for name, ratio in actuator.drives)
         elements.append((actuator.friction, np.asarray(motor)))
@@ -141,7 +149,9 @@ def check_regressor_and_entries(model: Model, states: RandomStates) -> None:
     assert np.abs(again.state.q - states.q).max() < 1e-8
     Y_joints = model.actuators.regressor(p, dp, ddp, output="joints", start=states.q)
     driven = list(model.assembly.driven)
-    assert np.abs(Y_joints @ model.pi - forces @ A[:, driven]).max() < 1e3 * EXACT * size * max(1.0, np.abs(A).max())
+    assert np.abs(Y_joints @ model.pi - forces @ A[:, driven]).max() < 1e3 * EXACT * size * max(
+        1.0, np.abs(A).max()
+    )
 
 
 def test_closure_of_shipped_machines(machine: tuple[Model, RandomStates]) -> None:

@@ -48,15 +48,27 @@ from tauloop.mechanism.model import (
 from tauloop.model import Model
 from tauloop.model.platform_matrices import VirtualPlatforms
 from tauloop.model.sampled_momenta import forces_from_momenta
-from tauloop.testing.machines import inertia, mechanism, placement, planar_loop, serial_chain, six_legs, slender, vector
+from tauloop.testing.machines import (
+    inertia,
+    mechanism,
+    placement,
+    planar_loop,
+    serial_chain,
+    six_legs,
+    slender,
+    vector,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "formulations.md"
 
-#: What the formulations must agree to, relative to the largest force (design, "Formulations"); rounding is near 1e-15.
+#: What the formulations must agree to, relative to the largest force (design, "Formulations");
+#: rounding is near 1e-15.
 AGREE = 1e-10
-#: Central differences with step 1e-5 of functions of size one: truncation and rounding are both near 1e-10.
+#: Central differences with step 1e-5 of functions of size one: truncation and rounding are both
+#: near 1e-10.
 DIFFERENCE, STEP = 1e-7, 1e-5
-#: A second-order error falls to a quarter when the step is halved; what is left is of third and fourth order.
+#: A second-order error falls to a quarter when the step is halved; what is left is of third and
+#: fourth order.
 HALVED = (3.6, 4.4)
 
 OTHERS = FORMULATIONS[1:]
@@ -73,8 +85,12 @@ class Tree:
         self.mechanism = machine
         self.shape = topology(machine)
         self.values = Values(machine.parameters.values)
-        self.q, self.v, self.a = (ca.SX.sym(*x) for x in (("q", self.shape.n_q), *((s, self.shape.n_v) for s in "va")))
-        self.motion: TreeMotion = tree_motion(self.shape, self.values, Configuration(self.q, {}), self.v, self.a)
+        self.q, self.v, self.a = (
+            ca.SX.sym(*x) for x in (("q", self.shape.n_q), *((s, self.shape.n_v) for s in "va"))
+        )
+        self.motion: TreeMotion = tree_motion(
+            self.shape, self.values, Configuration(self.q, {}), self.v, self.a
+        )
         self.parameters = dynamic_parameters(machine, self.shape)
         self.nominal = np.array([machine.value(p.expression) for p in self.parameters])
         self.pi = ca.SX(ca.DM(self.nominal))
@@ -94,11 +110,15 @@ class Tree:
         rows, columns = expression.shape
         return np.asarray(function(q.T, v.T, a.T)).reshape(rows, len(q), columns).transpose(1, 0, 2)
 
-    def random_state(self, rng: np.random.Generator, n: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def random_state(
+        self, rng: np.random.Generator, n: int = 5
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Any coordinates with unit quaternions, for trees without loops."""
         q = rng.normal(size=(n, self.shape.n_q))
         for start, _ in self.shape.quaternions:
-            q[:, start : start + 4] /= np.linalg.norm(q[:, start : start + 4], axis=1, keepdims=True)
+            q[:, start : start + 4] /= np.linalg.norm(
+                q[:, start : start + 4], axis=1, keepdims=True
+            )
         return q, rng.normal(size=(n, self.shape.n_v)), rng.normal(size=(n, self.shape.n_v))
 
 
@@ -108,7 +128,9 @@ def shipped(name: str) -> tuple[Model, RandomStates]:
     return model, random_states(model, 6, np.random.default_rng(5))
 
 
-def check_agreement(tree: Tree, formulation: Formulation, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> None:
+def check_agreement(
+    tree: Tree, formulation: Formulation, q: np.ndarray, v: np.ndarray, a: np.ndarray
+) -> None:
     expected = tree.numbers(tree.forces(NEWTON_EULER), q, v, a)
     result = tree.numbers(tree.forces(formulation), q, v, a)
     assert np.abs(expected).max() > 0
@@ -123,7 +145,9 @@ def test_formulations_agree_on_shipped_machines(name: str, formulation: Formulat
 
 
 @pytest.mark.parametrize("kind", [six_legs, planar_loop, serial_chain])
-def test_formulations_agree_on_random_machines(kind: Callable[[np.random.Generator], Mechanism]) -> None:
+def test_formulations_agree_on_random_machines(
+    kind: Callable[[np.random.Generator], Mechanism],
+) -> None:
     rng = np.random.default_rng(7)
     model = Model(kind(rng))
     states = random_states(model, 3, rng, step=0.02)
@@ -136,7 +160,13 @@ def ball_chain(rng: np.random.Generator) -> Mechanism:
 
     One motor drives two joints, with a rotor and friction of its own.
     """
-    kinds = (("spherical", False), ("revolute", True), ("spherical", True), ("free", False), ("universal", True))
+    kinds = (
+        ("spherical", False),
+        ("revolute", True),
+        ("spherical", True),
+        ("free", False),
+        ("universal", True),
+    )
     joints, previous = [], BASE
     for i, (kind, is_reversed) in enumerate(kinds):
         body = f"link_{i}"
@@ -217,8 +247,12 @@ OVAL = replace(AXIAL, second_moment=tuple(Constant(x) for x in (0.4, 0.02, 0.3, 
 
 
 @by_name
-@pytest.mark.parametrize(("lower", "spin"), [(AXIAL, "none"), (AXIAL, "universal"), (OVAL, "universal")])
-def test_formulations_agree_on_full_rods(lower: Inertia, spin: str, formulation: Formulation) -> None:
+@pytest.mark.parametrize(
+    ("lower", "spin"), [(AXIAL, "none"), (AXIAL, "universal"), (OVAL, "universal")]
+)
+def test_formulations_agree_on_full_rods(
+    lower: Inertia, spin: str, formulation: Formulation
+) -> None:
     rng = np.random.default_rng(8)
     tree = Tree(carried_rod(rng, lower, spin))
     check_agreement(tree, formulation, *on_the_rod(tree, rng))
@@ -227,12 +261,18 @@ def test_formulations_agree_on_full_rods(lower: Inertia, spin: str, formulation:
 def test_rods_without_energy_are_refused_by_name() -> None:
     tree = Tree(carried_rod(np.random.default_rng(8), OVAL, "none"))
     for name in ("lagrange", "hamilton"):
-        with pytest.raises(DescriptionError, match=r"rod: .*differ by 0\.1 kg m\^2 \(of 0\.4\)") as caught:
+        with pytest.raises(
+            DescriptionError, match=r"rod: .*differ by 0\.1 kg m\^2 \(of 0\.4\)"
+        ) as caught:
             tree.forces(formulation_named(name))
         assert len(caught.value.problems) == 2  # both parts, at once
-    # Without energies there are forces, but the inertia turns with the rod's frame and not with the rod.
+    # Without energies there are forces, but the inertia turns with the rod's frame and not with the
+    # rod.
     state = on_the_rod(tree, np.random.default_rng(9))
-    forces = [tree.numbers(tree.forces(formulation_named(n)), *state) for n in ("newton-euler", "generalized-momentum")]
+    forces = [
+        tree.numbers(tree.forces(formulation_named(n)), *state)
+        for n in ("newton-euler", "generalized-momentum")
+    ]
     assert np.abs(forces[0] - forces[1]).max() > 1e-3 * np.abs(forces[0]).max()
 
 
@@ -262,7 +302,9 @@ def test_models_run_with_any_formulation(name: str, formulation: Formulation) ->
     model, states = shipped(name)
     motion = (states.position, states.velocity, states.acceleration)
     expected = model.platform.inverse_dynamics(*motion, start=states.q)
-    other = Model(load(name), free=model.mechanism.parameters.names[:2], formulation=formulation.name)
+    other = Model(
+        load(name), free=model.mechanism.parameters.names[:2], formulation=formulation.name
+    )
     forces = other.platform.inverse_dynamics(*motion, start=states.q)
     for a, b in ((forces.force, expected.force), (forces.closure_force, expected.closure_force)):
         assert np.abs(a - b).max() < AGREE * np.abs(b).max()
@@ -283,7 +325,10 @@ def test_kinetic_energy_of_a_uniform_rod() -> None:
     machine = mechanism(
         bodies=tuple(Body(name=name) for name in "ab"),
         joints=tuple(
-            Joint(name=n, kind="translational", parent=Placement(body=BASE), child=Placement(body=n)) for n in "ab"
+            Joint(
+                name=n, kind="translational", parent=Placement(body=BASE), child=Placement(body=n)
+            )
+            for n in "ab"
         ),
         rods=(Rod(name="rod", start=ends[0], end=ends[1], length=Constant(L), lower=part),),
         actuators=(),
@@ -316,7 +361,9 @@ def test_power_of_tree_forces_is_the_change_of_energy(seed: int) -> None:
 
     change = (energy(STEP) - energy(-STEP)) / (2 * STEP)
     power = np.sum(forces * v - losses, axis=1)
-    assert np.abs(power - change).max() < DIFFERENCE * 10 * (1 + np.abs(forces).max() * np.abs(v).max())
+    assert np.abs(power - change).max() < DIFFERENCE * 10 * (
+        1 + np.abs(forces).max() * np.abs(v).max()
+    )
 
 
 @few
@@ -332,7 +379,8 @@ def test_koditschek_form(kind: object, seed: int) -> None:
     assert np.linalg.eigvalsh(M).min() > 0
     skew = M_rate - 2 * V
     assert np.abs(skew + skew.transpose(0, 2, 1)).max() < AGREE * (1 + np.abs(V).max())
-    assert np.abs(V).max() > 0 or sum(tree.shape.angular) < 2  # slides, or one turn, have no velocity terms
+    # slides, or one turn, have no velocity terms
+    assert np.abs(V).max() > 0 or sum(tree.shape.angular) < 2
     acceleration_part = tree.numbers(ca.jacobian(tree.forces(NEWTON_EULER), tree.a), *state)
     assert np.abs(M - acceleration_part).max() < AGREE * np.abs(M).max()
 
@@ -361,7 +409,9 @@ def test_virtual_platforms_add_up(name: str) -> None:
     expected = inertial_forces(model, states)
     by_momentum = VirtualPlatforms(model)
     momentum = by_momentum(states.position, states.velocity, start=states.q)
-    energy = VirtualPlatforms(model, by_momentum=False)(states.position, states.velocity, start=states.q)
+    energy = VirtualPlatforms(model, by_momentum=False)(
+        states.position, states.velocity, start=states.q
+    )
     assert momentum.labels == energy.labels
     assert len(set(momentum.labels)) == len(momentum.labels)
     for matrices in (momentum, energy):
@@ -396,7 +446,8 @@ def test_reduced_koditschek_form_is_skew(name: str) -> None:
     assert np.abs(skew + skew.swapaxes(-1, -2)).max() < DIFFERENCE * size
 
 
-# The RCID paper's own equations in NumPy, from platform to links, with derivatives by complex steps.
+# The RCID paper's own equations in NumPy, from platform to links, with derivatives by complex
+# steps.
 
 
 def cross_matrix(r: np.ndarray) -> np.ndarray:
@@ -410,10 +461,15 @@ class PaperRcid:
     def __init__(self, mechanism: Mechanism, link: np.ndarray) -> None:
         """Geometry from the file; link: transverse inertias (about y_L and z_L) at the mass centre."""
         value = mechanism.parameters.values
-        base, plate = np.array([-1, 1, -1, 1, -1, 1]) * value["phi_B"], np.array([-1, 1, -1, 1, -1, 1]) * value["phi_P"]
+        base, plate = (
+            np.array([-1, 1, -1, 1, -1, 1]) * value["phi_B"],
+            np.array([-1, 1, -1, 1, -1, 1]) * value["phi_P"],
+        )
         at = np.radians([0, 120, 120, 240, 240, 360]), np.radians([60, 60, 180, 180, 300, 300])
         self.b = [value["base_radius"] * np.array([np.cos(g), np.sin(g), 0]) for g in at[0] - base]
-        self.P = [value["plate_radius"] * np.array([np.cos(g), np.sin(g), 0]) for g in at[1] + plate]
+        self.P = [
+            value["plate_radius"] * np.array([np.cos(g), np.sin(g), 0]) for g in at[1] + plate
+        ]
         self.L, self.m_L = value["link_length"], value["link_mass"]
         self.m_A, self.link = value["carriage_mass"], link
         plate_body = next(body for body in mechanism.bodies if body.name == "plate")
@@ -430,12 +486,16 @@ class PaperRcid:
         Ry = np.array([[c(theta), 0, s(theta)], [0, 1, 0], [-s(theta), 0, c(theta)]])
         Rx = np.array([[1, 0, 0], [0, c(phi), -s(phi)], [0, s(phi), c(phi)]])
         R = Rz @ Ry @ Rx
-        J_A = np.array([[0, -s(psi), c(psi) * c(theta)], [0, c(psi), s(psi) * c(theta)], [1, 0, -s(theta)]])
+        J_A = np.array(
+            [[0, -s(psi), c(psi) * c(theta)], [0, c(psi), s(psi) * c(theta)], [1, 0, -s(theta)]]
+        )
         T = np.block([[np.eye(3), np.zeros((3, 3))], [np.zeros((3, 3)), J_A]])
         ones, z = np.eye(3), np.array([0, 0, 1])
         r_P = R @ self.center
         settings: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {
-            ("platform", "translation"): [(np.hstack([ones, -cross_matrix(r_P)]) @ T, self.m_P * ones)],
+            ("platform", "translation"): [
+                (np.hstack([ones, -cross_matrix(r_P)]) @ T, self.m_P * ones)
+            ],
             ("platform", "rotation"): [(np.hstack([0 * ones, ones]) @ T, R @ self.I_P @ R.T)],
             ("body", "translation"): [],
             ("rod", "translation"): [],
@@ -458,7 +518,9 @@ class PaperRcid:
             settings["rod", "rotation"].append((J_D @ T, I_L))
         return settings
 
-    def matrices(self, x: np.ndarray, rate: np.ndarray) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
+    def matrices(
+        self, x: np.ndarray, rate: np.ndarray
+    ) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
         """I(x) and V(x, x') x' of each group: J^T I J and J^T d(I J)/dt x', summed (eqs. 32 to 73)."""
         step = 1e-30  # a complex step has no rounding
         ahead = self.parts(x + 1j * step * rate)
@@ -493,7 +555,8 @@ def test_rcid_matrices_are_those_of_the_paper(links: str) -> None:
     m, L = machine.parameters.values["link_mass"], machine.parameters.values["link_length"]
     transverse = np.full(2, m * L * L / 12) if links == "slender" else np.array([4e-5, 9e-5])
     if links == "unequal":
-        machine = full_links(machine, (transverse[1], transverse[0]))  # y_L is the rod frame's y, z_L its -x
+        # y_L is the rod frame's y, z_L its -x
+        machine = full_links(machine, (transverse[1], transverse[0]))
     model = Model(machine)
     rng = np.random.default_rng(2)
     p = np.array([0, 0, model.assembly.q[2]]) + 0.004 * rng.normal(size=(4, 3))
@@ -506,7 +569,9 @@ def test_rcid_matrices_are_those_of_the_paper(links: str) -> None:
     result = VirtualPlatforms(model, in_euler=True)(position, twist)
     assert result.velocity_names == ("x", "y", "z", "psi", "theta", "phi")
     for n in range(4):
-        for (kind, part), (M, Vx) in paper.matrices(np.concatenate([p[n], angles[n]]), rates[n]).items():
+        for (kind, part), (M, Vx) in paper.matrices(
+            np.concatenate([p[n], angles[n]]), rates[n]
+        ).items():
             M_total, V_total, _ = result.total(kind, part)
             assert np.abs(M_total[n] - M).max() < AGREE * np.abs(M).max()
             assert np.abs(V_total[n] @ rates[n] - Vx).max() < AGREE * np.abs(Vx).max()
@@ -556,7 +621,9 @@ def test_euler_angles_are_refused_where_they_are_singular() -> None:
     position = np.stack([model.platform_position(model.assembly.q)] * 2)
     position[1, 3:] = Rotation.from_euler("ZYX", [0, np.pi / 2, 0]).as_quat(scalar_first=True)
     rest = np.zeros((2, 6))
-    with pytest.raises(PoseError, match=r"theta is \+-90 degrees.* 1 of 2 samples \(the first is sample 1\)"):
+    with pytest.raises(
+        PoseError, match=r"theta is \+-90 degrees.* 1 of 2 samples \(the first is sample 1\)"
+    ):
         VirtualPlatforms(model, in_euler=True)(position, rest)
     assert np.isfinite(VirtualPlatforms(model)(position, rest).V).all()
 
@@ -596,7 +663,11 @@ def test_sampled_momenta_are_second_order_in_the_step(name: str) -> None:
         assert result.state.a is None
         error = np.abs(result.force - exact.force)
         errors.append(
-            (error[[0, -1]].max(), error[1:-1].max(), np.abs(result.closure_force - exact.closure_force).max())
+            (
+                error[[0, -1]].max(),
+                error[1:-1].max(),
+                np.abs(result.closure_force - exact.closure_force).max(),
+            )
         )
     ratios = np.array(errors[:-1]) / np.array(errors[1:])
     assert HALVED[0] < ratios.min()
@@ -619,7 +690,9 @@ def test_sampled_momenta_refuse_times_out_of_order() -> None:
 def test_formulations_are_found_by_name() -> None:
     assert len({f.name for f in FORMULATIONS}) == len(FORMULATIONS)
     assert [formulation_named(f.name) for f in FORMULATIONS] == list(FORMULATIONS)
-    with pytest.raises(InputError, match=r"'hamiltn' is unknown(.|\n)*did you mean hamilton") as caught:
+    with pytest.raises(
+        InputError, match=r"'hamiltn' is unknown(.|\n)*did you mean hamilton"
+    ) as caught:
         formulation_named("hamiltn")
     assert all(f.name in str(caught.value) for f in FORMULATIONS)
     with pytest.raises(InputError, match="formulation"):
@@ -627,20 +700,29 @@ def test_formulations_are_found_by_name() -> None:
 
 
 def test_documentation_shows_the_same_table() -> None:
-    start, end = (f"<!-- generated from formulations/__init__.py: {word} -->" for word in ("start", "end"))
+    start, end = (
+        f"<!-- generated from formulations/__init__.py: {word} -->" for word in ("start", "end")
+    )
     table = PAGE.read_text(encoding="utf-8").split(start)[1].split(end)[0].strip()
     assert table == formulation_table()
 
 
 @by_name
-def test_an_inertia_on_one_angular_velocity_resists_its_rate_alone(formulation: Formulation) -> None:
+def test_an_inertia_on_one_angular_velocity_resists_its_rate_alone(
+    formulation: Formulation,
+) -> None:
     """It is no body's: Poincaré's term of its momentum made forces on the other two."""
     machine = six_legs(np.random.default_rng(3))
     freedoms = tuple(Freedom(inertia=Constant(0.4) if i == 5 else None) for i in range(6))
-    joints = tuple(replace(joint, freedoms=freedoms) if joint.kind == "free" else joint for joint in machine.joints)
+    joints = tuple(
+        replace(joint, freedoms=freedoms) if joint.kind == "free" else joint
+        for joint in machine.joints
+    )
     machine = replace(machine, joints=joints)
     model, other = Model(machine), Model(machine, formulation=formulation)
     states = random_states(model, 3, np.random.default_rng(1))
     motion = states.position, states.velocity, states.acceleration
-    forces, expected = (chosen.platform.inverse_dynamics(*motion, start=states.q).force for chosen in (other, model))
+    forces, expected = (
+        chosen.platform.inverse_dynamics(*motion, start=states.q).force for chosen in (other, model)
+    )
     assert forces == pytest.approx(expected, rel=0, abs=AGREE * np.abs(expected).max())

@@ -11,9 +11,11 @@ from tauloop import Model, PoseError, load
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.equations.formulations import FORMULATIONS
 
-#: Largest relative difference of forces, over the rounding of a number times the pose's condition number.
+#: Largest relative difference of forces, over the rounding of a number times the pose's condition
+#: number.
 OF_CONDITION = 10.0
-#: Distances to the edge of reach, as shares of the way to it: condition numbers grow with their root.
+#: Distances to the edge of reach, as shares of the way to it: condition numbers grow with their
+#: root.
 GAPS = (1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
 #: Angles of a five-bar's cranks from where its links are stretched, rad.
 ANGLES = (1e-2, 1e-3, 1e-4, 1e-5)
@@ -25,7 +27,9 @@ HALVINGS = 55
 
 @functools.cache
 def models(name: str) -> tuple[Model, ...]:
-    return tuple(Model(load(name), formulation=f.name, evaluator=Interpreted()) for f in FORMULATIONS)
+    return tuple(
+        Model(load(name), formulation=f.name, evaluator=Interpreted()) for f in FORMULATIONS
+    )
 
 
 def share_of_the_way(model: Model, origin: np.ndarray, direction: np.ndarray) -> float:
@@ -48,7 +52,9 @@ def check_agreement(condition: np.ndarray, batches: list[list[np.ndarray]]) -> N
     tolerance = OF_CONDITION * np.finfo(float).eps * condition
     for other in batches[1:]:
         for ours, theirs in zip(other, batches[0], strict=True):
-            assert (np.abs(ours - theirs).max(axis=1) < tolerance * np.abs(theirs).max(axis=1)).all()
+            assert (
+                np.abs(ours - theirs).max(axis=1) < tolerance * np.abs(theirs).max(axis=1)
+            ).all()
 
 
 @pytest.mark.parametrize(("name", "freedoms"), [("delta", 3), ("rcid", 3), ("five_bar", 2)])
@@ -73,7 +79,10 @@ def test_where_the_actuators_do_not_hold_the_platform() -> None:
     position = np.column_stack([np.pi - angles, angles])
     start = np.repeat(first.actuators.kinematics(position[:1]).q, len(angles), axis=0)
     velocity, acceleration = np.random.default_rng(2).normal(size=(2, len(angles), 2))
-    results = [m.actuators.inverse_dynamics(position, velocity, acceleration, start=start) for m in models("five_bar")]
+    results = [
+        m.actuators.inverse_dynamics(position, velocity, acceleration, start=start)
+        for m in models("five_bar")
+    ]
     condition = first.actuators.condition(results[0].state.q)
     check_agreement(condition, [[r.force, r.closure_force, r.tree_force] for r in results])
     size = np.abs(results[0].closure_force).max(axis=1)

@@ -26,7 +26,9 @@ OPEN = 1e-2
 SPINS = (False, True)
 
 
-def end_forces(seed: int, spins: bool, is_fixed: bool, with_upper: bool, *, along: bool = False) -> np.ndarray:
+def end_forces(
+    seed: int, spins: bool, is_fixed: bool, with_upper: bool, *, along: bool = False
+) -> np.ndarray:
     """Forces and couple (9,) at random motion of both ends and of a neighbour that turns; |d| = length is kept."""
     rng = np.random.default_rng(seed)
     p_A, v_A, a_A, W, dW = rng.normal(size=(5, 3))
@@ -48,12 +50,16 @@ def end_forces(seed: int, spins: bool, is_fixed: bool, with_upper: bool, *, alon
     parts = [of_revolution(rng), of_revolution(rng) if with_upper else None]
     motion = rods.rod_motion(A, B, ca.SX(length), is_fixed)
     ends = rods.full_rod(A, B, motion, neighbour, ca.SX(h), spins, ca.SX([0, 0, -9.81]), *parts)
-    return np.concatenate([ca.DM(part).full()[:, 0] for part in (ends.f_A, ends.f_B, ends.couple_A)])
+    return np.concatenate(
+        [ca.DM(part).full()[:, 0] for part in (ends.f_A, ends.f_B, ends.couple_A)]
+    )
 
 
 def point(p: np.ndarray, v: np.ndarray, a: np.ndarray) -> PointMotion:
     zero = ca.SX(3, 1)
-    body: Any = SimpleNamespace(hinge=None, in_base=SimpleNamespace(v=ca.SX(v), a=ca.SX(a), w=zero, alpha=zero))
+    body: Any = SimpleNamespace(
+        hinge=None, in_base=SimpleNamespace(v=ca.SX(v), a=ca.SX(a), w=zero, alpha=zero)
+    )
     return PointMotion(body=body, r=zero, p=ca.SX(p))
 
 
@@ -67,7 +73,9 @@ def in_the_frame() -> Any:
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
-def test_a_body_of_revolution_needs_no_frame(seed: int, spins: bool, is_fixed: bool, with_upper: bool) -> None:
+def test_a_body_of_revolution_needs_no_frame(
+    seed: int, spins: bool, is_fixed: bool, with_upper: bool
+) -> None:
     result = end_forces(seed, spins, is_fixed, with_upper)
     with in_the_frame():
         expected = end_forces(seed, spins, is_fixed, with_upper)
@@ -82,7 +90,15 @@ def test_without_spin_the_first_axis_may_lie_along_the_rod() -> None:
 
 @pytest.mark.parametrize(
     ("entries", "expected"),
-    [((), True), ((1,), False), ((2,), False), ((4,), False), ((5,), False), ((7,), False), ((8,), False)],
+    [
+        ((), True),
+        ((1,), False),
+        ((2,), False),
+        ((4,), False),
+        ((5,), False),
+        ((7,), False),
+        ((8,), False),
+    ],
 )
 def test_what_is_a_body_of_revolution(entries: tuple[int, ...], expected: bool) -> None:
     """First moments across, products of inertia, or unequal moments across: each alone ends the symmetry."""
@@ -94,13 +110,16 @@ def test_what_is_a_body_of_revolution(entries: tuple[int, ...], expected: bool) 
 
 
 @pytest.mark.parametrize(
-    ("name", "spin"), [("gantry_tau_5dof", "none"), ("gantry_tau_5dof", "universal"), ("hexapod", "")]
+    ("name", "spin"),
+    [("gantry_tau_5dof", "none"), ("gantry_tau_5dof", "universal"), ("hexapod", "")],
 )
 def test_machines_with_full_rods_need_the_same_forces(name: str, spin: str) -> None:
     """Two routes to the forces: with rod frames and without; the latter takes fewer operations."""
     machine = load(name)
     if spin:
-        machine = replace(machine, rods=tuple(replace(r, spin=spin) if r.is_full else r for r in machine.rods))
+        machine = replace(
+            machine, rods=tuple(replace(r, spin=spin) if r.is_full else r for r in machine.rods)
+        )
     assert any(rod.is_full for rod in machine.rods)
     model = Model(machine, evaluator=Interpreted())
     states = random_states(model, 20, np.random.default_rng(1))
@@ -109,7 +128,10 @@ def test_machines_with_full_rods_need_the_same_forces(name: str, spin: str) -> N
     with in_the_frame():
         framed = Model(machine, evaluator=Interpreted())
         expected = framed.platform.inverse_dynamics(*motion, start=states.q)
-    for ours, theirs in ((forces.force, expected.force), (forces.closure_force, expected.closure_force)):
+    for ours, theirs in (
+        (forces.force, expected.force),
+        (forces.closure_force, expected.closure_force),
+    ):
         assert np.abs(ours - theirs).max() < SAME * np.abs(theirs).max() / OPEN
     counts = [
         sum(output_operations(m.platform.program("inverse_dynamics"), "force")["once"].values())

@@ -14,17 +14,23 @@ STROKE = tl.StrokeOptions(end={"x": 0.05}, time=0.2)
 def test_a_blow_is_noticed_sooner_the_harder_it_is_and_not_below_the_threshold():
     machine = tl.load("five_bar")
     common = {"stroke": STROKE, "draws": 4, "resolution": 2e-5, "lasting": 0.05}
-    hard, weak = (detect_hit(machine, HitOptions(hit={"fx": push}, **common)) for push in (60.0, 0.02))
+    hard, weak = (
+        detect_hit(machine, HitOptions(hit={"fx": push}, **common)) for push in (60.0, 0.02)
+    )
     assert hard.status.value == "ok"
     assert hard.observers["momentum"].detected == 1.0
     assert weak.status.value == "doubtful"
     assert weak.observers["momentum"].quantile(0.5) is None
     assert "identify masses" in weak.advice[0]
     # thresholds come from runs without the blow
-    assert hard.observers["momentum"].threshold == pytest.approx(weak.observers["momentum"].threshold)
+    assert hard.observers["momentum"].threshold == pytest.approx(
+        weak.observers["momentum"].threshold
+    )
     assert 0.02 < hard.observers["momentum"].threshold[0] < 60.0
     # the lag pays: without it encoders' steps decide
-    assert (hard.observers["momentum, no lag"].threshold > 3 * hard.observers["momentum"].threshold).all()
+    assert (
+        hard.observers["momentum, no lag"].threshold > 3 * hard.observers["momentum"].threshold
+    ).all()
     table = hard.to_pandas()
     assert table["force.platform.x"].max() == pytest.approx(60.0)
     assert {"momentum.platform.x", "differences_no_lag.platform.x"} <= set(table.columns)
@@ -44,14 +50,20 @@ def test_figures_of_the_page_are_those_of_its_command():
             least = [float(text.split()[0]) for text in forces.split(",")]
             assert watched.threshold[[0, 2]] == pytest.approx(least, rel=0.02)
             assert watched.noise[0] == pytest.approx(float(noise.split()[0]), rel=0.1)
-            expected = [1e-3 * float(text.split()[0]) for text in times.split(",")] if "," in times else [None, None]
+            expected = (
+                [1e-3 * float(text.split()[0]) for text in times.split(",")]
+                if "," in times
+                else [None, None]
+            )
             assert [watched.quantile(share) for share in (0.5, 0.9)] == pytest.approx(expected)
 
 
 def test_a_payload_is_noticed_and_wrong_masses_hide_it():
     machine = tl.load("delta")
     common = {"stroke": tl.StrokeOptions(end={"x": 0.05}, time=0.3), "draws": 4, "payload": 0.3}
-    right, wrong = (detect_hit(machine, HitOptions(masses=share, **common)) for share in (0.01, 0.1))
+    right, wrong = (
+        detect_hit(machine, HitOptions(masses=share, **common)) for share in (0.01, 0.1)
+    )
     assert right.observers["momentum"].detected == 1.0
     # the bias of a wrong mass is its weight: ten times as wrong, about ten times the threshold
     ratio = wrong.observers["momentum"].threshold[2] / right.observers["momentum"].threshold[2]
@@ -63,7 +75,9 @@ def test_the_threshold_is_exceeded_as_often_as_asked():
     """Largest values by Gumbel's law itself, of a million strokes."""
     rng = np.random.default_rng(3)
     threshold = _threshold(rng.gumbel(2.0, 0.1, size=(4000, 1)), 1e-3)
-    assert np.mean(rng.gumbel(2.0, 0.1, size=1_000_000) > threshold[0]) == pytest.approx(1e-3, rel=0.3)
+    assert np.mean(rng.gumbel(2.0, 0.1, size=1_000_000) > threshold[0]) == pytest.approx(
+        1e-3, rel=0.3
+    )
 
 
 def test_what_makes_no_blow_is_refused():

@@ -15,7 +15,8 @@ from tauloop.model import Model
 #: m or rad.
 NOISE = 1e-4
 EXTRA = 2
-#: Three steps of Gauss and Newton against as many as it takes: among noise, and where an encoder is 5 mm off; m or rad.
+#: Three steps of Gauss and Newton against as many as it takes: among noise, and where an encoder is
+#: 5 mm off; m or rad.
 SAME, JUMPED = 1e-10, 1e-6
 
 
@@ -45,10 +46,13 @@ def test_exact_readings_leave_nothing_and_noise_what_scipy_leaves(name):
     assert exact.redundancy == EXTRA
     assert np.abs(exact.residual).max() < 1e-9
     assert exact.position == pytest.approx(model.platform_position(q), abs=1e-9)
-    noisy = {n: value + NOISE * rng.normal(size=len(q)) for n, value in read(model, q, extra).items()}
+    noisy = {
+        n: value + NOISE * rng.normal(size=len(q)) for n, value in read(model, q, extra).items()
+    }
     fitted = fit_encoders(model, noisy, noise=NOISE)
     assert fitted.status.value == "ok"
-    # the second way: SciPy's least squares over the actuators' positions, through forward kinematics
+    # the second way: SciPy's least squares over the actuators' positions, through forward
+    # kinematics
     row = np.array([noisy[n][0] for n in fitted.encoders])
 
     def left(x):
@@ -89,7 +93,10 @@ def test_readings_that_do_not_fit_are_refused_at_once():
     assert len(error.value.problems) == 2
 
 
-MACHINES = ("five_bar", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("delta", "hexapod", "rcid")))
+MACHINES = (
+    "five_bar",
+    *(pytest.param(name, marks=pytest.mark.nightly) for name in ("delta", "hexapod", "rcid")),
+)
 
 
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -99,7 +106,9 @@ def test_the_exported_fit_is_that_of_python_sample_by_sample(name, tmp_path):
     model, rng = Model(tl.load(name)), np.random.default_rng(3)
     extra = passive(model)
     q = model.assembly.states[:4]
-    readings = {n: value + NOISE * rng.normal(size=len(q)) for n, value in read(model, q, extra).items()}
+    readings = {
+        n: value + NOISE * rng.normal(size=len(q)) for n, value in read(model, q, extra).items()
+    }
     readings[extra[0]][2] += 50 * NOISE  # one encoder jumps
     fitted = fit_encoders(model, readings, noise=NOISE, start=q[0])
     made = export_encoder_fit(model, tuple(readings), noise=NOISE, folder=tmp_path)
@@ -128,7 +137,17 @@ def test_the_exported_fit_is_that_of_python_sample_by_sample(name, tmp_path):
 
 def test_encoders_that_cannot_be_exported_are_refused_at_once():
     with pytest.raises(tl.InputError) as error:
-        export_encoder_fit(Model(tl.load("five_bar"), free=("tip_mass",)), ("elbow9", "motor_1", "motor_1"), noise=0.0)
+        export_encoder_fit(
+            Model(tl.load("five_bar"), free=("tip_mass",)),
+            ("elbow9", "motor_1", "motor_1"),
+            noise=0.0,
+        )
     what = [problem.what for problem in error.value.problems]
-    for words in ("no actuator or coordinate", "free parameters", "none of motor_2", "named twice", "not positive"):
+    for words in (
+        "no actuator or coordinate",
+        "free parameters",
+        "none of motor_2",
+        "named twice",
+        "not positive",
+    ):
         assert any(words in text for text in what), words

@@ -48,7 +48,10 @@ class FiveBar:
     def jacobians(self, angles, step=1e-6):
         """Return the same by crank angles (N, 2, 10) and (N, 2, 4), by central differences."""
         moved = [
-            [(a - b) / (2 * step) for a, b in zip(self.bodies(angles + d), self.bodies(angles - d), strict=True)]
+            [
+                (a - b) / (2 * step)
+                for a, b in zip(self.bodies(angles + d), self.bodies(angles - d), strict=True)
+            ]
             for d in step * np.eye(2)
         ]
         return tuple(np.stack([moved[k][i] for k in range(2)], axis=1) for i in range(2))
@@ -56,8 +59,12 @@ class FiveBar:
     def forces(self, motion, time, step=1e-4):
         """Return the motors' forces (N, 2) of a motion in time, by virtual work."""
         p = self.numbers
-        masses = np.repeat([p["crank_mass"], p["crank_mass"], p["link_mass"], p["link_mass"], p["tip_mass"]], 2)
-        inertias = np.array([p["crank_inertia"], p["crank_inertia"], p["link_inertia"], p["link_inertia"]])
+        masses = np.repeat(
+            [p["crank_mass"], p["crank_mass"], p["link_mass"], p["link_mass"], p["tip_mass"]], 2
+        )
+        inertias = np.array(
+            [p["crank_inertia"], p["crank_inertia"], p["link_inertia"], p["link_inertia"]]
+        )
         before, now, after = (motion(time + shift) for shift in (-step, 0.0, step))
         moved = zip(*(self.bodies(angles) for angles in (before, now, after)), strict=True)
         linear, angular = ((a - 2 * b + c) / step**2 for a, b, c in moved)
@@ -66,7 +73,9 @@ class FiveBar:
         velocity, acceleration = (after - before) / (2 * step), (after - 2 * now + before) / step**2
         forces = np.einsum("nkj,nj->nk", by_position, masses * linear)
         forces += np.einsum("nkj,nj->nk", by_angle, inertias * angular)
-        return forces + p["rotor_inertia"] * acceleration + 0.01 * velocity + 0.05 * np.sign(velocity)
+        return (
+            forces + p["rotor_inertia"] * acceleration + 0.01 * velocity + 0.05 * np.sign(velocity)
+        )
 
 
 def swing(phase):
@@ -91,7 +100,9 @@ def recorded(*, seed=0, push=PUSH, phase=0.3, duration=DURATION, noise=0.01):
     forces -= pushed[:, None] * (by_tip @ push)
     forces += noise * rng.standard_normal(forces.shape)
     sensors = tl.logs.Sensors(resolution=[2e-5, 2e-5], force_noise=[0.0, 0.0])
-    return tl.logs.measure(time, motion(time), forces, NAMES, ["rad"] * 2, ["N m"] * 2, sensors, rng)
+    return tl.logs.measure(
+        time, motion(time), forces, NAMES, ["rad"] * 2, ["N m"] * 2, sensors, rng
+    )
 
 
 @pytest.fixture(scope="module")
@@ -117,11 +128,14 @@ def test_a_push_at_the_tool_is_found_with_its_size(model, pushed, observer):
     held = (result.time > BEGIN + lag) & (result.time < END)
     assert result.wrench[held, :2].mean(axis=0) == pytest.approx(PUSH, abs=0.03)
     assert not result.wrench[:, 2:].any()
-    assert (np.abs(result.offset) < 0.02).all()  # no mean force without contact: friction and weight are explained
+    # no mean force without contact: friction and weight are explained
+    assert (np.abs(result.offset) < 0.02).all()
 
 
 def test_stretches_without_contact_are_found(model, pushed):
-    named = tl.estimate_external_wrench(model, pushed, tl.ExternalWrenchOptions(free=((0.0, 11.0), (14.0, 30.0))))
+    named = tl.estimate_external_wrench(
+        model, pushed, tl.ExternalWrenchOptions(free=((0.0, 11.0), (14.0, 30.0)))
+    )
     searched = tl.estimate_external_wrench(model, pushed)
     assert searched.free_is_searched
     assert not named.free_is_searched
@@ -145,7 +159,8 @@ def test_false_alarms_of_another_log_are_counted(model, pushed):
     assert result.false_alarms.per_hour == 0.0
     lower, upper = result.false_alarms.interval
     assert lower == 0.0
-    assert upper == pytest.approx(3600 / result.false_alarms.duration * -np.log(0.025))  # no event: closed form
+    # no event: closed form
+    assert upper == pytest.approx(3600 / result.false_alarms.duration * -np.log(0.025))
     loud = recorded(seed=5, push=np.zeros(2), noise=0.05)
     result = tl.estimate_external_wrench(model, pushed, tl.ExternalWrenchOptions(free_log=loud))
     assert result.false_alarms.alarms > 5
@@ -155,7 +170,9 @@ def test_false_alarms_of_another_log_are_counted(model, pushed):
 
 def test_a_model_with_wrong_masses_is_doubtful(pushed):
     heavy = Model(tl.load("five_bar").with_values({"tip_mass": 1.5}))
-    result = tl.estimate_external_wrench(heavy, pushed, tl.ExternalWrenchOptions(free=((0.0, 11.0),)))
+    result = tl.estimate_external_wrench(
+        heavy, pushed, tl.ExternalWrenchOptions(free=((0.0, 11.0),))
+    )
     assert result.status.value == "doubtful"
     assert any("does not explain" in line and "identify" in line for line in result.advice)
 
@@ -164,7 +181,8 @@ def test_a_log_that_is_mostly_contact_is_doubtful(model):
     log = recorded(duration=13.2)
     options = tl.ExternalWrenchOptions(free=((0.0, 1.0),))
     result = tl.estimate_external_wrench(model, log, options)
-    assert result.status.value == "doubtful"  # five blocks without contact are too few for a threshold
+    # five blocks without contact are too few for a threshold
+    assert result.status.value == "doubtful"
     assert any("record longer" in line for line in result.advice)
 
 
@@ -184,7 +202,9 @@ def test_the_components_are_those_that_the_machine_tells_apart(name, components)
 
 def test_components_that_cannot_be_told_are_refused(model, pushed):
     options = tl.ExternalWrenchOptions(components=("fx", "fy", "mz"))
-    with pytest.raises(InputError, match="mz cannot be determined at the reference pose next to fx, fy"):
+    with pytest.raises(
+        InputError, match="mz cannot be determined at the reference pose next to fx, fy"
+    ):
         tl.estimate_external_wrench(model, pushed, options)
 
 
@@ -211,14 +231,16 @@ def test_a_threshold_raises_the_stated_false_alarms():
         blocks = blocks_of(estimate[: round(600 * rate)], 1 / rate, bandwidth)
         limits = threshold(blocks.largest, blocks.duration, alarms)
         counts.append(len(alarms_above(estimate, limits, round(3 * rate / bandwidth))) / 10.0)
-    assert 0.2 * alarms < np.mean(counts) < 1.2 * alarms  # on the safe side: a Gaussian tail falls off faster
+    # on the safe side: a Gaussian tail falls off faster
+    assert 0.2 * alarms < np.mean(counts) < 1.2 * alarms
 
 
 def test_the_probability_of_false_alarms_is_that_of_a_poisson_count():
     alarms = FalseAlarms(alarms=3, duration=3600.0, expected=1.0)
     assert alarms.probability == pytest.approx(1 - np.exp(-1) * (1 + 1 + 0.5))
     assert alarms.per_hour == 3.0
-    assert alarms.interval == pytest.approx((0.6187, 8.7673), abs=1e-3)  # Garwood's table for three events
+    # Garwood's table for three events
+    assert alarms.interval == pytest.approx((0.6187, 8.7673), abs=1e-3)
 
 
 def test_json_holds_no_number_that_is_not_finite(model, pushed):

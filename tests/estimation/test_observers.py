@@ -5,7 +5,13 @@ import pytest
 
 import tauloop as tl
 from tauloop.codegen.evaluator import Interpreted
-from tauloop.estimation import DifferencedVelocities, MeasuredMotion, MomentumObserver, differenced, tracked
+from tauloop.estimation import (
+    DifferencedVelocities,
+    MeasuredMotion,
+    MomentumObserver,
+    differenced,
+    tracked,
+)
 from tauloop.estimation.observers import platform_force
 from tauloop.model import Model
 from tauloop.programs.catalogue import MOMENTUM_OBSERVER
@@ -56,7 +62,9 @@ def test_the_exported_observer_gives_sample_by_sample_what_python_does_at_once()
     run = pushed(model, 1000.0)
     motion, bandwidth = measured(run, 1000.0), 80.0
     options = tl.FunctionOptions(entry=tl.assembly.ACTUATORS)
-    function = tl.load_function("delta", "momentum_observer", ("external_force", "momentum"), options=options)
+    function = tl.load_function(
+        "delta", "momentum_observer", ("external_force", "momentum"), options=options
+    )
     arrays, call = function.bind()
     estimates = []
     for k in range(len(motion.position)):
@@ -65,7 +73,10 @@ def test_the_exported_observer_gives_sample_by_sample_what_python_does_at_once()
         arrays["period"][:], arrays["bandwidth"][:] = motion.period if k else 0.0, bandwidth
         call()
         estimates.append(arrays["external_force"].copy())
-        arrays["last_external_force"][:], arrays["last_momentum"][:] = estimates[-1], arrays["momentum"]
+        arrays["last_external_force"][:], arrays["last_momentum"][:] = (
+            estimates[-1],
+            arrays["momentum"],
+        )
     expected = MomentumObserver().forces(model, motion, bandwidth)
     assert not expected[0].any()
     assert np.array(estimates) == pytest.approx(expected, abs=1e-9)
@@ -91,9 +102,18 @@ def test_platform_and_actuators_give_one_force(name):
     }
     estimates = []
     for motion in (model.platform, model.actuators):
-        arguments = {"position": motion.ports.at(state.q), "velocity": motion.ports.rates(np.asarray(state.v))}
-        estimates.append(motion.runner.run(MOMENTUM_OBSERVER, arguments, start=q, extra=inputs)[0]["external_force"])
-    assert estimates[0] == pytest.approx(estimates[1], rel=1e-9, abs=1e-9 * np.abs(estimates[0]).max())
+        arguments = {
+            "position": motion.ports.at(state.q),
+            "velocity": motion.ports.rates(np.asarray(state.v)),
+        }
+        estimates.append(
+            motion.runner.run(MOMENTUM_OBSERVER, arguments, start=q, extra=inputs)[0][
+                "external_force"
+            ]
+        )
+    assert estimates[0] == pytest.approx(
+        estimates[1], rel=1e-9, abs=1e-9 * np.abs(estimates[0]).max()
+    )
 
 
 def test_a_wrench_under_control_is_carried_by_the_actuators():
@@ -116,7 +136,9 @@ def test_a_wrench_under_control_is_carried_by_the_actuators():
     assert runs[0].position == pytest.approx(runs[1].position, abs=1e-12)
     settled = follow(trajectory, law, sampling, wrench=lambda _: WRENCH, settling=0.3)
     still = np.zeros(3)
-    holding = model.platform.inverse_dynamics(settled.position[-1], still, still, wrench=WRENCH).force
+    holding = model.platform.inverse_dynamics(
+        settled.position[-1], still, still, wrench=WRENCH
+    ).force
     assert settled.force[-1] == pytest.approx(holding, rel=1e-6)
     with pytest.raises(tl.InputError, match="another machine, model, law, space, load"):
         follow(trajectory, law, sampling, loop=compiled)
@@ -136,7 +158,9 @@ def test_a_tracking_loop_keeps_what_its_text_says():
     kept = tracked(noisy[:, None], period, bandwidth)[:, 0]
     assert kept == pytest.approx(np.array(speeds), abs=1e-12)
     assert kept[1000:].std() == pytest.approx(step * np.sqrt(bandwidth**3 * period) / 7, rel=0.05)
-    assert differenced(noisy[:, None], period)[1:].std() == pytest.approx(step / np.sqrt(6) / period, rel=0.02)
+    assert differenced(noisy[:, None], period)[1:].std() == pytest.approx(
+        step / np.sqrt(6) / period, rel=0.02
+    )
     time = period * np.arange(400)[:, None]
     behind = 3 * time[-1] - tracked(1.5 * time**2, period, bandwidth)[-1]
     assert behind == pytest.approx(2 * 3 / bandwidth, rel=0.1)

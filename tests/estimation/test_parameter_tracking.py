@@ -18,7 +18,9 @@ from tauloop.model import Model
 PERIOD, PICKED_UP, PAYLOAD = 0.002, 3.0, 0.5
 NAMES = ["leg1.motor", "leg2.motor", "leg3.motor"]
 OPTIONS = TrackOptions(payload=2.0)
-FILTERS = CausalFilters(period=PERIOD, motion=250.0, rows=60.0, interval=10, standstill=(0.01, 0.01, 0.01))
+FILTERS = CausalFilters(
+    period=PERIOD, motion=250.0, rows=60.0, interval=10, standstill=(0.01, 0.01, 0.01)
+)
 
 
 def recorded(seed, *, duration=6.0, payload=0.0, noise=0.05, motion=None, friction=None):
@@ -31,7 +33,9 @@ def recorded(seed, *, duration=6.0, payload=0.0, noise=0.05, motion=None, fricti
         velocity = (motion(time + 1e-4) - motion(time - 1e-4)) / 2e-4
         forces += friction(time)[:, None] * np.sign(velocity)
     sensors = tl.logs.Sensors(resolution=[1e-5] * 3, force_noise=[noise] * 3)
-    return tl.logs.measure(time, motion(time), forces, NAMES, ["rad"] * 3, ["N m"] * 3, sensors, rng)
+    return tl.logs.measure(
+        time, motion(time), forces, NAMES, ["rad"] * 3, ["N m"] * 3, sensors, rng
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +46,18 @@ def model():
 @pytest.fixture(scope="module")
 def saved(model):
     preparation = PreparationOptions(cutoff=20.0, trim=100, decimation=5)
-    return tl.identify(model, recorded(100, duration=20.0), tl.IdentificationOptions(preparation=preparation))
+    return tl.identify(
+        model, recorded(100, duration=20.0), tl.IdentificationOptions(preparation=preparation)
+    )
 
 
 def test_the_closed_form_is_the_machine(model):
     time, motion, step = np.arange(0.0, 1.0, 0.01), delta.multisine(1), 1e-4
     before, now, after = (motion(time + shift) for shift in (-step, 0.0, step))
     rates = (after - before) / (2 * step), (after - 2 * now + before) / step**2
-    assert model.actuators.inverse_dynamics(now, *rates).force == pytest.approx(delta.forces(motion, time), abs=1e-6)
+    assert model.actuators.inverse_dynamics(now, *rates).force == pytest.approx(
+        delta.forces(motion, time), abs=1e-6
+    )
 
 
 def after_half_a_second(track):
@@ -84,7 +92,9 @@ def test_a_payload_is_known_in_23_of_24_seeds_and_its_interval_covers(model, sav
 def test_everything_else_is_held_by_the_saved_fit(model, saved):
     track = tl.track_parameters(model, recorded(0, payload=PAYLOAD), saved, OPTIONS)
     fit = saved.whole_log or saved.identification
-    for name, value, deviation in zip(fit.base.base, fit.values, fit.standard_deviations, strict=True):
+    for name, value, deviation in zip(
+        fit.base.base, fit.values, fit.standard_deviations, strict=True
+    ):
         if not name.representative.endswith(("coulomb", "viscous")):
             assert abs(track.final[name.representative] - value) < 3 * deviation
 
@@ -120,18 +130,25 @@ def test_the_rows_of_an_identification_give_its_values(saved):
     fit, data = saved.identification, saved.training
     kept, columns = data.kept, fit.base.independent
     recursive = RecursiveFit(
-        [item.representative for item in fit.base.base], noise=1.0 / fit.estimate.weights[: len(kept)]
+        [item.representative for item in fit.base.base],
+        noise=1.0 / fit.estimate.weights[: len(kept)],
     )
-    for row, force in zip(data.regressor[:, kept][:, :, columns], data.forces[:, kept], strict=True):
+    for row, force in zip(
+        data.regressor[:, kept][:, :, columns], data.forces[:, kept], strict=True
+    ):
         recursive.update(row, force)
-    assert recursive.values == pytest.approx(fit.values, rel=1e-10, abs=1e-10 * np.abs(fit.values).max())
+    assert recursive.values == pytest.approx(
+        fit.values, rel=1e-10, abs=1e-10 * np.abs(fit.values).max()
+    )
 
 
 def test_a_fit_from_its_file_tracks_alike(model, saved, tmp_path):
     log = recorded(7, payload=PAYLOAD, duration=4.0)
     path = saved.write_json(tmp_path / "identified.json")
     from_file = tl.track_parameters(model, log, path, OPTIONS)
-    assert from_file.estimates == pytest.approx(tl.track_parameters(model, log, saved, OPTIONS).estimates, rel=1e-9)
+    assert from_file.estimates == pytest.approx(
+        tl.track_parameters(model, log, saved, OPTIONS).estimates, rel=1e-9
+    )
     content = json.loads(json.dumps(from_file.as_dict()))
     assert {item["name"] for item in content["tracked"]} == set(from_file.names)
 
@@ -180,11 +197,20 @@ def run_in_c(export, folder, rows, compiler=("gcc", "-std=c99")):
     (folder / "main.c").write_text(MAIN, encoding="ascii")
     for name, text in export.files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+    flags = [
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsanitize=undefined",
+        "-fno-sanitize-recover=all",
+    ]
     sources = ["main.c", "arm_tracker.c", "arm.c"]
     subprocess.run([*compiler, *flags, "-o", "main", *sources, "-lm"], cwd=folder, check=True)
     text = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())
-    return subprocess.run([folder / "main"], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        [folder / "main"], input=text, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc, and it is not here")
@@ -210,7 +236,10 @@ def test_the_tracker_in_c_gives_the_same_estimates(model, saved, tmp_path):
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++, and it is not here")
 def test_the_tracker_is_a_program_in_cpp_too(model, saved, tmp_path):
     export = export_tracker(model, saved, OPTIONS, filters=FILTERS, name="arm")
-    assert run_in_c(export, tmp_path, np.zeros((1, 6)), compiler=("g++", "-x", "c++", "-std=c++17")) == []
+    assert (
+        run_in_c(export, tmp_path, np.zeros((1, 6)), compiler=("g++", "-x", "c++", "-std=c++17"))
+        == []
+    )
 
 
 def test_filters_of_another_machine_are_refused(model, saved):

@@ -59,7 +59,9 @@ def test_with_wander_it_is_a_kalman_filter():
 def test_without_excitation_a_parameter_is_frozen():
     _, _, truth = samples(1)
     wander = {"b": Wander(rate=1.0, range=0.5)}
-    fit = RecursiveFit(NAMES, noise=NOISE, values=truth, covariance=np.diag([1e-4] * 6), wander=wander)
+    fit = RecursiveFit(
+        NAMES, noise=NOISE, values=truth, covariance=np.diag([1e-4] * 6), wander=wander
+    )
     still = np.zeros((2, 6))
     before = fit.values
     for _ in range(2000):
@@ -75,7 +77,9 @@ def test_a_held_parameter_stays_where_a_tracked_one_explains_the_change():
     rng = np.random.default_rng(3)
     wander = {"payload": Wander(rate=1.0, range=2.0)}
     covariance = np.diag([0.01**2, 1e-4**2])
-    fit = RecursiveFit(["plate", "payload"], noise=[0.05], values=[0.6, 0.0], covariance=covariance, wander=wander)
+    fit = RecursiveFit(
+        ["plate", "payload"], noise=[0.05], values=[0.6, 0.0], covariance=covariance, wander=wander
+    )
     for k in range(300):
         lift = 9.81 + 3.0 * np.sin(0.2 * k)
         payload = 0.5 if k >= 150 else 0.0
@@ -98,7 +102,9 @@ def test_wrong_arguments_are_refused_by_name():
     with pytest.raises(InputError, match="'d' is not a parameter"):
         RecursiveFit(["a"], noise=[1.0], wander={"d": Wander(rate=1.0, range=1.0)})
     with pytest.raises(InputError, match="positive definite"):
-        RecursiveFit(["a", "b"], noise=[1.0], values=[1.0, 1.0], covariance=[[1.0, 2.0], [2.0, 1.0]])
+        RecursiveFit(
+            ["a", "b"], noise=[1.0], values=[1.0, 1.0], covariance=[[1.0, 2.0], [2.0, 1.0]]
+        )
     with pytest.raises(InputError, match="noise: is not positive"):
         RecursiveFit(["a"], noise=[0.0])
     with pytest.raises(IdentificationError, match="start from a saved fit"):

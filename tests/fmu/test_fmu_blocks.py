@@ -23,8 +23,11 @@ fmpy = extra("fmpy")
 FMICallException = extra("fmpy.fmi1").FMICallException
 validate_fmu = extra("fmpy.validation").validate_fmu
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-#: The same equations compiled with other flags; and a closed loop of 100 samples, whose steps are others.
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
+#: The same equations compiled with other flags; and a closed loop of 100 samples, whose steps are
+#: others.
 SAME, SAME_LOOP = 1e-11, 1e-9
 STEP = 2.0**-10
 RACKS = str(Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml")
@@ -41,7 +44,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("blocks")
 
 
-def made(model: tl.Model, folder: Path, controller: ControllerOptions | None = None, **options: object) -> FmuExport:
+def made(
+    model: tl.Model, folder: Path, controller: ControllerOptions | None = None, **options: object
+) -> FmuExport:
     export = export_fmu(model, FmuOptions(**options), controller=controller, folder=folder)  # type: ignore[arg-type]
     assert validate_fmu(str(export.written[0])) == []
     return export
@@ -62,7 +67,10 @@ def test_inverse_dynamics_feeds_forward(version: str, model: tl.Model, folder: P
         instance.set(dict(zip(names(export, "input"), motion.tolist(), strict=True)))
         instance.step(k * STEP, STEP)
         forces = model.platform.inverse_dynamics(motion[:2], motion[2:4], motion[4:]).force
-        assert np.abs(instance.get(names(export, "output")) - forces).max() < SAME * np.abs(forces).max()
+        assert (
+            np.abs(instance.get(names(export, "output")) - forces).max()
+            < SAME * np.abs(forces).max()
+        )
     instance.set({"platform.x": 2.0})
     with pytest.raises(FMICallException):
         instance.get(names(export, "output"))
@@ -85,7 +93,9 @@ def test_kinematics_goes_both_ways(model: tl.Model, folder: Path) -> None:
     ]
     assert np.abs(moved - expected).max() < SAME
     instance.set(dict(zip(names(export, "input")[4:], moved.tolist(), strict=True)))
-    assert np.abs(instance.get(names(export, "output")[4:]) - [*at, *speed]).max() < SAME, "there and back"
+    assert np.abs(instance.get(names(export, "output")[4:]) - [*at, *speed]).max() < SAME, (
+        "there and back"
+    )
     instance.free()
 
 
@@ -117,15 +127,28 @@ def test_an_importer_of_our_own_in_c_closes_the_loop_as_our_simulation_does(
     source = Path(__file__).with_name("importer.c")
     compiler = compiler_path()
     assert compiler is not None
-    words = [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-isystem", str(headers), str(source)]
+    words = [
+        compiler,
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-isystem",
+        str(headers),
+        str(source),
+    ]
     subprocess.run([*words, "-o", str(program), "-ldl"], check=True)
     places = []
     for export in (plant, controller):
         library = tmp_path / f"{export.name}.so"
-        library.write_bytes(next(bytes(v) for k, v in export.files.items() if k.startswith("binaries")))  # type: ignore[arg-type]
+        library.write_bytes(
+            next(bytes(v) for k, v in export.files.items() if k.startswith("binaries"))
+        )  # type: ignore[arg-type]
         token = fmpy.read_model_description(str(export.written[0])).guid
         places += [str(library), token]
-    refs = [{v.name: k for k, v in enumerate(export.variables.all)} for export in (plant, controller)]
+    refs = [
+        {v.name: k for k, v in enumerate(export.variables.all)} for export in (plant, controller)
+    ]
     reference = model.platform.ports.at(model.assembly.q) + np.array([0.01, 0.005])
     pairs = [
         f"s{refs[1]['reference.' + name]}={value!r}"
@@ -138,7 +161,11 @@ def test_an_importer_of_our_own_in_c_closes_the_loop_as_our_simulation_does(
         pairs.append(f"c{refs[1][name]}:p{refs[0][name]}")
     environment = os.environ | {"FIRST_STATE": str(plant.variables.first_state)}
     done = subprocess.run(
-        [program, *places, repr(STEP), "100", *pairs], env=environment, capture_output=True, text=True, check=True
+        [program, *places, repr(STEP), "100", *pairs],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     ended = np.array([float(line) for line in done.stdout.split()])
     law = ComputedTorque(model, reference, 30.0)
@@ -173,8 +200,13 @@ def test_a_singular_pose_is_an_error_with_words(model: tl.Model, folder: Path) -
     # crank and link in one line, but for a nanometre
     reach, angle = 0.6 - 1e-9, np.radians(60)
     with pytest.raises(FMICallException):
-        instance.begin({"platform.x": reach * np.cos(angle) - 0.1, "platform.y": reach * np.sin(angle)})
-    assert "elbow_1: singular pose, 1e-06 mm from the end of its reach (smallest pivot 8.7" in instance.log[-1]
+        instance.begin(
+            {"platform.x": reach * np.cos(angle) - 0.1, "platform.y": reach * np.sin(angle)}
+        )
+    assert (
+        "elbow_1: singular pose, 1e-06 mm from the end of its reach (smallest pivot 8.7"
+        in instance.log[-1]
+    )
     instance.fmu.reset()
     instance.begin()
     instance.free()
@@ -182,8 +214,20 @@ def test_a_singular_pose_is_an_error_with_words(model: tl.Model, folder: Path) -
 
 CONTROLLED = [
     pytest.param(ControllerOptions(frequency=1 / STEP), "five_bar", "3", id="torques"),
-    pytest.param(ControllerOptions(law="drive", frequency=1 / STEP), RACKS, "2", id="drive lines", marks=NIGHT),
-    pytest.param(ControllerOptions(space="platform", frequency=1 / STEP), "hexapod", "2", id="turns", marks=NIGHT),
+    pytest.param(
+        ControllerOptions(law="drive", frequency=1 / STEP),
+        RACKS,
+        "2",
+        id="drive lines",
+        marks=NIGHT,
+    ),
+    pytest.param(
+        ControllerOptions(space="platform", frequency=1 / STEP),
+        "hexapod",
+        "2",
+        id="turns",
+        marks=NIGHT,
+    ),
 ]
 
 
@@ -202,7 +246,9 @@ def test_the_controller_is_the_generated_one_to_the_last_bit_whatever_it_reads(
     raised, n, state, before = 0, len(channels.forces.columns), None, np.zeros(0)
     for k in range(60):
         reference = at + 0.005 * np.sin(20 * k * STEP) * (np.arange(len(at)) == 0)
-        measured = readings + 1e-6 * rng.normal(size=len(readings)) + (np.nan if 30 <= k < 33 else 0.0)
+        measured = (
+            readings + 1e-6 * rng.normal(size=len(readings)) + (np.nan if 30 <= k < 33 else 0.0)
+        )
         # three samples are no numbers, then the stamp stands still: hold, go on, hold, stop
         sample = channels.sample(k * STEP, min(k, 49) + 1.0, position=measured, reference=reference)
         result = own.step(sample)
@@ -214,7 +260,9 @@ def test_the_controller_is_the_generated_one_to_the_last_bit_whatever_it_reads(
         raised |= result.flags
         assert np.array_equal(values[:n], result.force)
         assert values[n] == result.flags
-        assert {name for name, value in zip(FLAGS, values[n + 1 :], strict=True) if value} == set(result.names)
+        assert {name for name, value in zip(FLAGS, values[n + 1 :], strict=True) if value} == set(
+            result.names
+        )
     assert raised & FLAGS["NOT_A_NUMBER"]
     assert raised & (FLAGS["STOPS"] | FLAGS["BRAKES"])
     assert export.variables.outputs[n].name == "flags"
@@ -233,7 +281,9 @@ def test_the_controller_is_the_generated_one_to_the_last_bit_whatever_it_reads(
     instance.free()
 
 
-def test_every_sample_is_a_new_measurement_where_nobody_stamps_it(model: tl.Model, folder: Path) -> None:
+def test_every_sample_is_a_new_measurement_where_nobody_stamps_it(
+    model: tl.Model, folder: Path
+) -> None:
     export = made(model, folder, ControllerOptions(frequency=1 / STEP, stuck=3), kind="controller")
     instance = Instance(export.written[0])
     instance.begin()
@@ -243,18 +293,34 @@ def test_every_sample_is_a_new_measurement_where_nobody_stamps_it(model: tl.Mode
         instance.step(k * STEP, STEP)
         flags.append(set(instance.get(["flag.stale"])))
     assert flags[0] == {0.0}
-    assert flags[-1] == {1.0}, "encoders that stand still where they should move are stale all the same"
+    assert flags[-1] == {1.0}, (
+        "encoders that stand still where they should move are stale all the same"
+    )
     instance.free()
 
 
 @NIGHT
 @pytest.mark.parametrize("compiler", compilers())
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_the_text_of_a_controller_passes_strict_compilers(version: str, compiler: str, tmp_path: Path) -> None:
+def test_the_text_of_a_controller_passes_strict_compilers(
+    version: str, compiler: str, tmp_path: Path
+) -> None:
     for law in (ControllerOptions(differences=True), ControllerOptions(law="drive")):
         machine = tl.load("five_bar" if law.differences else RACKS)
-        made = export_fmu(machine, FmuOptions(kind="controller", version=version, binary=False), controller=law)
+        made = export_fmu(
+            machine, FmuOptions(kind="controller", version=version, binary=False), controller=law
+        )
         source = tmp_path / "text.c"
         source.write_text(str(made.files[f"sources/{made.name}.c"]))
-        words = [compiler, "-std=c99", "-O0", "-fPIC", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared"]
+        words = [
+            compiler,
+            "-std=c99",
+            "-O0",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-pedantic",
+            "-Werror",
+            "-shared",
+        ]
         subprocess.run([*words, str(source), "-o", str(tmp_path / "text.so"), "-lm"], check=True)

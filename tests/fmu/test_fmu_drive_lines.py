@@ -29,13 +29,16 @@ fmpy = extra("fmpy")
 CVodeSolver = extra("fmpy.sundials").CVodeSolver
 validate_fmu = extra("fmpy.validation").validate_fmu
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: Time between samples, s: a power of two, of which importers' sums are exact.
 STEP = 2.0**-10
 #: Bars: split steps, and steps of CVODE, over the largest state; instants of contacts, s.
 SPLIT, OTHER_INTEGRATOR, SAME_INSTANT = 1e-12, 1e-7, 1e-8
-#: Split steps are other steps, and differ by their errors: ten times less at a tenth of the tolerance. At this one
-#: rounding is left, which stiff contacts make larger: some times what the last bit of the torques does.
+#: Split steps are other steps, and differ by their errors: ten times less at a tenth of the
+#: tolerance. At this one rounding is left, which stiff contacts make larger: some times what the
+#: last bit of the torques does.
 FINE, LAST_BITS, ROUNDED = 1e-13, 4, 5e-12
 RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 LINE = """{load: crank, inertias: {rotor: {inertia: 2e-5 kg m^2,
@@ -62,7 +65,9 @@ class Case:
         first: values at the start that differ from the FMU's.
     """
 
-    def __init__(self, mechanism: Mechanism, torques: np.ndarray, folder: Path, first: dict[str, float]) -> None:
+    def __init__(
+        self, mechanism: Mechanism, torques: np.ndarray, folder: Path, first: dict[str, float]
+    ) -> None:
         self.model, self.torques, self.first = Model(mechanism), torques, first
         options = FmuOptions(tolerance=1e-11)
         self.export: FmuExport = export_fmu(self.model, options, folder=folder)
@@ -80,7 +85,11 @@ class Case:
         library = Library.made(source, replace(require_compiler(), flags=PORTABLE_FLAGS))
         samples = CompiledSamples.__new__(CompiledSamples)
         code = library.function("tl_sampled", CompiledSamples._SIGNATURE, "n")
-        samples.system, samples._folder, samples._compiled = system, None, {(self.method.tableau, 0): code}
+        samples.system, samples._folder, samples._compiled = (
+            system,
+            None,
+            {(self.method.tableau, 0): code},
+        )
         values = {variable.name: variable.start for variable in self.export.variables.parameters}
         course = Course(
             period=STEP,
@@ -100,7 +109,13 @@ class Case:
         return dict(zip(self.inputs, map(float, self.torques[k]), strict=True))
 
     def steps(
-        self, count: int, splits: int = 1, tolerance: float | None = None, *, early: bool = False, factor: float = 1.0
+        self,
+        count: int,
+        splits: int = 1,
+        tolerance: float | None = None,
+        *,
+        early: bool = False,
+        factor: float = 1.0,
     ) -> np.ndarray:
         """States at samples (count + 1, n) of co-simulation; maybe returning early, or with other torques."""
         calls = [0]
@@ -128,7 +143,9 @@ class Case:
         """Number of event indicators."""
         return len(self.export.variables.guards)
 
-    def exchanged(self, count: int, tolerance: float = 1e-10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def exchanged(
+        self, count: int, tolerance: float = 1e-10
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Times (N,), states and modes, recorded at samples and behind events of model exchange in CVODE."""
         instance = Instance(self.export.written[0], "ModelExchange")
         instance.begin(self.first | self.asked(0))
@@ -181,7 +198,9 @@ class _Held:
 @pytest.fixture(scope="module", params=["backlash", "exact_backlash"])
 def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     time = np.arange(129) * STEP
-    torques = np.stack([0.4 * np.sin(2 * np.pi * 30 * time), 0.5 * np.cos(2 * np.pi * 6 * time)], axis=1)
+    torques = np.stack(
+        [0.4 * np.sin(2 * np.pi * 30 * time), 0.5 * np.cos(2 * np.pi * 6 * time)], axis=1
+    )
     return Case(five_bar(request.param), torques, tmp_path_factory.mktemp("line"), {})
 
 
@@ -190,14 +209,18 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """The Gantry-Tau with racks, driven by the torques that its own control asks for on a circle."""
     mechanism = load(RACKS)
     machine = DrivenMachine(mechanism)
-    circle = circle_trajectory(machine.model, Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2))
+    circle = circle_trajectory(
+        machine.model, Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2)
+    )
     run = PathRun(machine, circle, None, 0.1)
     held = machine.runner(run.course(PATH_INTEGRATOR)).held
     columns, at = [], 0
     for line in machine.system.lines:
         at += line.held_size
         columns += range(at - len(line.line.motors), at)
-    start = dict(zip(machine.model.platform.ports.position.columns, run.platform[0].tolist(), strict=True))
+    start = dict(
+        zip(machine.model.platform.ports.position.columns, run.platform[0].tolist(), strict=True)
+    )
     return Case(mechanism, held[:1025, columns], tmp_path_factory.mktemp("racks"), start)
 
 
@@ -258,7 +281,8 @@ def test_a_line_with_play_is_our_integrator_to_the_last_bit(line: Case) -> None:
 
 
 def test_model_exchange_meets_the_same_contacts_at_the_same_instants(line: Case) -> None:
-    # behind contacts a rotor swings at 1000 rad/s, where CVODE's errors add up: 6e-7 of its speed at 1e-10
+    # behind contacts a rotor swings at 1000 rad/s, where CVODE's errors add up: 6e-7 of its speed
+    # at 1e-10
     check_exchange(line, 128, 1e-11)
 
 
@@ -301,10 +325,17 @@ def test_encoders_and_signals_are_outputs_with_units(line: Case) -> None:
     assert variables["motor_1.gear.force"].unit == "N m"
     assert variables["motor_1.m.torque_asked"].causality == "input"
     gap = next(variable for name, variable in variables.items() if name.endswith("gap"))
-    assert (gap.causality, gap.unit, gap.start, gap.shown[0]) == ("parameter", "rad", np.radians(0.2), "deg")  # type: ignore[index]
+    assert (gap.causality, gap.unit, gap.start, gap.shown[0]) == (
+        "parameter",
+        "rad",
+        np.radians(0.2),
+        "deg",
+    )  # type: ignore[index]
     instance = Instance(line.export.written[0])
     instance.begin(line.asked(5))
-    measured, rotor, torque = instance.get(["motor_1.e", "motor_1.rotor.position", "motor_1.m.torque"])
+    measured, rotor, torque = instance.get(
+        ["motor_1.e", "motor_1.rotor.position", "motor_1.m.torque"]
+    )
     assert measured == rotor
     assert torque == pytest.approx(line.torques[5, 0])
     instance.free()

@@ -31,7 +31,9 @@ build_platform_binary = extra("fmpy.build").build_platform_binary
 FMICallException = extra("fmpy.fmi1").FMICallException
 validate_fmu = extra("fmpy.validation").validate_fmu
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: Steps of the same integrator, compiled with other flags, over 1000 steps of communication (SI).
 SAME_STEPS = 1e-12
 #: CVODE at a tolerance of 1e-10 (the bar of the issue).
@@ -58,7 +60,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["2", "3"])
 def fmu(request: pytest.FixtureRequest, folder: Path) -> FmuExport:
-    return exported(folder / request.param, version=request.param, free=("plate_mass", "arm_length"))
+    return exported(
+        folder / request.param, version=request.param, free=("plate_mass", "arm_length")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +74,11 @@ def holding(model: tl.Model) -> np.ndarray:
     """Forces near those that hold the machine at its reference pose."""
     ports = model.platform.ports
     still = np.zeros(ports.velocity.size)
-    return np.asarray(model.platform.inverse_dynamics(ports.at(model.assembly.q), still, still).force) * 1.02 + 0.01
+    return (
+        np.asarray(model.platform.inverse_dynamics(ports.at(model.assembly.q), still, still).force)
+        * 1.02
+        + 0.01
+    )
 
 
 def motion(export: FmuExport, model: tl.Model) -> list[str]:
@@ -87,28 +95,44 @@ def forces(export: FmuExport, model: tl.Model, values: np.ndarray) -> dict[str, 
 def own(model: tl.Model, end: float, force: np.ndarray, tolerance: float = 1e-12) -> np.ndarray:
     """The state where Tauloop's own simulation ends."""
     integrator = DormandPrince(rtol=tolerance, atol=tolerance / 10, max_steps=1_000_000)
-    return np.asarray(Simulator(model, integrator=integrator).run(end, force=ConstantForce(values=force)).steps.y[-1])
+    return np.asarray(
+        Simulator(model, integrator=integrator)
+        .run(end, force=ConstantForce(values=force))
+        .steps.y[-1]
+    )
 
 
 # What is written
 
 
-def test_fmpy_finds_nothing_wrong_and_names_units_and_bounds_are_those_of_the_machine(fmu: FmuExport) -> None:
+def test_fmpy_finds_nothing_wrong_and_names_units_and_bounds_are_those_of_the_machine(
+    fmu: FmuExport,
+) -> None:
     assert validate_fmu(str(fmu.written[0])) == []
     description = fmpy.read_model_description(str(fmu.written[0]))
     variables = {variable.name: variable for variable in description.modelVariables}
     mass = variables["plate_mass"]
-    assert (mass.causality, mass.variability, mass.unit, float(mass.start)) == ("parameter", "tunable", "kg", 0.2807)
+    assert (mass.causality, mass.variability, mass.unit, float(mass.start)) == (
+        "parameter",
+        "tunable",
+        "kg",
+        0.2807,
+    )
     assert (float(mass.min), float(mass.max), float(mass.nominal)) == (0.0, 2.0, 0.2807)
     assert mass.declaredType is None
     assert mass.displayUnit == "g"
     assert (variables["platform.x"].unit, variables["leg1.motor.velocity"].unit) == ("m", "rad/s")
-    assert (variables["leg2.motor.force"].causality, variables["leg2.motor.force"].unit) == ("input", "N m")
+    assert (variables["leg2.motor.force"].causality, variables["leg2.motor.force"].unit) == (
+        "input",
+        "N m",
+    )
     assert description.modelExchange is not None
     assert description.coSimulation.canSerializeFMUstate
 
 
-def test_parameters_have_a_hash_and_a_library_with_damaged_ones_begins_nothing(folder: Path) -> None:
+def test_parameters_have_a_hash_and_a_library_with_damaged_ones_begins_nothing(
+    folder: Path,
+) -> None:
     export = exported(folder / "damaged", binary=True)
     instance = Instance(export.written[0])
     instance.free()
@@ -129,7 +153,9 @@ def test_parameters_have_a_hash_and_a_library_with_damaged_ones_begins_nothing(f
         log.append(arguments[3].decode())  # type: ignore[attr-defined]
 
     with pytest.raises(Exception, match="nstantiate"):
-        fmpy.simulation.instantiate_fmu(str(copied), instance.description, "CoSimulation", logger=note)
+        fmpy.simulation.instantiate_fmu(
+            str(copied), instance.description, "CoSimulation", logger=note
+        )
     assert "parameters in this library are damaged" in log[-1]
 
 
@@ -146,20 +172,34 @@ def test_the_same_machine_gives_the_same_bytes(fmu: FmuExport, tmp_path: Path) -
 
 @pytest.mark.parametrize("compiler", compilers())
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_our_declarations_are_those_of_the_standard(version: str, compiler: str, folder: Path, tmp_path: Path) -> None:
+def test_our_declarations_are_those_of_the_standard(
+    version: str, compiler: str, folder: Path, tmp_path: Path
+) -> None:
     made = exported(folder / "text", version=version, binary=False, name=f"text{version}")
     source = tmp_path / "text.c"
     source.write_text(str(made.files[f"sources/text{version}.c"]))
     headers = Path(fmpy.__file__).parent / "c-code"
     objects = []
     for further in ([], [f"-DFMI{version}_HEADERS", "-isystem", str(headers)]):
-        words = [compiler, "-std=c99", "-O0", "-fPIC", "-Wall", "-Wextra", "-pedantic", "-Werror", *further]
+        words = [
+            compiler,
+            "-std=c99",
+            "-O0",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-pedantic",
+            "-Werror",
+            *further,
+        ]
         subprocess.run([*words, "-c", str(source), "-o", str(tmp_path / "text.o")], check=True)
         objects.append((tmp_path / "text.o").read_bytes())
     assert objects[0] == objects[1], "the same code with the standard's header and without"
 
 
-def test_an_importer_compiles_the_sources_to_the_same_motion(fmu: FmuExport, model: tl.Model, tmp_path: Path) -> None:
+def test_an_importer_compiles_the_sources_to_the_same_motion(
+    fmu: FmuExport, model: tl.Model, tmp_path: Path
+) -> None:
     bare = tmp_path / "bare.fmu"
     with zipfile.ZipFile(fmu.written[0]) as old, zipfile.ZipFile(bare, "w") as new:
         for name in old.namelist():
@@ -168,7 +208,11 @@ def test_an_importer_compiles_the_sources_to_the_same_motion(fmu: FmuExport, mod
     unpacked = tmp_path / "unpacked"
     fmpy.extract(str(bare), str(unpacked))
     (tmp_path / "build").mkdir()
-    build_platform_binary(unpacked, tmp_path / "build", cmake_options={"CMAKE_C_FLAGS:STRING": "-O1 -ffp-contract=off"})
+    build_platform_binary(
+        unpacked,
+        tmp_path / "build",
+        cmake_options={"CMAKE_C_FLAGS:STRING": "-O1 -ffp-contract=off"},
+    )
     names, values = motion(fmu, model), forces(fmu, model, holding(model))
     ends = []
     for place in (None, str(unpacked)):
@@ -187,7 +231,9 @@ def test_bad_requests_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     with pytest.raises(InputError, match="version"):
         FmuOptions(version="1")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineError, match=r"none was found.*\n.*install one, or write sources alone"):
+    with pytest.raises(
+        EngineError, match=r"none was found.*\n.*install one, or write sources alone"
+    ):
         export_fmu(MACHINE, FmuOptions())
     assert export_fmu(MACHINE, FmuOptions(binary=False), folder=tmp_path).written[0].exists()
 
@@ -195,7 +241,9 @@ def test_bad_requests_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 # Co-simulation
 
 
-def test_co_simulation_is_our_integrator_with_split_steps_too(fmu: FmuExport, model: tl.Model) -> None:
+def test_co_simulation_is_our_integrator_with_split_steps_too(
+    fmu: FmuExport, model: tl.Model
+) -> None:
     force, names = holding(model), motion(fmu, model)
     end = 64 * STEP
     expected = own(model, end, force)
@@ -219,7 +267,10 @@ def test_parameters_change_between_steps_and_the_motion_is_that_of_the_changed_m
     for k in range(32):
         instance.step(k * STEP, STEP)
     names = motion(fmu, model)
-    assert np.abs(instance.get(names) - own(changed, 32 * STEP, force)[: len(names)]).max() < SAME_STEPS
+    assert (
+        np.abs(instance.get(names) - own(changed, 32 * STEP, force)[: len(names)]).max()
+        < SAME_STEPS
+    )
     before = instance.get([f"der({names[-1]})"])
     instance.set({"plate_mass": 0.2807})
     assert not np.allclose(instance.get([f"der({names[-1]})"]), before)
@@ -228,10 +279,17 @@ def test_parameters_change_between_steps_and_the_motion_is_that_of_the_changed_m
 
 def _with(model: tl.Model, name: str, value: float) -> object:
     table = model.mechanism.parameters
-    return replace(table, parameters=tuple(replace(p, value=value) if p.name == name else p for p in table.parameters))
+    return replace(
+        table,
+        parameters=tuple(
+            replace(p, value=value) if p.name == name else p for p in table.parameters
+        ),
+    )
 
 
-def test_instances_states_and_resets_do_not_touch_each_other(fmu: FmuExport, model: tl.Model) -> None:
+def test_instances_states_and_resets_do_not_touch_each_other(
+    fmu: FmuExport, model: tl.Model
+) -> None:
     force, names = holding(model), motion(fmu, model)
     start = forces(fmu, model, force)
     first = Instance(fmu.written[0])
@@ -253,7 +311,9 @@ def test_instances_states_and_resets_do_not_touch_each_other(fmu: FmuExport, mod
         assert (instance.get(names) == there).all()
         for k in range(20, 40):
             instance.step(k * STEP, STEP)
-        assert (instance.get(names) == end).all(), "to the last bit, for the integrator's memory comes back too"
+        assert (instance.get(names) == end).all(), (
+            "to the last bit, for the integrator's memory comes back too"
+        )
     first.fmu.reset()
     first.begin(start)
     for k in range(20):
@@ -283,7 +343,10 @@ def test_a_step_ends_early_where_the_importer_wants_it(folder: Path, model: tl.M
     while last < 0.0625:
         _, _, is_early, last = instance.step(last, 0.0625 - last)
     names = motion(made, model)
-    assert np.abs(instance.get(names) - own(model, 0.0625, holding(model))[: len(names)]).max() < SAME_STEPS
+    assert (
+        np.abs(instance.get(names) - own(model, 0.0625, holding(model))[: len(names)]).max()
+        < SAME_STEPS
+    )
     instance.free()
 
 
@@ -316,7 +379,10 @@ def fall(instance: Instance, steps: int) -> None:
 def test_calls_that_may_not_be_made_are_refused_with_a_word(fmu: FmuExport) -> None:
     instance = Instance(fmu.written[0])
     for call, words in (
-        (lambda: instance.step(0.0, STEP), "DoStep is not allowed while the instance is instantiated"),
+        (
+            lambda: instance.step(0.0, STEP),
+            "DoStep is not allowed while the instance is instantiated",
+        ),
         (instance.fmu.exitInitializationMode, "ExitInitializationMode is not allowed while"),
         (instance.fmu.terminate, "Terminate is not allowed while"),
         (lambda: instance.set({"der(platform.x)": 1.0}), "it is calculated"),
@@ -342,7 +408,9 @@ def test_calls_that_may_not_be_made_are_refused_with_a_word(fmu: FmuExport) -> N
         fmpy.simulation.instantiate_fmu(instance.folder, instance.description, "CoSimulation")
 
 
-def test_a_pose_out_of_reach_is_an_error_with_the_leg_and_the_millimetres(fmu: FmuExport, model: tl.Model) -> None:
+def test_a_pose_out_of_reach_is_an_error_with_the_leg_and_the_millimetres(
+    fmu: FmuExport, model: tl.Model
+) -> None:
     instance = Instance(fmu.written[0])
     with pytest.raises(FMICallException):
         instance.begin({"platform.x": 0.9})

@@ -31,7 +31,8 @@ HOLDS = {"delta": (0.0, 0.0), "rcid": (2000.0, 100.0)}
 class Held(ForceLaw):
     """Forces of a motion, and of springs and dampers that hold the actuators near it, from sample to sample.
 
-    The RCID is unstable alone: without them 1e-10 N in the first millisecond is 3e-7 m after a second.
+    The RCID is unstable alone: without them 1e-10 N in the first millisecond is 3e-7 m after a
+    second.
     """
 
     def __init__(self, model: tl.Model, run: ControlledMotion) -> None:
@@ -49,18 +50,26 @@ class Held(ForceLaw):
 
     def at(self, k: int, position: np.ndarray, speed: np.ndarray) -> np.ndarray:
         k = min(k, COUNT)
-        pull = self.stiffness * (self.position[k] - position) + self.damping * (self.speed[k] - speed)
+        pull = self.stiffness * (self.position[k] - position) + self.damping * (
+            self.speed[k] - speed
+        )
         return np.asarray(self.forces[k] + pull)
 
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return self.at(round(time / STEP), self.model.actuator_position(q), self.model.assembly.loops.transmission @ v)
+        return self.at(
+            round(time / STEP),
+            self.model.actuator_position(q),
+            self.model.assembly.loops.transmission @ v,
+        )
 
 
 @pytest.mark.parametrize("name", HOLDS)
 def test_a_second_in_whole_steps_split_steps_and_early_returns(name: str, tmp_path: Path) -> None:
     model = tl.Model(tl.load(name))
     stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.45, returns=True)
-    options = ControlOptions(stroke=stroke, controller=("computed-torque",), frequency=1 / STEP, settling=0.2)
+    options = ControlOptions(
+        stroke=stroke, controller=("computed-torque",), frequency=1 / STEP, settling=0.2
+    )
     law = Held(model, tl.control(model, options).runs["computed-torque"])
     integrator = DormandPrince(rtol=FINE, atol=FINE / 10, max_steps=1_000_000)
     own = Simulator(model, integrator=integrator).run(COUNT * STEP, force=law).steps.y[-1]
@@ -77,7 +86,9 @@ def test_a_second_in_whole_steps_split_steps_and_early_returns(name: str, tmp_pa
             calls[0] += 1
             arguments[6][0], arguments[7][0] = calls[0] % 3 == 0, arguments[1]  # type: ignore[index]
 
-        further = {"early_return_allowed": True, "intermediate_update": update} if way == "early" else {}
+        further = (
+            {"early_return_allowed": True, "intermediate_update": update} if way == "early" else {}
+        )
         instance = Instance(export.written[0], **further)
         instance.begin(tolerance=FINE)
         for k in range(COUNT):

@@ -108,11 +108,15 @@ def monolithic(model: tl.Model, force: float, duration: float) -> np.ndarray:
 
 
 def run(model: tl.Model, motor: Path, step: float) -> Simulation:
-    options = SimulationOptions(duration=0.02, force={"track1.motor": 300.0}, integration=Integration(rtol=1e-9))
+    options = SimulationOptions(
+        duration=0.02, force={"track1.motor": 300.0}, integration=Integration(rtol=1e-9)
+    )
     return co_simulate(model, options, FmuCoupling(fmu=motor, connect=WIRED, coupling_step=step))
 
 
-def test_a_motor_with_current_loop_drives_an_axis_and_halving_says_how_well(gantry: tl.Model, motor: Path) -> None:
+def test_a_motor_with_current_loop_drives_an_axis_and_halving_says_how_well(
+    gantry: tl.Model, motor: Path
+) -> None:
     exact = monolithic(gantry, 300.0, 0.02)
     errors, evidence = [], []
     for step in (5e-4, 2.5e-4):
@@ -124,7 +128,9 @@ def test_a_motor_with_current_loop_drives_an_axis_and_halving_says_how_well(gant
     assert evidence[1] == pytest.approx(errors[1], rel=0.3), "the evidence is the error"
 
 
-def test_a_drive_that_passes_on_what_is_asked_changes_nothing(five_bar: tl.Model, block: Path) -> None:
+def test_a_drive_that_passes_on_what_is_asked_changes_nothing(
+    five_bar: tl.Model, block: Path
+) -> None:
     options = ControlOptions(stroke=STROKE, controller=("computed-torque",))
     plain = tl.control(five_bar, options).runs["computed-torque"]
     wired = {"command": "motor_1.force", "motor_1.force": "2*out"}
@@ -133,23 +139,34 @@ def test_a_drive_that_passes_on_what_is_asked_changes_nothing(five_bar: tl.Model
     assert name == "computed-torque through Block"
     assert len(driven.time) == 2 * len(plain.time) - 1
     assert np.abs(driven.position[::2] - plain.position).max() < SAME_CONTROL
-    assert np.abs(driven.force[::2] - plain.force).max() < SAME_CONTROL * np.abs(plain.force).max() / 1e-4
+    assert (
+        np.abs(driven.force[::2] - plain.force).max()
+        < SAME_CONTROL * np.abs(plain.force).max() / 1e-4
+    )
     assert driven.evidence[-1].value < SAME_CONTROL
 
 
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-def test_a_controller_from_an_fmu_connects_itself_by_names(five_bar: tl.Model, tmp_path: Path) -> None:
+def test_a_controller_from_an_fmu_connects_itself_by_names(
+    five_bar: tl.Model, tmp_path: Path
+) -> None:
     law = tl.ControllerOptions(space="platform")
-    made = export_fmu(five_bar, FmuOptions(kind="controller"), controller=law, folder=tmp_path).written[0]
+    made = export_fmu(
+        five_bar, FmuOptions(kind="controller"), controller=law, folder=tmp_path
+    ).written[0]
     options = ControlOptions(stroke=STROKE, space="platform", controller=("computed-torque",))
     plain = tl.control_compiled(five_bar, options).runs["computed-torque"]
-    result = co_simulate(five_bar, options, FmuCoupling(fmu=made, fmu_start={"bandwidth": "150 rad/s"}))
+    result = co_simulate(
+        five_bar, options, FmuCoupling(fmu=made, fmu_start={"bandwidth": "150 rad/s"})
+    )
     ((name, foreign),) = result.runs.items()
     assert name == "five_bar_controller"
     assert np.abs(foreign.position[::2] - plain.position).max() < SAME_LAW
 
 
-def test_everything_that_is_wrong_is_said_at_once(gantry: tl.Model, motor: Path, block: Path) -> None:
+def test_everything_that_is_wrong_is_said_at_once(
+    gantry: tl.Model, motor: Path, block: Path
+) -> None:
     wrong = {
         "asked": "track1.motor.force",
         "sped": "200 rad/m*track1.motor.velocity",
@@ -157,7 +174,9 @@ def test_everything_that_is_wrong_is_said_at_once(gantry: tl.Model, motor: Path,
         "track2.motor.force": "current",
         "track3.motor.force": "2 rad*torque",
     }
-    coupling = FmuCoupling(fmu=motor, connect=wrong, fmu_start={"resistanc": 1.0, "inductance": "2 mm"})
+    coupling = FmuCoupling(
+        fmu=motor, connect=wrong, fmu_start={"resistanc": 1.0, "inductance": "2 mm"}
+    )
     with pytest.raises(InputError) as refused:
         co_simulate(gantry, SimulationOptions(), coupling)
     text = str(refused.value)
@@ -173,16 +192,24 @@ def test_everything_that_is_wrong_is_said_at_once(gantry: tl.Model, motor: Path,
     ):
         assert words in text
     with pytest.raises(InputError, match="no output of the FMU reaches an actuator"):
-        co_simulate(gantry, SimulationOptions(), FmuCoupling(fmu=block, fmu_start={"command": 1, "armed": True}))
+        co_simulate(
+            gantry,
+            SimulationOptions(),
+            FmuCoupling(fmu=block, fmu_start={"command": 1, "armed": True}),
+        )
     with pytest.raises(InputError, match=r"armed of the FMU is Boolean"):
         co_simulate(gantry, SimulationOptions(), FmuCoupling(fmu=block, connect={"armed": "time"}))
     with pytest.raises(InputError, match=r"is 0\.3 ms, and the samples"):
-        co_simulate(gantry, ControlOptions(stroke=STROKE), FmuCoupling(fmu=block, coupling_step=3e-4))
+        co_simulate(
+            gantry, ControlOptions(stroke=STROKE), FmuCoupling(fmu=block, coupling_step=3e-4)
+        )
 
 
 def test_an_fmu_that_fails_is_quoted(five_bar: tl.Model, block: Path) -> None:
     wired = {"command": "motor_1.force", "motor_1.force": "out"}
-    coupling = FmuCoupling(fmu=block, connect=wired, fmu_start={"fails_at": 3e-3, "armed": True}, coupling_step=1e-3)
+    coupling = FmuCoupling(
+        fmu=block, connect=wired, fmu_start={"fails_at": 3e-3, "armed": True}, coupling_step=1e-3
+    )
     with pytest.raises(EngineError, match=r"Block.fmu at 0.003 s: fmi2DoStep failed with status"):
         co_simulate(five_bar, SimulationOptions(duration=0.01), coupling)
     nan = replace(coupling, fmu_start={"gain": "nan", "armed": True})
@@ -190,9 +217,15 @@ def test_an_fmu_that_fails_is_quoted(five_bar: tl.Model, block: Path) -> None:
         co_simulate(five_bar, SimulationOptions(duration=0.01), nan)
 
 
-def test_files_that_cannot_be_coupled_are_refused(five_bar: tl.Model, block: Path, tmp_path: Path) -> None:
+def test_files_that_cannot_be_coupled_are_refused(
+    five_bar: tl.Model, block: Path, tmp_path: Path
+) -> None:
     bare, exchange = tmp_path / "bare.fmu", tmp_path / "exchange.fmu"
-    with zipfile.ZipFile(block) as old, zipfile.ZipFile(bare, "w") as new, zipfile.ZipFile(exchange, "w") as third_:
+    with (
+        zipfile.ZipFile(block) as old,
+        zipfile.ZipFile(bare, "w") as new,
+        zipfile.ZipFile(exchange, "w") as third_,
+    ):
         for name in old.namelist():
             if not name.startswith("binaries/linux"):
                 new.writestr(name, old.read(name))
@@ -204,10 +237,14 @@ def test_files_that_cannot_be_coupled_are_refused(five_bar: tl.Model, block: Pat
         co_simulate(five_bar, SimulationOptions(), FmuCoupling(fmu="absent.fmu"))
     with pytest.raises(InputError, match="has no library for"):
         co_simulate(five_bar, SimulationOptions(), FmuCoupling(fmu=bare))
-    with pytest.raises(InputError, match=r"(?s)has no co-simulation.*has no library for .*, but for no platform"):
+    with pytest.raises(
+        InputError, match=r"(?s)has no co-simulation.*has no library for .*, but for no platform"
+    ):
         co_simulate(five_bar, SimulationOptions(), FmuCoupling(fmu=exchange))
     with pytest.raises(InputError, match="cannot be differentiated through"):
-        co_simulate(five_bar, SimulationOptions(sensitivities=("tip_mass",)), FmuCoupling(fmu=block))
+        co_simulate(
+            five_bar, SimulationOptions(sensitivities=("tip_mass",)), FmuCoupling(fmu=block)
+        )
 
 
 # Archives that must not be unpacked
@@ -249,7 +286,9 @@ def test_an_archive_that_would_fill_the_disk_is_refused(tmp_path: Path) -> None:
             entry.filename = f"resources/{k}"
             packed.filelist.append(entry)
 
-    assert "unpacks to 2520 MB, and 2000 MB are allowed" in refusal(packed_zeros(tmp_path / "shared.fmu", share))
+    assert "unpacks to 2520 MB, and 2000 MB are allowed" in refusal(
+        packed_zeros(tmp_path / "shared.fmu", share)
+    )
 
 
 def test_an_archive_of_very_many_files_is_refused(tmp_path: Path) -> None:
@@ -258,15 +297,21 @@ def test_an_archive_of_very_many_files_is_refused(tmp_path: Path) -> None:
         for k in range(10_001):
             packed.writestr(f"resources/{k}", b"")
     assert "has 10001 members, and 10000 are allowed" in refusal(path)
-    assert "unpacks to 40.964 MB, and 1 MB are allowed" in refusal(path, 1e6), "each takes a block of the disk"
+    assert "unpacks to 40.964 MB, and 1 MB are allowed" in refusal(path, 1e6), (
+        "each takes a block of the disk"
+    )
 
 
-def test_a_larger_limit_lets_a_large_fmu_in(five_bar: tl.Model, block: Path, tmp_path: Path) -> None:
+def test_a_larger_limit_lets_a_large_fmu_in(
+    five_bar: tl.Model, block: Path, tmp_path: Path
+) -> None:
     large = Path(shutil.copy(block, tmp_path / "large.fmu"))
     with zipfile.ZipFile(large, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         packed.writestr("resources/zeros", bytes(ZEROS))
     wired = {"command": "motor_1.force", "motor_1.force": "out"}
-    coupling = FmuCoupling(fmu=large, connect=wired, fmu_start={"armed": True}, coupling_step=1e-3, fmu_limit=100.0)
+    coupling = FmuCoupling(
+        fmu=large, connect=wired, fmu_start={"armed": True}, coupling_step=1e-3, fmu_limit=100.0
+    )
     options = SimulationOptions(duration=2e-3)
     with pytest.raises(InputError, match="and 100 MB are allowed"):
         co_simulate(five_bar, options, coupling)
@@ -305,12 +350,17 @@ def test_members_that_would_do_harm_are_named(
     assert not (tmp_path.parent / "outside").exists()
 
 
-def test_a_member_that_is_larger_than_it_states_is_not_unpacked(block: Path, tmp_path: Path) -> None:
+def test_a_member_that_is_larger_than_it_states_is_not_unpacked(
+    block: Path, tmp_path: Path
+) -> None:
     path = Path(shutil.copy(block, tmp_path / "lies.fmu"))
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         packed.writestr("resources/zeros", bytes(ZEROS))
         packed.infolist()[-1].file_size = 10
-    with pytest.raises(InputError, match="is no FMU that can be read: Bad CRC-32"), ForeignFmu(path=path):
+    with (
+        pytest.raises(InputError, match="is no FMU that can be read: Bad CRC-32"),
+        ForeignFmu(path=path),
+    ):
         pass
 
 

@@ -31,7 +31,10 @@ def four_bar(second: str = "closing_tip_2") -> str:
 def test_a_pair_of_closing_frames_is_a_ball_joint_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "m.urdf").write_text(four_bar(), encoding="utf-8")
     machine = load(tmp_path / "m.urdf")
-    assert "closing_tip: the origins of closing_tip_1 and closing_tip_2 coincide" in machine.description
+    assert (
+        "closing_tip: the origins of closing_tip_1 and closing_tip_2 coincide"
+        in machine.description
+    )
     assembly = tl.Model(machine).assembly
     assert assembly.mobility == 1
     assert assembly.residual < 1e-9
@@ -49,7 +52,9 @@ def test_what_a_side_file_states_of_the_frames_holds(tmp_path: Path) -> None:
     (tmp_path / "robot.yaml").write_text(
         "closed_loop: [[closing_tip_1, closing_tip_2]]\ntype: [revolute]\n", encoding="utf-8"
     )
-    cut = [joint for joint in load(tmp_path / "m.urdf", tmp_path / "robot.yaml").joints if joint.is_cut]
+    cut = [
+        joint for joint in load(tmp_path / "m.urdf", tmp_path / "robot.yaml").joints if joint.is_cut
+    ]
     assert [joint.kind for joint in cut] == ["revolute"]
 
 

@@ -57,13 +57,17 @@ def test_every_element_of_mujoco_has_a_row() -> None:
     """Elements of sections that are harmless as a whole are not entered."""
     schema = extra("mujoco").mj_printSchema(False, False)
     harmless = {tag for row in ELEMENTS if row.file_format == "mjcf" for tag in row.tags}
-    rows = [(len(match[1]), match[2]) for match in re.finditer(r"^( *)([a-z_A-Z0-9]+) \([!?*R]\)", schema, re.M)]
+    rows = [
+        (len(match[1]), match[2])
+        for match in re.finditer(r"^( *)([a-z_A-Z0-9]+) \([!?*R]\)", schema, re.M)
+    ]
     path: list[str] = []
     missing = []
     for indent, tag in rows:
         path = [*path[: indent // 3], tag]
         entered = all(
-            (row := row_of("mjcf", ANYWHERE, parent)) is None or row.treatment.value == "read" for parent in path[:-1]
+            (row := row_of("mjcf", ANYWHERE, parent)) is None or row.treatment.value == "read"
+            for parent in path[:-1]
         )
         if entered and tag not in harmless:
             missing.append("/".join(path))
@@ -82,9 +86,14 @@ def test_every_element_of_the_specification_of_sdf_has_a_row() -> None:
 
 
 @pytest.mark.parametrize(("text", "ending"), [(URDF, "urdf"), (SDF, "sdf"), (MJCF, "xml")])
-def test_an_element_in_none_of_the_lists_is_a_problem_of_check(tmp_path: Path, text: str, ending: str) -> None:
+def test_an_element_in_none_of_the_lists_is_a_problem_of_check(
+    tmp_path: Path, text: str, ending: str
+) -> None:
     path = tmp_path / f"m.{ending}"
-    for inside, outside, names in (("<wibble/>", "", ["wibble"]), ("", "<foo><bar/></foo>\n<foo/>", ["foo"])):
+    for inside, outside, names in (
+        ("<wibble/>", "", ["wibble"]),
+        ("", "<foo><bar/></foo>\n<foo/>", ["foo"]),
+    ):
         path.write_text(text % (inside, outside), encoding="utf-8")
         machine = tl.load(path)
         assert [name.partition(">")[0].strip("<") for name in machine.unknown_elements] == names
@@ -101,9 +110,15 @@ def test_an_element_in_none_of_the_lists_is_a_problem_of_check(tmp_path: Path, t
     ("gazebo", "omitted"),
     [
         ('<gazebo reference="b"><material>Gazebo/Red</material></gazebo>', ()),
-        ('<gazebo reference="j"><springStiffness>3</springStiffness></gazebo>', ("the spring of joint j",)),
+        (
+            '<gazebo reference="j"><springStiffness>3</springStiffness></gazebo>',
+            ("the spring of joint j",),
+        ),
         ('<gazebo reference="j"><springStiffness>0</springStiffness></gazebo>', ()),
-        ('<gazebo><plugin name="sea" filename="libhydrodynamics.so"/></gazebo>', ("the forces of the plugin 'sea'",)),
+        (
+            '<gazebo><plugin name="sea" filename="libhydrodynamics.so"/></gazebo>',
+            ("the forces of the plugin 'sea'",),
+        ),
     ],
 )
 def test_forces_of_gazebo_elements(tmp_path: Path, gazebo: str, omitted: tuple[str, ...]) -> None:
@@ -121,5 +136,7 @@ def test_gravity_that_gazebo_switches_off(tmp_path: Path) -> None:
 def test_losses_of_an_older_form(tmp_path: Path) -> None:
     losses = '<joint_properties friction="%s"/></joint>'
     for value, omitted in (("0.0", ()), ("0.5", ("friction in <joint_properties> of joint j",))):
-        (tmp_path / "m.urdf").write_text((URDF % ("", "")).replace("</joint>", losses % value), encoding="utf-8")
+        (tmp_path / "m.urdf").write_text(
+            (URDF % ("", "")).replace("</joint>", losses % value), encoding="utf-8"
+        )
         assert tl.load(tmp_path / "m.urdf").omitted_forces == omitted

@@ -29,7 +29,13 @@ INERTIAL = '<inertial mass="1.2" pos="0.1 0 0.05" diaginertia="0.02 0.03 0.04"/>
 
 
 def machine(
-    *, compiler: str = "", option: str = "", top: str = "", body: str = "", joint: str = "", ends: str = ""
+    *,
+    compiler: str = "",
+    option: str = "",
+    top: str = "",
+    body: str = "",
+    joint: str = "",
+    ends: str = "",
 ) -> str:
     """Two joints in a row and one beside them."""
     return f"""<mujoco><compiler angle="radian" {compiler}/><option {option[: 0 if "<" in option else None]}>
@@ -61,14 +67,18 @@ def read(folder: Path, text: str) -> Mechanism:
         ("tendon_1", {"ends": '<equality><tendon tendon1="t"/></equality>'}),
     ],
 )
-def test_what_would_make_another_machine_is_refused(tmp_path: Path, where: str, options: dict[str, str]) -> None:
+def test_what_would_make_another_machine_is_refused(
+    tmp_path: Path, where: str, options: dict[str, str]
+) -> None:
     with pytest.raises(DescriptionError) as caught:
         read(tmp_path, machine(**options))
     assert [problem.where for problem in caught.value.problems] == [where]
 
 
 def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:
-    text = machine(option='density="1.2" wind="1 0 0"', body='gravcomp="1"', compiler='boundmass="1e-14"')
+    text = machine(
+        option='density="1.2" wind="1 0 0"', body='gravcomp="1"', compiler='boundmass="1e-14"'
+    )
     arm = read(tmp_path, text)
     drag = "the drag of a medium (density 1.2, wind 1 0 0)"
     weight = "the compensation of the weight of body a (gravcomp=1)"
@@ -88,7 +98,9 @@ def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:
         ('<connect body1="b" body2="c" anchor="0.1 0.2 0.3"/>', 3),
     ],
 )
-def test_equalities_miss_by_what_they_miss_in_mujoco(tmp_path: Path, equality: str, rows: int) -> None:
+def test_equalities_miss_by_what_they_miss_in_mujoco(
+    tmp_path: Path, equality: str, rows: int
+) -> None:
     mujoco = extra("mujoco")
     defaults = '<default><default class="off"><equality active="false"/></default></default>'
     text = machine(top=defaults, ends=f"<equality>{equality}</equality>")
@@ -112,7 +124,8 @@ def test_equalities_miss_by_what_they_miss_in_mujoco(tmp_path: Path, equality: s
 class Native:
     """A file as MuJoCo itself reads it: its mass matrix, forces and equality Jacobians, loops solved for exactly.
 
-    [M Jt; J 0] [a; -lambda] = [S u - h; -J' v] by least squares, J' v by differences along the motion.
+    [M Jt; J 0] [a; -lambda] = [S u - h; -J' v] by least squares, J' v by differences along the
+    motion.
     """
 
     def __init__(self, path: Path, model: Model) -> None:
@@ -174,8 +187,12 @@ def test_a_leg_with_rods_and_springs_moves_as_mujocos_own_terms_say() -> None:
     assert (model.assembly.rank, model.assembly.mobility) == (5, 7)
     states = random_states(model, 4, np.random.default_rng(0))
     u = np.random.default_rng(1).uniform(-5, 5, size=(4, 4))
-    moved = np.asarray(model.platform.forward_dynamics(states.position, states.velocity, u, start=states.q).a)
+    moved = np.asarray(
+        model.platform.forward_dynamics(states.position, states.velocity, u, start=states.q).a
+    )
     for q, v, force, a in zip(states.q, states.v, u, moved, strict=True):
         expected = native.acceleration(q, v, force)
-        ours = np.concatenate([native.inward(j, q) @ a[list(edge.v)] for j, edge in enumerate(native.edges)])
+        ours = np.concatenate(
+            [native.inward(j, q) @ a[list(edge.v)] for j, edge in enumerate(native.edges)]
+        )
         assert np.abs(ours - expected).max() < DIFFERENCES * np.abs(expected).max()

@@ -1,7 +1,8 @@
 """Closed-loop models that others wrote: assembled from their neutral poses, and moved as Pinocchio moves them.
 
-Pinocchio reads the same URDF with its own reader; the loops are closed here by equations on its frames, solved together
-with its mass matrix and nonlinear effects in the null space of these equations, since some are redundant.
+Pinocchio reads the same URDF with its own reader; the loops are closed here by equations on its
+frames, solved together with its mass matrix and nonlinear effects in the null space of these
+equations, since some are redundant.
 """
 
 from __future__ import annotations
@@ -33,17 +34,21 @@ from tauloop.kinematics.states import RandomStates
 pin = extra("pinocchio")
 
 MODELS = shared_folder() / "models"
-pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="the models of others are not here (../shared/models)")
+pytestmark = pytest.mark.skipif(
+    not MODELS.is_dir(), reason="the models of others are not here (../shared/models)"
+)
 
 #: Agreement with Pinocchio, relative to the largest value of its kind (issue 4).
 PINOCCHIO = 1e-8
-#: Regularisation of Pinocchio's proximal solver (design, "Checking against other engines": none gives nonsense).
+#: Regularisation of Pinocchio's proximal solver (design, "Checking against other engines": none
+#: gives nonsense).
 PROXIMAL = 1e-8
 #: Second point of a hinge along its axis, m: of the size of the machines.
 HINGE = 0.1
 #: Loops are closed to rounding.
 CLOSED = 1e-10
-#: Singular values below this share of the largest are zero: they are at rounding, the next ones at 1e-4 and more.
+#: Singular values below this share of the largest are zero: they are at rounding, the next ones at
+#: 1e-4 and more.
 RANK = 1e-9
 #: States that are compared.
 STATES = 12
@@ -83,7 +88,8 @@ class InPinocchio:
 
     Attributes:
         model: Pinocchio's model.
-        pairs: (frame, frame, rows): how many of the six relative velocities (v, w) vanish, in base axes.
+        pairs: (frame, frame, rows): how many of the six relative velocities (v, w) vanish, in base
+            axes.
         gears: further rows of K, constant.
     """
 
@@ -97,14 +103,18 @@ class InPinocchio:
         for i in range(1, self.model.njoints):
             joint = self.model.joints[i]
             value = q[names.index(identifier(self.model.names[i]))]
-            result[joint.idx_q : joint.idx_q + joint.nq] = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+            result[joint.idx_q : joint.idx_q + joint.nq] = (
+                [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+            )
         return result
 
     def order(self, names: tuple[str, ...]) -> list[int]:
         """Index of our velocity behind each of Pinocchio's."""
         return [names.index(identifier(name)) for name in list(self.model.names)[1:]]
 
-    def terms(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def terms(
+        self, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """M, nonlinear effects h, and K, k with K a = k."""
         model, data = self.model, self.model.createData()
         M = np.array(pin.crba(model, data, q))
@@ -118,9 +128,10 @@ class InPinocchio:
         K, k = [self.gears], [np.zeros(len(self.gears))]
         for first, second, rows in self.pairs:
             K.append(
-                (pin.getFrameJacobian(model, data, first, world) - pin.getFrameJacobian(model, data, second, world))[
-                    :rows
-                ]
+                (
+                    pin.getFrameJacobian(model, data, first, world)
+                    - pin.getFrameJacobian(model, data, second, world)
+                )[:rows]
             )
             difference = (
                 pin.getFrameClassicalAcceleration(model, data, first, world).vector
@@ -155,10 +166,18 @@ def grbda_in_pinocchio(name: str) -> InPinocchio:
         origin = pin.SE3(np.eye(3), np.array(end.find("origin").get("xyz").split(), dtype=float))
         parent = getattr(link, "parentJoint", None) or link.parent
         return model.addFrame(
-            pin.Frame(f"{end.tag} {model.nframes}", parent, link.placement * origin, pin.FrameType.OP_FRAME)
+            pin.Frame(
+                f"{end.tag} {model.nframes}",
+                parent,
+                link.placement * origin,
+                pin.FrameType.OP_FRAME,
+            )
         )
 
-    pairs = [(frame(loop.find("predecessor")), frame(loop.find("successor")), 5) for loop in robot.findall("loop")]
+    pairs = [
+        (frame(loop.find("predecessor")), frame(loop.find("successor")), 5)
+        for loop in robot.findall("loop")
+    ]
     child = {joint.find("child").get("link"): joint.get("name") for joint in robot.findall("joint")}
     couplings = robot.findall("coupling")
     gears = np.zeros((len(couplings), model.nv))
@@ -181,7 +200,8 @@ def split(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def constrained(M: np.ndarray, force: np.ndarray, K: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Accelerations a with K a = k and M a - force within the constraints' reach: Gauss's principle in the null space.
 
-    Coordinates are scaled by their inertia, since a Delta's joint spheres have 1e-11 kg m^2 beside its links' 1e-6.
+    Coordinates are scaled by their inertia, since a Delta's joint spheres have 1e-11 kg m^2 beside
+    its links' 1e-6.
     """
     scale = 1 / np.sqrt(np.diag(M))
     inverse, Z = split(K * scale)
@@ -191,22 +211,34 @@ def constrained(M: np.ndarray, force: np.ndarray, K: np.ndarray, k: np.ndarray) 
     return scale * (particular + Z @ free)
 
 
-def compared(model: Model, other: InPinocchio, states: RandomStates, rng: np.random.Generator) -> dict[str, float]:
+def compared(
+    model: Model, other: InPinocchio, states: RandomStates, rng: np.random.Generator
+) -> dict[str, float]:
     """Largest differences of forward and of hybrid inverse dynamics, relative to the largest value of each kind.
 
-    Accelerations count with the root of their inertia: a Delta's joint spheres of 1e-11 kg m^2 amplify by 1e7 what the
-    axes of the file differ from parallel (3e-13), which leaves 4e-8 of the spheres' own accelerations open.
+    Accelerations count with the root of their inertia: a Delta's joint spheres of 1e-11 kg m^2
+    amplify by 1e7 what the axes of the file differ from parallel (3e-13), which leaves 4e-8 of the
+    spheres' own accelerations open.
     """
     names, assembly = model.topology.velocity_names, model.assembly
     order, A = other.order(names), assembly.loops.transmission
     n = len(states.q)
     force = usual_forces(model, states, rng)
-    forward = model.platform.forward_dynamics(states.position, states.velocity, force, start=states.q).a
+    forward = model.platform.forward_dynamics(
+        states.position, states.velocity, force, start=states.q
+    ).a
     entry = model.actuators.ports
-    position, velocity = entry.at(states.q), np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T
+    position, velocity = (
+        entry.at(states.q),
+        np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T,
+    )
     wanted = rng.normal(size=(n, len(assembly.leading))) * np.abs(states.a).max()
     hybrid = model.hybrid.inverse_dynamics(position, velocity, wanted, start=states.q)
-    settings: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {"forward": [], "force": [], "acceleration": []}
+    settings: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {
+        "forward": [],
+        "force": [],
+        "acceleration": [],
+    }
     S = A[:, order].T
     for i in range(n):
         q = other.configuration(model.topology.coordinate_names, states.q[i])
@@ -214,15 +246,19 @@ def compared(model: Model, other: InPinocchio, states: RandomStates, rng: np.ran
         expected = constrained(M, S @ force[i] - h, K, k)
         weight = np.sqrt(np.diag(M))
         settings["forward"].append((weight * expected, weight * forward[i, order]))
-        # hybrid: the leading actuators' accelerations are given too; what holds them there are the actuator forces
+        # hybrid: the leading actuators' accelerations are given too; what holds them there are the
+        # actuator forces
         lead = A[list(assembly.leading)][:, order]
         expected = constrained(M, -h, np.concatenate([K, lead]), np.concatenate([k, wanted[i]]))
-        settings["acceleration"].append((weight * expected, weight * np.asarray(hybrid.forces.state.a)[i, order]))
+        settings["acceleration"].append(
+            (weight * expected, weight * np.asarray(hybrid.forces.state.a)[i, order])
+        )
         _, Z = split(K)
         expected = np.linalg.lstsq(Z.T @ S, Z.T @ (M @ expected + h), rcond=None)[0]
         settings["force"].append((expected, hybrid.forces.force[i]))
     return {
-        key: max(float(np.abs(x - y).max()) for x, y in pairs) / max(float(np.abs(x).max()) for x, _ in pairs)
+        key: max(float(np.abs(x - y).max()) for x, y in pairs)
+        / max(float(np.abs(x).max()) for x, _ in pairs)
         for key, pairs in settings.items()
     }
 
@@ -232,7 +268,9 @@ def usual_forces(model: Model, states: RandomStates, rng: np.random.Generator) -
     entry, A = model.actuators.ports, model.assembly.loops.transmission
     velocity = np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T
     acceleration = states.a @ A[list(model.assembly.leading)].T
-    needed = model.hybrid.inverse_dynamics(entry.at(states.q), velocity, acceleration, start=states.q).forces.force
+    needed = model.hybrid.inverse_dynamics(
+        entry.at(states.q), velocity, acceleration, start=states.q
+    ).forces.force
     return rng.normal(size=needed.shape) * np.abs(needed).max()
 
 
@@ -281,7 +319,12 @@ def test_a_neutral_pose_that_is_singular_is_left_and_says_so(name: str) -> None:
     phi, K = assembly.loops.residuals(neutral)
     assert np.abs(phi).max() < CLOSED
     assert np.linalg.matrix_rank(assembly.loops.scaled(K)[0], tol=RANK) == 1
-    assert np.linalg.matrix_rank(assembly.loops.scaled(assembly.loops.residuals(assembly.q[None])[1])[0], tol=1e-3) == 2
+    assert (
+        np.linalg.matrix_rank(
+            assembly.loops.scaled(assembly.loops.residuals(assembly.q[None])[1])[0], tol=1e-3
+        )
+        == 2
+    )
     assert any("rank 1 there and 2 around it" in note.what for note in assembly.notes)
 
 
@@ -293,17 +336,22 @@ def test_spins_of_links_and_pins_are_found_and_locked(name: str) -> None:
     locked = Model(free.mechanism)
     assert Model(free.mechanism, locks=Locks(spins=True)).assembly.locked == locked.assembly.locked
     assert locked.assembly.passive == ()
-    assert locked.assembly.mobility == locked.assembly.actuator_rank == len(free.mechanism.actuators)
+    assert (
+        locked.assembly.mobility == locked.assembly.actuator_rank == len(free.mechanism.actuators)
+    )
     names = [locked.topology.velocity_names[i] for i in locked.assembly.locked]
     assert set(names) == set(free.assembly.passive_names)
     if name == "digit_like":
-        return  # its programs take seconds to build: the other machine's forces show what locking does
+        # its programs take seconds to build: the other machine's forces show what locking does
+        return
     rng = np.random.default_rng(8)
     states = random_states(locked, STATES, rng)
     still = [locked.topology.velocity_names.index(name) for name in names]
     assert np.abs(states.v[:, still]).max() == 0.0
     other = gepetto_in_pinocchio(name)
-    other.gears = np.eye(other.model.nv)[[other.order(locked.topology.velocity_names).index(i) for i in still]]
+    other.gears = np.eye(other.model.nv)[
+        [other.order(locked.topology.velocity_names).index(i) for i in still]
+    ]
     comparison = compared(locked, other, states, rng)
     assert max(comparison.values()) < PINOCCHIO, comparison
 
@@ -315,7 +363,11 @@ def by_constraint_dynamics(other: InPinocchio) -> Solve:
     """Accelerations from q, v and forces by Pinocchio's own solver; a hinge is two points on its axis."""
     model, frames = other.model, other.model.frames
     along = pin.SE3(np.eye(3), np.array([0.0, 0.0, HINGE]))
-    kinds = {3: pin.ContactType.CONTACT_3D, 5: pin.ContactType.CONTACT_3D, 6: pin.ContactType.CONTACT_6D}
+    kinds = {
+        3: pin.ContactType.CONTACT_3D,
+        5: pin.ContactType.CONTACT_3D,
+        6: pin.ContactType.CONTACT_6D,
+    }
     constraints, inside = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
     constraints.extend(
         pin.RigidConstraintModel(
@@ -334,7 +386,9 @@ def by_constraint_dynamics(other: InPinocchio) -> Solve:
     data = model.createData()
     pin.initConstraintDynamics(model, data, constraints, inside)
     settings = pin.ProximalSettings(1e-14, PROXIMAL, 50)
-    return lambda q, v, tau: np.array(pin.constraintDynamics(model, data, q, v, tau, constraints, inside, settings))
+    return lambda q, v, tau: np.array(
+        pin.constraintDynamics(model, data, q, v, tau, constraints, inside, settings)
+    )
 
 
 def by_mimics(other: InPinocchio) -> Solve:
@@ -342,9 +396,14 @@ def by_mimics(other: InPinocchio) -> Solve:
     full, model = other.model, other.model
     scales = {}
     for row in other.gears:
-        link, rotor = (int(np.flatnonzero(condition)[0]) for condition in ((row != 0.0) & (row != 1.0), row == 1.0))
+        link, rotor = (
+            int(np.flatnonzero(condition)[0])
+            for condition in ((row != 0.0) & (row != 1.0), row == 1.0)
+        )
         scales[rotor] = link, -row[link]
-        model = pin.transformJointIntoMimic(model, *(_joint_of(full, i) for i in (link, rotor)), -row[link], 0.0)
+        model = pin.transformJointIntoMimic(
+            model, *(_joint_of(full, i) for i in (link, rotor)), -row[link], 0.0
+        )
     leading = [i for i in range(full.nv) if i not in scales]
     E = np.eye(full.nv)[:, leading]
     for rotor, (link, scale) in scales.items():
@@ -353,11 +412,16 @@ def by_mimics(other: InPinocchio) -> Solve:
 
     def solve(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
         at = np.concatenate(
-            [q[joint.idx_q : joint.idx_q + joint.nq] for joint in (full.joints[_joint_of(full, i)] for i in leading)]
+            [
+                q[joint.idx_q : joint.idx_q + joint.nq]
+                for joint in (full.joints[_joint_of(full, i)] for i in leading)
+            ]
         )
         still = pin.rnea(model, data, at, rest, rest).copy()
         h = pin.rnea(model, data, at, v[leading], rest).copy()
-        M = np.column_stack([pin.rnea(model, data, at, rest, unit) - still for unit in np.eye(model.nv)])
+        M = np.column_stack(
+            [pin.rnea(model, data, at, rest, unit) - still for unit in np.eye(model.nv)]
+        )
         return E @ np.linalg.solve(M, E.T @ tau - h)
 
     return solve
@@ -371,22 +435,29 @@ def _joint_of(model: Any, velocity: int) -> int:
 def test_pinocchios_own_solver_moves_them_alike(name: str) -> None:
     """Nothing but Pinocchio's: its reader, its constraints, its solver; forces of hybrid inverse dynamics and others.
 
-    What inverse dynamics gives must move the motors as asked, and passive freedoms as it says. Accelerations count
-    with the root of their inertia, as in `compared`; as they are, robot_delta's differ by 1.6e-8 of the largest, in
-    its joint spheres, since Pinocchio's solver takes all 18 rows, which repeat each other to 1e-10 only: see below.
+    What inverse dynamics gives must move the motors as asked, and passive freedoms as it says.
+    Accelerations count with the root of their inertia, as in `compared`; as they are, robot_delta's
+    differ by 1.6e-8 of the largest, in its joint spheres, since Pinocchio's solver takes all 18
+    rows, which repeat each other to 1e-10 only: see below.
     """
     model, other = (
-        (gepetto(name), gepetto_in_pinocchio(name)) if name in GEPETTO else (grbda(name), grbda_in_pinocchio(name))
+        (gepetto(name), gepetto_in_pinocchio(name))
+        if name in GEPETTO
+        else (grbda(name), grbda_in_pinocchio(name))
     )
     rng = np.random.default_rng(5)
     states = random_states(model, STATES, rng)
     solve = by_mimics(other) if len(other.gears) else by_constraint_dynamics(other)
     force = usual_forces(model, states, rng)
-    forward = model.platform.forward_dynamics(states.position, states.velocity, force, start=states.q).a
+    forward = model.platform.forward_dynamics(
+        states.position, states.velocity, force, start=states.q
+    ).a
     entry, A = model.actuators.ports, model.assembly.loops.transmission
     velocity = np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T
     wanted = rng.normal(size=(STATES, len(model.assembly.leading))) * np.abs(states.a).max()
-    hybrid = model.hybrid.inverse_dynamics(entry.at(states.q), velocity, wanted, start=states.q).forces
+    hybrid = model.hybrid.inverse_dynamics(
+        entry.at(states.q), velocity, wanted, start=states.q
+    ).forces
     order = other.order(model.topology.velocity_names)
     for i in range(STATES):
         q, v = other.configuration(model.topology.coordinate_names, states.q[i]), states.v[i, order]
@@ -404,15 +475,23 @@ def test_redundant_welds_move_as_independent_rows_of_pinocchio_say() -> None:
 
     Which nine makes 1e-10 of difference (measured), since the others repeat them to 1e-10 only.
     """
-    model, other, rng = gepetto("robot_delta"), gepetto_in_pinocchio("robot_delta"), np.random.default_rng(5)
+    model, other, rng = (
+        gepetto("robot_delta"),
+        gepetto_in_pinocchio("robot_delta"),
+        np.random.default_rng(5),
+    )
     states = random_states(model, STATES, rng)
     force = usual_forces(model, states, rng)
-    moved = model.platform.forward_dynamics(states.position, states.velocity, force, start=states.q).a
+    moved = model.platform.forward_dynamics(
+        states.position, states.velocity, force, start=states.q
+    ).a
     order, A = other.order(model.topology.velocity_names), model.assembly.loops.transmission
     for i in range(STATES):
         q = other.configuration(model.topology.coordinate_names, states.q[i])
         M, h, K, k = other.terms(q, states.v[i, order])
-        rows = scipy.linalg.qr((K / np.sqrt(np.diag(M))).T, mode="r", pivoting=True)[1][: model.assembly.rank]
+        rows = scipy.linalg.qr((K / np.sqrt(np.diag(M))).T, mode="r", pivoting=True)[1][
+            : model.assembly.rank
+        ]
         expected = constrained(M, (A.T @ force[i])[order] - h, K[rows], k[rows])
         assert np.abs(moved[i, order] - expected).max() < PINOCCHIO * np.abs(expected).max()
 
@@ -422,7 +501,10 @@ def test_welds_and_gears_are_verified_with_pinocchios_own_solver() -> None:
     for name in ("5bar_linkage_iso6d", "revolute_rotor_chain"):
         model = gepetto(name) if name in GEPETTO else grbda(name)
         comparison = check_with_engines(
-            model.mechanism, STATES, np.random.default_rng(3), engines={"Pinocchio": pinocchio_engine}
+            model.mechanism,
+            STATES,
+            np.random.default_rng(3),
+            engines={"Pinocchio": pinocchio_engine},
         )
         methods = {row.quantity: row.method for row in comparison.comparisons}
         own = "its mimic joints" if name == "revolute_rotor_chain" else "its constraint solver"

@@ -1,7 +1,8 @@
 """What the URDFs of others hold: other joint types, cut elements, a link called base, and what must not be passed over.
 
-Oracles: Pinocchio's reader with the joints put in its place as Gepetto's loader does, and, for ``<constraint>``, the
-conditions of the solver of its authors (HIT-Robotics/robot_model, `fixed_constraint.cpp`) written out in NumPy.
+Oracles: Pinocchio's reader with the joints put in its place as Gepetto's loader does, and, for
+``<constraint>``, the conditions of the solver of its authors (HIT-Robotics/robot_model,
+`fixed_constraint.cpp`) written out in NumPy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ CASES = Path(__file__).parents[1] / "cases"
 AGREEMENT = 1e-12
 #: Loops of an assembled state, m or pure number.
 CLOSED = 1e-9
-#: A rank by singular values: the smallest that counts is 1e-3 here, the largest that does not is at differences' 1e-7.
+#: A rank by singular values: the smallest that counts is 1e-3 here, the largest that does not is at
+#: differences' 1e-7.
 RANK = 1e-5
 STATES = 5
 
@@ -54,10 +56,16 @@ def read(folder: Path, text: str, side: str | None = None, **options: Any) -> Me
     (folder / "r.urdf").write_text(text, encoding="utf-8")
     if side is not None:
         (folder / "side.yaml").write_text(side, encoding="utf-8")
-    return load(folder / "r.urdf", None if side is None else folder / "side.yaml", options=ImportOptions(**options))
+    return load(
+        folder / "r.urdf",
+        None if side is None else folder / "side.yaml",
+        options=ImportOptions(**options),
+    )
 
 
-def problems(folder: Path, text: str, side: str | None = None) -> list[tuple[str, str, str, int | None]]:
+def problems(
+    folder: Path, text: str, side: str | None = None
+) -> list[tuple[str, str, str, int | None]]:
     with pytest.raises(DescriptionError) as caught:
         read(folder, text, side)
     return [(p.where, p.what, p.remedy, p.line) for p in caught.value.problems]
@@ -91,7 +99,9 @@ def as_gepetto_loads(path: Path, names: list[str], types: list[str]) -> Any:
     old, new, held = pin.buildModelFromUrdf(str(path)), pin.Model(), []
     for k in range(1, old.njoints):
         place, name = old.jointPlacements[k], old.names[k]
-        parent = next(i for i in range(new.njoints) if new.names[i].split("+")[0] == old.names[old.parents[k]])
+        parent = next(
+            i for i in range(new.njoints) if new.names[i].split("+")[0] == old.names[old.parents[k]]
+        )
         kind = dict(zip(names, types, strict=True)).get(name, "")
         if kind == "SPHERICAL":
             number = new.addJoint(parent, pin.JointModelSpherical(), place, name)
@@ -112,7 +122,9 @@ def as_gepetto_loads(path: Path, names: list[str], types: list[str]) -> Any:
 def test_joints_of_other_kinds_move_as_those_of_gepettos_loader(tmp_path: Path) -> None:
     pin = extra("pinocchio")
     names, types = ["one", "two", "three"], ["SPHERICAL", "UJOINT_ZX", "FIXED"]
-    mechanism = read(tmp_path, CHAIN, f"name_mot: [four]\njoint_name: {names}\njoint_type: {types}\n")
+    mechanism = read(
+        tmp_path, CHAIN, f"name_mot: [four]\njoint_name: {names}\njoint_type: {types}\n"
+    )
     assert [j.kind for j in mechanism.joints] == ["spherical", "universal", "fixed", "revolute"]
     assert [actuator.name for actuator in mechanism.actuators] == ["four"]
     assert mechanism.joint("two").axes == ("z", "x")
@@ -121,7 +133,14 @@ def test_joints_of_other_kinds_move_as_those_of_gepettos_loader(tmp_path: Path) 
         assert f"- {note} by the side file" in mechanism.description
     tree, other = OpenTree(mechanism), as_gepetto_loads(tmp_path / "r.urdf", names, types)
     data, random = other.createData(), np.random.default_rng(1)
-    assert tree.shape.velocity_names == ("one.wx", "one.wy", "one.wz", "two.first", "two.second", "four")
+    assert tree.shape.velocity_names == (
+        "one.wx",
+        "one.wy",
+        "one.wz",
+        "two.first",
+        "two.second",
+        "four",
+    )
     for _ in range(STATES):
         turn, (first, second, last) = Rotation.random(rng=random), random.uniform(-2, 2, size=3)
         q = np.concatenate([turn.as_quat(scalar_first=True), [first, second, last]])
@@ -156,7 +175,9 @@ def test_cardan_is_the_older_name_of_a_universal_joint(tmp_path: Path) -> None:
         ("name_mot: [one]\njoint_name: [one]\njoint_type: [SPHERICAL]", [("name_mot[0]", 1)]),
     ],
 )
-def test_wrong_joint_types_are_refused(tmp_path: Path, side: str, expected: list[tuple[str, int]]) -> None:
+def test_wrong_joint_types_are_refused(
+    tmp_path: Path, side: str, expected: list[tuple[str, int]]
+) -> None:
     assert [(where, line) for where, _, _, line in problems(tmp_path, CHAIN, side)] == expected
 
 
@@ -181,9 +202,15 @@ def two_chains(kind: str, axes: str) -> str:
     legs = []
     for names, at in (("ab", "0 0 0"), ("de", "0.4 0.1 0.2")):
         legs += [joint(f"fly_{names[0]}", "ground", names[0], f'<origin xyz="{at}"/>', "floating")]
-        legs += [link(names[0]), joint(f"turn_{names[1]}", names[0], names[1], BENT), link(names[1], 2)]
+        legs += [
+            link(names[0]),
+            joint(f"turn_{names[1]}", names[0], names[1], BENT),
+            link(names[1], 2),
+        ]
     return robot(
-        '<link name="ground"/>', *legs, f'<constraint name="cut" type="{kind}">{"".join(FRAMES)}{axes}</constraint>'
+        '<link name="ground"/>',
+        *legs,
+        f'<constraint name="cut" type="{kind}">{"".join(FRAMES)}{axes}</constraint>',
     )
 
 
@@ -250,7 +277,9 @@ def test_the_case_with_a_constraint_is_read_with_its_loop(tmp_path: Path) -> Non
     text = (
         (CASES / "constraint.urdf")
         .read_text()
-        .replace('"revolute"><parent link="base"/><parent_o', '"hinge"><parent link="base"/><parent_o')
+        .replace(
+            '"revolute"><parent link="base"/><parent_o', '"hinge"><parent link="base"/><parent_o'
+        )
     )
     ((where, what, _, _),) = problems(tmp_path, text)
     assert (where, what) == ("loop1", "'hinge' is not a type of constraint")
@@ -262,29 +291,51 @@ def test_the_case_with_a_constraint_is_read_with_its_loop(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("element", "where", "what"),
     [
-        ("<drake:linear_bushing_rpy/>", "drake:linear_bushing_rpy", "<drake:linear_bushing_rpy> is not read"),
+        (
+            "<drake:linear_bushing_rpy/>",
+            "drake:linear_bushing_rpy",
+            "<drake:linear_bushing_rpy> is not read",
+        ),
         ('<drake:joint name="ball" type="ball"/>', "ball", "<drake:joint> is not read"),
-        ("<drake:weld_constraint/>", "drake:weld_constraint", "<drake:weld_constraint> is not read"),
+        (
+            "<drake:weld_constraint/>",
+            "drake:weld_constraint",
+            "<drake:weld_constraint> is not read",
+        ),
         ('<include filename="hand.urdf"/>', "include", "<include> is not followed"),
-        ('<group><link name="z"/></group>', "group", "<group> holds links or joints, which are read at the top only"),
+        (
+            '<group><link name="z"/></group>',
+            "group",
+            "<group> holds links or joints, which are read at the top only",
+        ),
     ],
 )
 def test_an_element_that_ties_links_and_is_not_read_is_refused(
     tmp_path: Path, element: str, where: str, what: str
 ) -> None:
-    text = CHAIN.replace("</robot>", element + "</robot>").replace('name="r"', 'name="r" xmlns:drake="d"')
+    text = CHAIN.replace("</robot>", element + "</robot>").replace(
+        'name="r"', 'name="r" xmlns:drake="d"'
+    )
     refusals = problems(tmp_path, text)
     assert [(w, x) for w, x, _, _ in refusals] == [(where, what)]
 
 
 def test_parts_that_are_there_twice_and_losses_below_zero_are_refused(tmp_path: Path) -> None:
     text = CHAIN.replace('damping="2"', 'damping="-2" friction="-1"')
-    assert [what for _, what, _, _ in problems(tmp_path, text)] == ["damping is -2", "friction is -1"]
+    assert [what for _, what, _, _ in problems(tmp_path, text)] == [
+        "damping is -2",
+        "friction is -1",
+    ]
     twice = CHAIN.replace("</inertial></link>", '<mass value="9"/></inertial></link>', 1)
-    twice = twice.replace('name="two" type="continuous">', 'name="two" type="continuous"><origin xyz="1 0 0"/>')
+    twice = twice.replace(
+        'name="two" type="continuous">', 'name="two" type="continuous"><origin xyz="1 0 0"/>'
+    )
     refusals = [(where, what) for where, what, _, _ in problems(tmp_path, twice)]
     assert refusals == [("a", "has 2 elements <mass>"), ("two", "has 2 elements <origin>")]
-    listed = read(tmp_path, CHAIN.replace("</robot>", '<ros2_control><joint name="one"/></ros2_control></robot>'))
+    listed = read(
+        tmp_path,
+        CHAIN.replace("</robot>", '<ros2_control><joint name="one"/></ros2_control></robot>'),
+    )
     assert "not used: ros2_control (1)" in listed.description
 
 
@@ -298,12 +349,16 @@ def test_an_sdf_is_refused_by_its_name(tmp_path: Path) -> None:
 
 
 def test_an_expanded_xacro_is_a_urdf_by_any_name(tmp_path: Path) -> None:
-    (tmp_path / "r.xacro").write_text(CHAIN.replace('name="r"', 'name="r" xmlns:xacro="http://ros.org/wiki/xacro"'))
+    (tmp_path / "r.xacro").write_text(
+        CHAIN.replace('name="r"', 'name="r" xmlns:xacro="http://ros.org/wiki/xacro"')
+    )
     assert [body.name for body in load(tmp_path / "r.xacro").bodies] == ["a", "b", "c", "d"]
 
 
 def test_attributes_that_are_not_used_are_listed(tmp_path: Path) -> None:
-    text = CHAIN.replace('effort="5"', 'effort="5" jerk="9"').replace('damping="2"', 'damping="2" spring_stiffness="7"')
+    text = CHAIN.replace('effort="5"', 'effort="5" jerk="9"').replace(
+        'damping="2"', 'damping="2" spring_stiffness="7"'
+    )
     note = "- attributes not used: jerk of limit (1), spring_stiffness of dynamics (1)"
     assert note in read(tmp_path, text).description
 
@@ -318,11 +373,18 @@ def test_a_quaternion_in_an_origin_is_read(tmp_path: Path) -> None:
     for turn in turns:
         quaternion = " ".join(f"{part:.16g}" for part in turn.as_quat())
         origin = f'<origin xyz="1 2 3" quat_xyzw="{quaternion}"/><axis xyz="0 0 1"/>'
-        tree = OpenTree(read(tmp_path, robot('<link name="ground"/>', joint("j", "ground", "a", origin), link("a"))))
+        tree = OpenTree(
+            read(
+                tmp_path,
+                robot('<link name="ground"/>', joint("j", "ground", "a", origin), link("a")),
+            )
+        )
         _, poses = tree(np.zeros(1), np.zeros(1), np.zeros(1))
         assert np.abs(poses["a"][:3, :3] - turn.as_matrix()).max() < AGREEMENT
     wrong = robot(
-        '<link name="ground"/>', joint("j", "ground", "a", '<origin quat_xyzw="0 0 0 2" rpy="0 0 0"/>'), link("a")
+        '<link name="ground"/>',
+        joint("j", "ground", "a", '<origin quat_xyzw="0 0 0 2" rpy="0 0 0"/>'),
+        link("a"),
     )
     assert [what for _, what, _, _ in problems(tmp_path, wrong)] == [
         "has both rpy and quat_xyzw",
@@ -336,7 +398,13 @@ ARM = robot(
     '<link name="base_link"/>',
     joint("base_link-base", "base_link", "base", '<origin rpy="0 0 3.141592653589793"/>', "fixed"),
     '<link name="base"/>',
-    joint("pan", "base_link", "upper", BENT + '<limit lower="-6" upper="6" effort="330" velocity="2"/>', "revolute"),
+    joint(
+        "pan",
+        "base_link",
+        "upper",
+        BENT + '<limit lower="-6" upper="6" effort="330" velocity="2"/>',
+        "revolute",
+    ),
     link("upper"),
     joint("lift", "upper", "fore", BENT),
     link("fore", 2),
@@ -350,7 +418,13 @@ ARM = robot(
 def test_a_link_called_base_is_not_the_immovable_one(tmp_path: Path) -> None:
     pin = extra("pinocchio")
     mechanism = read(tmp_path, ARM)
-    assert [body.name for body in mechanism.bodies] == ["base_frame", "upper", "fore", "tool0", "sensor"]
+    assert [body.name for body in mechanism.bodies] == [
+        "base_frame",
+        "upper",
+        "fore",
+        "tool0",
+        "sensor",
+    ]
     for note in (
         "- the root link 'base_link' is the immovable base",
         "- link 'base' is called 'base_frame' here",
@@ -373,28 +447,45 @@ def test_a_link_called_base_is_not_the_immovable_one(tmp_path: Path) -> None:
         assert np.abs(mine - tau).max() < AGREEMENT * np.abs(tau).max()
         pin.framesForwardKinematics(other, data, theirs)
         for body, name in (("base_frame", "base"), ("tool0", "tool0"), ("sensor", "sensor")):
-            assert np.abs(poses[body] - data.oMf[other.getFrameId(name)].homogeneous).max() < AGREEMENT
+            assert (
+                np.abs(poses[body] - data.oMf[other.getFrameId(name)].homogeneous).max() < AGREEMENT
+            )
 
 
 def test_the_name_that_base_gets_is_free(tmp_path: Path) -> None:
     mechanism = read(tmp_path, ARM.replace('"sensor"', '"base_frame"'))
-    assert [body.name for body in mechanism.bodies] == ["base_frame_", "upper", "fore", "tool0", "base_frame"]
+    assert [body.name for body in mechanism.bodies] == [
+        "base_frame_",
+        "upper",
+        "fore",
+        "tool0",
+        "base_frame",
+    ]
 
 
-def test_a_fixed_joint_that_mimics_is_noted_and_one_of_multiplier_zero_is_held(tmp_path: Path) -> None:
+def test_a_fixed_joint_that_mimics_is_noted_and_one_of_multiplier_zero_is_held(
+    tmp_path: Path,
+) -> None:
     text = ARM.replace(
-        '<joint name="fore-tool0" type="fixed">', '<joint name="fore-tool0" type="fixed"><mimic joint="pan"/>'
+        '<joint name="fore-tool0" type="fixed">',
+        '<joint name="fore-tool0" type="fixed"><mimic joint="pan"/>',
     )
     mechanism = read(tmp_path, text)
     assert mechanism.couplings == ()
-    assert "- fore_tool0: a fixed joint cannot follow another: its <mimic> is left out" in mechanism.description
+    assert (
+        "- fore_tool0: a fixed joint cannot follow another: its <mimic> is left out"
+        in mechanism.description
+    )
     text = ARM.replace(
         '<joint name="lift" type="continuous">',
         '<joint name="lift" type="continuous"><mimic joint="pan" multiplier="0" offset="0.3"/>',
     )
     mechanism = read(tmp_path, text)
     (coupling,) = mechanism.couplings
-    assert ([name for name, _ in coupling.terms], mechanism.value(coupling.offset)) == (["lift"], 0.3)
+    assert ([name for name, _ in coupling.terms], mechanism.value(coupling.offset)) == (
+        ["lift"],
+        0.3,
+    )
     assert [actuator.name for actuator in mechanism.actuators] == ["pan"]
     model = Model(mechanism)
     states = random_states(model, STATES, np.random.default_rng(0))
@@ -407,10 +498,18 @@ def test_a_side_file_without_provenance_holds_a_joint(tmp_path: Path) -> None:
     mechanism = read(tmp_path, CHAIN, side)
     assert "- side.yaml states no provenance: its values are chosen" in mechanism.description
     leaf = mechanism.parameters["clamp.offset"]
-    assert (leaf.value, leaf.status, leaf.source) == (pytest.approx(np.pi / 6), "chosen", "side.yaml")
+    assert (leaf.value, leaf.status, leaf.source) == (
+        pytest.approx(np.pi / 6),
+        "chosen",
+        "side.yaml",
+    )
     model = Model(mechanism)
-    assert (model.assembly.mobility, [a.name for a in mechanism.actuators]) == (3, ["one", "three", "four"])
-    # the arm with its second joint welded at 30 degrees by Pinocchio; it has damping in its first joint
+    assert (model.assembly.mobility, [a.name for a in mechanism.actuators]) == (
+        3,
+        ["one", "three", "four"],
+    )
+    # the arm with its second joint welded at 30 degrees by Pinocchio; it has damping in its first
+    # joint
     pin = extra("pinocchio")
     q, v, a = np.random.default_rng(3).uniform(-1, 1, size=(3, STATES, 3))
     force = model.actuators.inverse_dynamics(q, v, a).force - np.outer(2.0 * v[:, 0], [1, 0, 0])
@@ -420,7 +519,8 @@ def test_a_side_file_without_provenance_holds_a_joint(tmp_path: Path) -> None:
     data = welded.createData()
     neutral = pin.neutral(welded)
     expected = [
-        pin.rnea(welded, data, pin.integrate(welded, neutral, row), *rates) for row, *rates in zip(q, v, a, strict=True)
+        pin.rnea(welded, data, pin.integrate(welded, neutral, row), *rates)
+        for row, *rates in zip(q, v, a, strict=True)
     ]
     assert np.abs(force - expected).max() < AGREEMENT * np.abs(expected).max()
 
@@ -433,7 +533,10 @@ def test_a_plain_urdf_has_the_gravity_of_urdf_and_says_so(tmp_path: Path) -> Non
     assert [mechanism.value(g) for g in mechanism.gravity] == [0.0, 0.0, -9.81]
     leaf = mechanism.parameters["gravity[2]"]
     assert (leaf.status, leaf.source) == ("chosen", "convention of URDF; the file does not say it")
-    assert "- gravity is that of URDF, 9.81 m/s^2 along -z: the file does not say it" in mechanism.description
+    assert (
+        "- gravity is that of URDF, 9.81 m/s^2 along -z: the file does not say it"
+        in mechanism.description
+    )
 
 
 def test_gravity_and_platform_may_be_said_beside_it(tmp_path: Path) -> None:
@@ -467,7 +570,10 @@ def test_welded_links_have_ten_parameters_together(tmp_path: Path) -> None:
     model = Model(mechanism)
     assert {p.element for p in model.parameters} == {"a", "load"}
     assert len(model.parameters) == 20
-    assert {p.name for p in mechanism.parameters if p.name.endswith("mass")} == {"a.mass", "load.mass"}
+    assert {p.name for p in mechanism.parameters if p.name.endswith("mass")} == {
+        "a.mass",
+        "load.mass",
+    }
     assert mechanism.parameters["a.mass"].value == pytest.approx(6.0)
     assert mechanism.parameters["a.mass"].source == "r.urdf: cover, a, lid"
     for note in (
@@ -493,7 +599,10 @@ def test_what_is_written_has_its_loops_without_the_side_file(name: str, tmp_path
     urdf.write_text(written.text)
     side.write_text(written.side)
     alone, whole = load(urdf), load_urdf(urdf, side)
-    cuts = [[(j.name, j.kind, j.parent, j.child) for j in machine.joints if j.is_cut] for machine in (alone, whole)]
+    cuts = [
+        [(j.name, j.kind, j.parent, j.child) for j in machine.joints if j.is_cut]
+        for machine in (alone, whole)
+    ]
     assert cuts[0] == cuts[1]
     assert written.text.count("<constraint ") == len(cuts[0]) > 0
     assert Model(alone).assembly.mobility == Model(load(name)).assembly.mobility

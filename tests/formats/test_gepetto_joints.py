@@ -1,8 +1,9 @@
 """Legs by the keys of Gepetto's files: ball and universal joints that a `robot.yaml` puts in place of a URDF's hinges.
 
-The keys are those of Gepetto/example-parallel-robots: its cassie_like (two rods of two halves, welded in the middle,
-all four ends SPHERICAL) and battobot_6d (UJOINT_ZY, UJOINT_YZ and SPHERICAL ends); the leg is made up here. Pinocchio
-moves it by its own URDF reader, with the joints exchanged as that repository's `completeRobotLoader` does.
+The keys are those of Gepetto/example-parallel-robots: its cassie_like (two rods of two halves,
+welded in the middle, all four ends SPHERICAL) and battobot_6d (UJOINT_ZY, UJOINT_YZ and SPHERICAL
+ends); the leg is made up here. Pinocchio moves it by its own URDF reader, with the joints exchanged
+as that repository's `completeRobotLoader` does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tauloop.kinematics import random_states
 
 pin = extra("pinocchio")
 
-#: Loops closed, and forces that agree, to rounding of the solvers on both sides (m, rad; of the largest force).
+#: Loops closed, and forces that agree, to rounding of the solvers on both sides (m, rad; of the
+#: largest force).
 CLOSED, AGREEMENT = 1e-9, 1e-9
 STATES = 6
 MOTORS = ["motor_hip1", "motor_hip2", "motor_tigh", "motor_knee", "motor_ankle"]
@@ -31,7 +33,8 @@ type: ['6d', '6D']
 name_mot: {MOTORS}
 joint_name: {BALLS}
 """
-#: Types of the four ends; what is left free beside the five motors: the spin of a rod between two balls.
+#: Types of the four ends; what is left free beside the five motors: the spin of a rod between two
+#: balls.
 TYPES = {
     "cassie_like": (["SPHERICAL"] * 4, 2),
     "battobot_6d": (["SPHERICAL", "UJOINT_ZY", "UJOINT_YZ", "SPHERICAL"], 0),
@@ -69,7 +72,10 @@ def leg() -> str:
         at[child] = (Rotation.random(rng=random).as_matrix(), np.array(place))
     where = {name: np.array(place) for name, _, _, place, _ in TREE}
     turn = Rotation.random(rng=random).as_matrix()
-    frames = {name: (link, turn, 0.5 * (where[case] + where[two])) for name, (link, case, two) in MIDDLES.items()}
+    frames = {
+        name: (link, turn, 0.5 * (where[case] + where[two]))
+        for name, (link, case, two) in MIDDLES.items()
+    }
     skewed = Rotation.from_rotvec([0.1, 0.25, -0.15]).as_matrix()
     parts = ['<link name="pelvis"/>']
     for name, parent, child, _, mass in TREE:
@@ -77,7 +83,17 @@ def leg() -> str:
         R_parent, p_parent = at[parent]
         axis = R.T @ np.array(AXES.get(name, (0, 1, 0)), dtype=float)
         begins = R @ skewed if name == "spherical_hip" else R
-        parts.append(_joint(name, "revolute", parent, child, R_parent.T @ begins, R_parent.T @ (p - p_parent), axis))
+        parts.append(
+            _joint(
+                name,
+                "revolute",
+                parent,
+                child,
+                R_parent.T @ begins,
+                R_parent.T @ (p - p_parent),
+                axis,
+            )
+        )
         x, y, z = random.uniform(-0.05, 0.05, size=3)
         a, b, c = 1e-3 * random.uniform(1.0, 1.5, size=3)
         parts.append(
@@ -86,7 +102,17 @@ def leg() -> str:
         )
     for name, (link, R, p) in frames.items():
         R_link, p_link = at[link]
-        parts.append(_joint(f"{name}_frame", "fixed", link, name, R_link.T @ R, R_link.T @ (p - p_link), np.zeros(3)))
+        parts.append(
+            _joint(
+                f"{name}_frame",
+                "fixed",
+                link,
+                name,
+                R_link.T @ R,
+                R_link.T @ (p - p_link),
+                np.zeros(3),
+            )
+        )
         parts.append(
             f'<link name="{name}"><inertial><mass value="1e-9"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" '
             'izz="0"/></inertial></link>'
@@ -94,8 +120,13 @@ def leg() -> str:
     return "<robot name='onshape'>" + "\n".join(parts) + "</robot>"
 
 
-def _joint(name: str, kind: str, parent: str, child: str, R: np.ndarray, p: np.ndarray, axis: np.ndarray) -> str:
-    texts = [" ".join(f"{x:.17g}" for x in row) for row in (p, Rotation.from_matrix(R).as_euler("xyz"), axis)]
+def _joint(
+    name: str, kind: str, parent: str, child: str, R: np.ndarray, p: np.ndarray, axis: np.ndarray
+) -> str:
+    texts = [
+        " ".join(f"{x:.17g}" for x in row)
+        for row in (p, Rotation.from_matrix(R).as_euler("xyz"), axis)
+    ]
     return (
         f'<joint name="{name}" type="{kind}"><origin xyz="{texts[0]}" rpy="{texts[1]}"/><axis xyz="{texts[2]}"/>'
         f'<parent link="{parent}"/><child link="{child}"/><limit effort="1" velocity="20"/></joint>'
@@ -107,18 +138,27 @@ def as_its_loader_does(path: Path, types: dict[str, str]) -> Any:
     old, new = pin.buildModelFromUrdf(str(path)), pin.Model()
     last = {0: 0}
     for k in range(1, old.njoints):
-        parent, place, kind = last[old.parents[k]], old.jointPlacements[k], types.get(old.names[k], "")
+        parent, place, kind = (
+            last[old.parents[k]],
+            old.jointPlacements[k],
+            types.get(old.names[k], ""),
+        )
         joint = old.joints[k]
         if kind == "SPHERICAL":
             joint = pin.JointModelSpherical()
         elif kind:
             first, joint = (getattr(pin, f"JointModelR{letter}")() for letter in kind[-2:])
-            parent, place = new.addJoint(parent, first, place, f"{old.names[k]} first"), pin.SE3.Identity()
+            parent, place = (
+                new.addJoint(parent, first, place, f"{old.names[k]} first"),
+                pin.SE3.Identity(),
+            )
         last[k] = new.addJoint(parent, joint, place, old.names[k])
         new.appendBodyToJoint(last[k], old.inertias[k], pin.SE3.Identity())
     for frame in old.frames:
         if frame.type == pin.FrameType.BODY:
-            new.addFrame(pin.Frame(frame.name, last[frame.parentJoint], frame.placement, frame.type), False)
+            new.addFrame(
+                pin.Frame(frame.name, last[frame.parentJoint], frame.placement, frame.type), False
+            )
     return new
 
 
@@ -128,7 +168,10 @@ def theirs(other: Any, model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndar
     at, G = pin.neutral(other), np.zeros((other.nv, len(velocities)))
     for k in range(1, other.njoints):
         joint, name = other.joints[k], other.names[k]
-        rows, place = slice(joint.idx_v, joint.idx_v + joint.nv), slice(joint.idx_q, joint.idx_q + joint.nq)
+        rows, place = (
+            slice(joint.idx_v, joint.idx_v + joint.nv),
+            slice(joint.idx_q, joint.idx_q + joint.nq),
+        )
         if joint.nv == 3:
             turn = Rotation.from_quat([q[names.index(f"{name}.q{x}")] for x in "xyzw"])
             at[place] = turn.as_quat()
@@ -144,7 +187,9 @@ def theirs(other: Any, model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_legs_of_gepettos_keys_close_and_are_driven_as_its_loader_has_them(tmp_path: Path, name: str) -> None:
+def test_legs_of_gepettos_keys_close_and_are_driven_as_its_loader_has_them(
+    tmp_path: Path, name: str
+) -> None:
     types, spins = TYPES[name]
     path = tmp_path / "robot.urdf"
     path.write_text(leg(), encoding="utf-8")
@@ -158,9 +203,13 @@ def test_legs_of_gepettos_keys_close_and_are_driven_as_its_loader_has_them(tmp_p
     states = random_states(model, STATES, np.random.default_rng(2))
     entry, A = model.actuators.ports, assembly.loops.transmission
     wanted = states.a @ A[list(assembly.leading)].T
-    forces = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), wanted, start=states.q).forces
+    forces = model.hybrid.inverse_dynamics(
+        entry.at(states.q), entry.rates(states.v), wanted, start=states.q
+    ).forces
     data = other.createData()
-    for q, v, a, force in zip(forces.state.q, forces.state.v, forces.state.a, forces.force, strict=True):
+    for q, v, a, force in zip(
+        forces.state.q, forces.state.v, forces.state.a, forces.force, strict=True
+    ):
         at, G = theirs(other, model, q)
         tau = np.array(pin.rnea(other, data, at, G @ v, G @ a))
         pin.computeJointJacobians(other, data, at)
@@ -170,7 +219,9 @@ def test_legs_of_gepettos_keys_close_and_are_driven_as_its_loader_has_them(tmp_p
             ends = [other.getFrameId(f"closedloop{k}_{end}") for end in "AB"]
             gap = data.oMf[ends[0]].actInv(data.oMf[ends[1]])
             assert np.abs(gap.homogeneous - np.eye(4)).max() < CLOSED
-            single, two = (pin.getFrameJacobian(other, data, end, pin.ReferenceFrame.LOCAL) for end in ends)
+            single, two = (
+                pin.getFrameJacobian(other, data, end, pin.ReferenceFrame.LOCAL) for end in ends
+            )
             rows.append(single - two)
         K = np.concatenate(rows)
         assert np.abs(K @ (G @ v)).max() < CLOSED

@@ -21,7 +21,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.solid import Solid, convex
 from tauloop.solids import frames, machine_solids, triangles
 
-#: Round shapes are drawn by their corners: what is lost between two of them, over the size; and numbers in 32 bits.
+#: Round shapes are drawn by their corners: what is lost between two of them, over the size; and
+#: numbers in 32 bits.
 FACETS, SINGLE = 0.02, 1e-6
 #: A cylinder of 24 sides, 4 cm thick, turned about its axis by a rod's locked spin, m.
 TURNED = 0.02 * (1 - np.cos(np.pi / 24))
@@ -111,7 +112,9 @@ def _reach(model: Any, data: Any, geom: int) -> np.ndarray:
     if kind == "mesh":
         mesh = model.geom_dataid[geom]
         first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
-        return np.asarray(((model.mesh_vert[first : first + count] @ R.T + p) @ DIRECTIONS.T).max(axis=0))
+        return np.asarray(
+            ((model.mesh_vert[first : first + count] @ R.T + p) @ DIRECTIONS.T).max(axis=0)
+        )
     return np.asarray(DIRECTIONS @ p + support(kind, model.geom_size[geom])(DIRECTIONS @ R))
 
 
@@ -172,14 +175,20 @@ def test_visuals_are_where_their_origins_put_them(urdf: Path) -> None:
     here = np.zeros(3)
     expected: list[tuple[np.ndarray, Support, str]] = [
         (np.eye(4), support("box", np.array([0.2, 0.15, 0.05])), ""),
-        (a @ placed((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), support("cylinder", np.array([0.05, 0.2])), "#0000ff"),
+        (
+            a @ placed((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)),
+            support("cylinder", np.array([0.05, 0.2])),
+            "#0000ff",
+        ),
         (a, lambda d: (CORNERS * [2, 1, -1] @ d.T).max(axis=0), "#80ff00"),
         (b @ placed(tuple(here), (1, 2, 3)), lambda d: (CORNERS @ d.T).max(axis=0), ""),
         (b @ placed((0, 0, 0.2), tuple(here)), support("sphere", np.array([0.1])), ""),
     ]
     for (solid, reach), (T, shape, colour) in zip(drawn(tl.load(urdf)), expected, strict=True):
         there = DIRECTIONS @ T[:3, 3] + shape(DIRECTIONS @ T[:3, :3])
-        assert np.abs(reach - there).max() < (SINGLE if solid.shape in ("box", "mesh") else FACETS * np.ptp(reach))
+        assert np.abs(reach - there).max() < (
+            SINGLE if solid.shape in ("box", "mesh") else FACETS * np.ptp(reach)
+        )
         assert solid.colour == colour
 
 
@@ -187,7 +196,10 @@ def test_a_missing_mesh_is_named_and_joints_show_the_link(urdf: Path) -> None:
     (urdf.parents[1] / "meshes" / "part.stl").unlink()
     machine = tl.load(urdf)
     words = "files of meshes that are not there, so that joints show those parts"
-    assert f"- {words}: package://arm_description/meshes/part.stl, ../meshes/part.stl" in machine.description
+    assert (
+        f"- {words}: package://arm_description/meshes/part.stl, ../meshes/part.stl"
+        in machine.description
+    )
     assert [solid.shape for solid in machine.solids] == ["box", "cylinder", "sphere"]
     urdf.write_text(URDF.replace(BALL, ""))
     model = tl.Model(tl.load(urdf))
@@ -201,11 +213,19 @@ def test_a_link_whose_visual_cannot_be_drawn_shows_its_collision(urdf: Path) -> 
     urdf.write_text(text.replace("../meshes/part.stl", "../meshes/part.dae"))
     machine = tl.load(urdf)
     assert machine.solids[-1].size == (1.0, 2.0, 3.0)
-    assert "not drawn, for they are none of STL, OBJ, GLB, PLY, OFF: ../meshes/part.dae" in machine.description
+    assert (
+        "not drawn, for they are none of STL, OBJ, GLB, PLY, OFF: ../meshes/part.dae"
+        in machine.description
+    )
     assert "- drawn by the shapes of their <collision>: b" in machine.description
 
 
-OTHERS = ("package://arm_description/../../secret.stl", "http://host/part.stl", "/dev/zero", "package:///x" * 900)
+OTHERS = (
+    "package://arm_description/../../secret.stl",
+    "http://host/part.stl",
+    "/dev/zero",
+    "package:///x" * 900,
+)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -217,7 +237,11 @@ def test_no_other_place_is_read(urdf: Path, name: str) -> None:
 
 
 def test_what_is_wrong_with_a_shape_stops_no_kinematics(urdf: Path, mjcf: Path) -> None:
-    text = URDF.replace('radius="0.05"', 'radius="-1"').replace("0.5 1 0 1", "red").replace('"1 2 3"', '"1 2"')
+    text = (
+        URDF.replace('radius="0.05"', 'radius="-1"')
+        .replace("0.5 1 0 1", "red")
+        .replace('"1 2 3"', '"1 2"')
+    )
     urdf.write_text(text)
     machine = tl.load(urdf)
     assert [solid.shape for solid in machine.solids] == ["box", "sphere"]
@@ -226,7 +250,14 @@ def test_what_is_wrong_with_a_shape_stops_no_kinematics(urdf: Path, mjcf: Path) 
     wrong = wrong.replace('"hull" vertex="', '"hull" vertex="7 ')
     mjcf.write_text(wrong)
     machine = tl.load(mjcf)
-    assert [solid.shape for solid in machine.solids] == ["box", "capsule", "box", "mesh", "mesh", "sphere"]
+    assert [solid.shape for solid in machine.solids] == [
+        "box",
+        "capsule",
+        "box",
+        "mesh",
+        "mesh",
+        "sphere",
+    ]
     assert "16 numbers of corners and 0 of faces are no mesh" in machine.description
 
 
@@ -239,7 +270,9 @@ def test_written_descriptions_have_copies_of_their_meshes(urdf: Path, tmp_path: 
     here, reaches = in_order(machine), [reach for _, reach in drawn(machine)]
     (tmp_path / "out").mkdir()
     for name in ("m.xml", "m.urdf"):
-        written = tl.convert(machine, tmp_path / "out" / name, tl.ConvertOptions(solids=False)).written
+        written = tl.convert(
+            machine, tmp_path / "out" / name, tl.ConvertOptions(solids=False)
+        ).written
         assert [path.name for path in written.files if path.suffix == ".stl"] == ["part.stl"]
     shutil.move(tmp_path / "out", tmp_path / "elsewhere")
     shutil.rmtree(urdf.parents[1])
@@ -250,13 +283,16 @@ def test_written_descriptions_have_copies_of_their_meshes(urdf: Path, tmp_path: 
         assert np.abs(there - reach).max() < FACETS * np.ptp(reach)
 
 
-def test_machine_files_name_meshes_and_take_triangles_beside_them(mjcf: Path, urdf: Path, tmp_path: Path) -> None:
+def test_machine_files_name_meshes_and_take_triangles_beside_them(
+    mjcf: Path, urdf: Path, tmp_path: Path
+) -> None:
     machine = tl.load(urdf)
     tl.convert(machine, tmp_path / "arm.yaml")
     assert tl.load(tmp_path / "arm.yaml").solids == machine.solids
     machine = tl.load(mjcf)
     files = tl.convert(machine, tmp_path / "m.yaml").written.files
-    assert [path.name for path in files] == ["m.yaml", "solid1.stl", "solid2.stl"]  # the hull and the ellipsoid
+    # the hull and the ellipsoid
+    assert [path.name for path in files] == ["m.yaml", "solid1.stl", "solid2.stl"]
     assert np.abs(in_order(tl.load(tmp_path / "m.yaml")) - in_order(machine)).max() < SINGLE
 
 

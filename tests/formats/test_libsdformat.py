@@ -19,7 +19,8 @@ SOURCE = ROOT / "tests" / "sdformat" / "read_sdf.cpp"
 PACKAGES = ("sdformat16", "sdformat15", "sdformat14", "sdformat13", "sdformat12")
 #: The same numbers by way of a text and of its frames.
 ROUNDING = 1e-12
-#: Moments are raised by at most this share of the largest, or to this, kg m^2 (`sdf_writer.LEAST_SHARE`).
+#: Moments are raised by at most this share of the largest, or to this, kg m^2
+#: (`sdf_writer.LEAST_SHARE`).
 RAISED_SHARE, RAISED = 1e-8, 1e-11
 
 
@@ -28,10 +29,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program, compiled."""
     if shutil.which("g++") is None or shutil.which("pkg-config") is None:
         pytest.skip("needs g++ and pkg-config")
-    package = next((name for name in PACKAGES if subprocess.call(["pkg-config", "--exists", name]) == 0), None)
+    package = next(
+        (name for name in PACKAGES if subprocess.call(["pkg-config", "--exists", name]) == 0), None
+    )
     if package is None:
         pytest.skip("needs Debian's libsdformat-dev (or Gazebo's libsdformatN-dev)")
-    flags = subprocess.check_output(["pkg-config", "--cflags", "--libs", package], text=True).split()
+    flags = subprocess.check_output(
+        ["pkg-config", "--cflags", "--libs", package], text=True
+    ).split()
     path = tmp_path_factory.mktemp("sdformat") / "read_sdf"
     subprocess.run(["g++", "-std=c++17", "-w", str(SOURCE), "-o", str(path), *flags], check=True)
     return path
@@ -56,7 +61,9 @@ def test_gazebo_s_reader_understands_the_machine(program: Path, tmp_path: Path, 
     lines = understood(program, tmp_path / "m.sdf")
     gravity = [float(x) for x in lines["gravity"]["world"]]
     assert gravity == pytest.approx([machine.value(x) for x in machine.gravity], abs=ROUNDING)
-    tree = rigid_tree(machine, ("spherical", "revolute", "prismatic", "universal", "fixed"), DescriptionError)
+    tree = rigid_tree(
+        machine, ("spherical", "revolute", "prismatic", "universal", "fixed"), DescriptionError
+    )
     poses = {"base": IDENTITY}
     massive = 0
     for link in tree.links:
@@ -68,7 +75,9 @@ def test_gazebo_s_reader_understands_the_machine(program: Path, tmp_path: Path, 
             continue
         massive += 1
         assert mass == link.mass.mass
-        assert rest[:3] == pytest.approx(pose.position + pose.rotation @ link.mass.center, abs=ROUNDING)
+        assert rest[:3] == pytest.approx(
+            pose.position + pose.rotation @ link.mass.center, abs=ROUNDING
+        )
         moment = pose.rotation @ link.mass.about_center @ pose.rotation.T
         expected = [moment[i, i] for i in range(3)] + [moment[0, 1], moment[0, 2], moment[1, 2]]
         assert rest[3:] == pytest.approx(expected, abs=RAISED_SHARE * np.abs(moment).max() + RAISED)
@@ -84,7 +93,9 @@ def test_gazebo_s_reader_understands_the_machine(program: Path, tmp_path: Path, 
         _, parent, child, *numbers = joints[closure.name]
         assert (parent, child) == (closure.first[0], closure.second[0])
         for body, pose in (closure.first, closure.second):
-            assert (poses[body] @ pose).position == pytest.approx([float(x) for x in numbers[:3]], abs=1e-9)
+            assert (poses[body] @ pose).position == pytest.approx(
+                [float(x) for x in numbers[:3]], abs=1e-9
+            )
             for axis in np.reshape([float(x) for x in numbers[3:]], (-1, 3))[:1]:
                 assert (poses[body] @ pose).rotation @ closure.axis == pytest.approx(axis, abs=1e-9)
     parents = [rest[2] for rest in joints.values()]

@@ -25,7 +25,8 @@ from tauloop.logs import Preparation, Sensors, measure
 from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 
-#: The same equations with and without a coordinate of the last joint, as a share of the largest number.
+#: The same equations with and without a coordinate of the last joint, as a share of the largest
+#: number.
 SAME = 1e-10
 #: Second differences of a step of 2e-4 rad, against forces of some N m.
 BY_DIFFERENCES = 1e-5
@@ -42,7 +43,9 @@ LOADS = (
 def text_of(name: str, loads_of: dict[str, str]) -> str:
     """A shipped machine with other lines about what acts on its joints."""
     output = machine_path(name).read_text(encoding="utf-8").splitlines(keepends=True)
-    lines = [line for line in output if not (name == "four_bar" and line.startswith("    friction:"))]
+    lines = [
+        line for line in output if not (name == "four_bar" and line.startswith("    friction:"))
+    ]
     text = "".join(lines)
     for joint, more in loads_of.items():
         head = f"  {joint}:\n    type: revolute\n"
@@ -96,13 +99,17 @@ def test_a_motor_on_the_joint_that_would_be_cut_does_the_same_work() -> None:
     powers = []
     for model, pin in ((here, "crank_pin"), (there, "closing_pin")):
         forces = model.platform.inverse_dynamics(*motion)
-        powers.append(forces.force[:, 0] * forces.state.v[:, model.topology.velocity_names.index(pin)])
+        powers.append(
+            forces.force[:, 0] * forces.state.v[:, model.topology.velocity_names.index(pin)]
+        )
     assert np.abs(powers[0] - powers[1]).max() < SAME * np.abs(powers[0]).max()
 
 
 def test_the_description_stays_as_it_was() -> None:
     model = loaded("four_bar", dict.fromkeys(PINS, LOADS))
-    assert {body.name for body in model.mechanism.bodies} == {body.name for body in load("four_bar").bodies}
+    assert {body.name for body in model.mechanism.bodies} == {
+        body.name for body in load("four_bar").bodies
+    }
     assert ".end" not in dumps(model.mechanism)
     assert any(body.name == "closing_pin.end" for body in model.assembly.loops.mechanism.bodies)
 
@@ -127,14 +134,18 @@ def five_bar() -> Model:
 @pytest.fixture(scope="module")
 def moved(five_bar: Model) -> SampledMotion:
     center = five_bar.actuator_position(five_bar.assembly.q)
-    excitation = random_multisine(center, np.full(2, 0.3), np.random.default_rng(1), terms=3, lowest=0.4, highest=1.2)
+    excitation = random_multisine(
+        center, np.full(2, 0.3), np.random.default_rng(1), terms=3, lowest=0.4, highest=1.2
+    )
     return excitation.sample(np.arange(round(15.0 * RATE)) / RATE)
 
 
 def log_of(moved: SampledMotion, forces: np.ndarray) -> xr.Dataset:
     sensors = Sensors(resolution=np.full(2, 1e-6), force_noise=np.full(2, NOISE))
     names, units = ("motor_1", "motor_2"), (["rad"] * 2, ["N m"] * 2)
-    return measure(moved.time, moved.position, forces, names, *units, sensors, np.random.default_rng(2))
+    return measure(
+        moved.time, moved.position, forces, names, *units, sensors, np.random.default_rng(2)
+    )
 
 
 def require_truth(data: RegressionData, truth: dict[str, float]) -> None:
@@ -146,8 +157,12 @@ def require_truth(data: RegressionData, truth: dict[str, float]) -> None:
         assert abs(result.values[k] - value) < DEVIATIONS * result.standard_deviations[k], name
 
 
-def test_friction_of_all_joints_of_a_loop_is_identified(five_bar: Model, moved: SampledMotion) -> None:
-    forces = five_bar.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration).force
+def test_friction_of_all_joints_of_a_loop_is_identified(
+    five_bar: Model, moved: SampledMotion
+) -> None:
+    forces = five_bar.actuators.inverse_dynamics(
+        moved.position, moved.velocity, moved.acceleration
+    ).force
     data = regression_data(five_bar, log_of(moved, forces), PREPARATION)
     truth = {f"{joint}.viscous": viscous for joint, (viscous, _) in ELBOWS.items()}
     truth |= {f"{joint}.coulomb": coulomb for joint, (_, coulomb) in ELBOWS.items()}
@@ -155,14 +170,19 @@ def test_friction_of_all_joints_of_a_loop_is_identified(five_bar: Model, moved: 
 
 
 @pytest.mark.parametrize("output", ["actuators", "joints"])
-def test_asymmetric_and_stribeck_friction_of_passive_joints(five_bar: Model, moved: SampledMotion, output: str) -> None:
+def test_asymmetric_and_stribeck_friction_of_passive_joints(
+    five_bar: Model, moved: SampledMotion, output: str
+) -> None:
     """The forces by virtual work with differences of the tracked angles, the columns by the embedding."""
     plain = five_bar.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration)
     step = 1e-5
     names, slopes, speeds = ("tip", "elbow_2"), {}, {}
     columns = [five_bar.topology.coordinate_names.index(name) for name in names]
     turned = [
-        [five_bar.actuators.kinematics(moved.position + sign * step * axis).q[:, columns] for sign in (1.0, -1.0)]
+        [
+            five_bar.actuators.kinematics(moved.position + sign * step * axis).q[:, columns]
+            for sign in (1.0, -1.0)
+        ]
         for axis in np.eye(2)
     ]
     for k, name in enumerate(names):
@@ -173,7 +193,9 @@ def test_asymmetric_and_stribeck_friction_of_passive_joints(five_bar: Model, mov
     forces += slopes["elbow_2"] * stribeck[:, None]
     log = log_of(moved, forces)
     data = regression_data(five_bar, log, PREPARATION, output=output, ties=leaf_ties(five_bar))
-    added = friction_columns(five_bar, log, PREPARATION, asymmetric=["tip"], stribeck={"elbow_2": 0.2}, output=output)
+    added = friction_columns(
+        five_bar, log, PREPARATION, asymmetric=["tip"], stribeck={"elbow_2": 0.2}, output=output
+    )
     assert added[1:] == (
         ("tip.coulomb_asymmetry", "tip.viscous_asymmetry", "elbow_2.stribeck"),
         ("N m", "N m s/rad", "N m"),
@@ -182,7 +204,9 @@ def test_asymmetric_and_stribeck_friction_of_passive_joints(five_bar: Model, mov
     require_truth(with_columns(data, *added), truth)
 
 
-def test_friction_of_what_has_no_coordinate_is_refused(five_bar: Model, moved: SampledMotion) -> None:
+def test_friction_of_what_has_no_coordinate_is_refused(
+    five_bar: Model, moved: SampledMotion
+) -> None:
     log = log_of(moved, np.zeros((len(moved.time), 2)))
     with pytest.raises(IdentificationError, match="tip_1"):
         friction_columns(five_bar, log, PREPARATION, asymmetric=["tip_1"])
@@ -193,14 +217,22 @@ def test_friction_of_what_has_no_coordinate_is_refused(five_bar: Model, moved: S
 
 
 def test_such_friction_is_identified(five_bar: Model, moved: SampledMotion) -> None:
-    forces = five_bar.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration).force
+    forces = five_bar.actuators.inverse_dynamics(
+        moved.position, moved.velocity, moved.acceleration
+    ).force
     speed = moved.velocity[:, 0]
     forces[:, 0] += 0.02 * np.abs(speed) + 0.04 * np.sign(speed) * np.exp(-((speed / 0.3) ** 2))
     laws = {"asymmetric": ("shoulder_1",), "stribeck": {"motor_1": "0.3 rad/s"}}
     document = identified(five_bar, log_of(moved, forces), trim=5, **laws)
     assert document["status"] == "ok"
     by_name = {row["name"]: row for row in document["base_parameters"]}
-    for name, truth in (("shoulder_1.viscous_asymmetry", 0.02), ("motor_1.stribeck", 0.04), ("tip.coulomb", 0.03)):
-        assert abs(by_name[name]["value"] - truth) < DEVIATIONS * by_name[name]["standard_deviation"], name
+    for name, truth in (
+        ("shoulder_1.viscous_asymmetry", 0.02),
+        ("motor_1.stribeck", 0.04),
+        ("tip.coulomb", 0.03),
+    ):
+        assert (
+            abs(by_name[name]["value"] - truth) < DEVIATIONS * by_name[name]["standard_deviation"]
+        ), name
     with pytest.raises(InputError, match="an angular speed"):
         identified(five_bar, log_of(moved, forces), trim=5, stribeck={"tip": "1 m/s"})

@@ -48,8 +48,12 @@ class MuJoCo:
     def joints(self) -> dict[str, tuple[int, int, int]]:
         """Type, and start in qpos and qvel, of every joint by name."""
         names = [self.model.joint(j).name for j in range(self.model.njnt)]
-        columns = zip(self.model.jnt_type, self.model.jnt_qposadr, self.model.jnt_dofadr, strict=True)
-        return {name: (int(t), int(q), int(v)) for name, (t, q, v) in zip(names, columns, strict=True)}
+        columns = zip(
+            self.model.jnt_type, self.model.jnt_qposadr, self.model.jnt_dofadr, strict=True
+        )
+        return {
+            name: (int(t), int(q), int(v)) for name, (t, q, v) in zip(names, columns, strict=True)
+        }
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Mechanism:
     return read(tmp_path_factory.mktemp("mjcf"), EVERYTHING)
 
 
-def random_state(tree: OpenTree, mine: Mechanism, random: np.random.Generator) -> tuple[np.ndarray, ...]:
+def random_state(
+    tree: OpenTree, mine: Mechanism, random: np.random.Generator
+) -> tuple[np.ndarray, ...]:
     q = random.uniform(-1.5, 1.5, size=tree.shape.n_q)
     for start, _ in tree.shape.quaternions:
         q[start : start + 4] /= np.linalg.norm(q[start : start + 4])
@@ -105,7 +111,9 @@ def test_the_tree_is_that_of_mujoco(everything: Mechanism) -> None:
             expected = other.data.qfrc_inverse[iv : iv + len(edge.v)].copy()
             if kind in (0, 1):
                 expected[-3:] = turned[edge.joint.name] @ expected[-3:]
-            assert np.abs(mine[list(edge.v)] - expected).max() < AGREEMENT * (1.0 + np.abs(expected).max()), edge.joint
+            assert np.abs(mine[list(edge.v)] - expected).max() < AGREEMENT * (
+                1.0 + np.abs(expected).max()
+            ), edge.joint
 
 
 def test_what_mujoco_writes_out_is_the_same_machine(tmp_path: Path, everything: Mechanism) -> None:
@@ -128,7 +136,10 @@ def test_masses_and_centres_are_those_of_mujoco(everything: Mechanism) -> None:
         mass, moment = float(body.mass[0]), body.mass[0] * body.ipos
         if name == "e":
             welded = other.body("f")
-            mass, moment = mass + float(welded.mass[0]), moment + welded.mass[0] * (welded.pos + welded.ipos)
+            mass, moment = (
+                mass + float(welded.mass[0]),
+                moment + welded.mass[0] * (welded.pos + welded.ipos),
+            )
         m, *first = (everything.value(x) for x in (inertia.mass, *inertia.first_moment))
         assert m == pytest.approx(mass, rel=AGREEMENT)
         assert np.allclose(first, moment, atol=AGREEMENT)
@@ -146,7 +157,10 @@ def test_loops_miss_by_what_they_miss_in_mujoco(everything: Mechanism) -> None:
     mujoco.mj_forward(model, data)
     # where the file gives one end, the initial pose gives the other
     for name in ("loop", "initial"):
-        assert max(abs(value) for key, value in residual.items() if key.startswith(f"{name}:")) < AGREEMENT
+        assert (
+            max(abs(value) for key, value in residual.items() if key.startswith(f"{name}:"))
+            < AGREEMENT
+        )
     tip, far = data.site("tip").xpos, data.site("other").xpos
     assert np.allclose([residual[f"points: {x}"] for x in "xyz"], far - tip, atol=AGREEMENT)
     d, e = data.body("d"), data.body("e")
@@ -156,7 +170,9 @@ def test_loops_miss_by_what_they_miss_in_mujoco(everything: Mechanism) -> None:
     assert np.allclose([residual[f"weld: {x}"] for x in "xyz"], e.xpos - target, atol=AGREEMENT)
     cosines = R.T @ e.xmat.reshape(3, 3)
     expected = [cosines[0, 1], cosines[1, 2], cosines[2, 0]]
-    assert np.allclose([residual[f"weld: {u} across {w}"] for u, w in ("xy", "yz", "zx")], expected, atol=AGREEMENT)
+    assert np.allclose(
+        [residual[f"weld: {u} across {w}"] for u, w in ("xy", "yz", "zx")], expected, atol=AGREEMENT
+    )
     # couplings by MuJoCo's own residuals, at the initial pose and away from it
     by_name = {model.equality(k).name: k for k in range(model.neq)}
     for step in (0.0, 0.3):
@@ -170,13 +186,22 @@ def test_loops_miss_by_what_they_miss_in_mujoco(everything: Mechanism) -> None:
         rows = {int(data.efc_id[k]): float(data.efc_pos[k]) for k in range(data.ne)}
         for name in ("gear", "belt", "held"):
             assert residual[f"{name}: gear"] == pytest.approx(rows[by_name[name]], abs=AGREEMENT)
-    assert [joint.name for joint in everything.joints if joint.is_cut] == ["loop", "weld", "initial", "points"]
+    assert [joint.name for joint in everything.joints if joint.is_cut] == [
+        "loop",
+        "weld",
+        "initial",
+        "points",
+    ]
 
 
 def test_motors_have_the_gears_that_mujoco_gives_them(everything: Mechanism) -> None:
     model = MuJoCo(EVERYTHING).model
     for actuator in everything.actuators:
-        coefficients = {"ja": 2.0, "jb": -1.0} if actuator.name == "g" else dict.fromkeys("ja js e_joint1".split(), 1.0)
+        coefficients = (
+            {"ja": 2.0, "jb": -1.0}
+            if actuator.name == "g"
+            else dict.fromkeys("ja js e_joint1".split(), 1.0)
+        )
         gear = float(model.actuator(actuator.name).gear[0])
         for name, ratio in actuator.drives:
             assert everything.value(ratio) == gear * coefficients[name]
@@ -190,7 +215,9 @@ def test_what_is_carried_over_and_what_is_not(everything: Mechanism) -> None:
     assert everything.parameters["ja.inertia"].value == 0.01
     assert everything.parameters["js.spring.rest"].value == 0.2
     assert everything.joint("jb").reference == (pytest.approx(np.radians(20)),)
-    drives = {a.name: [(name, everything.value(r)) for name, r in a.drives] for a in everything.actuators}
+    drives = {
+        a.name: [(name, everything.value(r)) for name, r in a.drives] for a in everything.actuators
+    }
     assert drives == {
         "m": [("ja", 3.0)],
         "g": [("ja", 8.0), ("jb", -4.0)],
@@ -225,10 +252,16 @@ def test_the_platform_may_be_a_body_or_a_site(tmp_path: Path, everything: Mechan
     assert everything.platform.independent == ()
     tool = read(tmp_path, EVERYTHING, platform="tip", independent=("ja",)).platform
     assert (tool.body, tool.independent) == ("b", ("ja",))
-    assert [everything.value(x) if not hasattr(x, "name") else None for x in tool.tool.position][1:] == [0.0, 0.0]
+    assert [everything.value(x) if not hasattr(x, "name") else None for x in tool.tool.position][
+        1:
+    ] == [0.0, 0.0]
     serial = '<mujoco><worldbody><body><joint/><geom size="0.1"/></body></worldbody></mujoco>'
     mechanism = read(tmp_path, serial)
-    assert (mechanism.name, mechanism.bodies[0].name, mechanism.joints[0].name) == ("mujoco", "body_1", "body_1_joint")
+    assert (mechanism.name, mechanism.bodies[0].name, mechanism.joints[0].name) == (
+        "mujoco",
+        "body_1",
+        "body_1_joint",
+    )
     assert mechanism.platform.independent == ("body_1_joint",)
     assert mechanism.joints[0].parent.body == BASE
     assert [mechanism.value(x) for x in mechanism.gravity] == [0.0, 0.0, -9.81]
@@ -236,7 +269,10 @@ def test_the_platform_may_be_a_body_or_a_site(tmp_path: Path, everything: Mechan
 
 
 def test_bodies_without_mass_are_listed(tmp_path: Path) -> None:
-    mechanism = read(tmp_path, world('<body name="a"><joint/><body name="b"><joint/><geom size="0.1"/></body></body>'))
+    mechanism = read(
+        tmp_path,
+        world('<body name="a"><joint/><body name="b"><joint/><geom size="0.1"/></body></body>'),
+    )
     assert "- bodies without mass: a" in mechanism.description.splitlines()
     assert mechanism.body("a").inertia is None
 
@@ -264,7 +300,9 @@ WRONG = {
     "empty world": (world(), [("worldbody", 1)]),
     "names twice": (world(BODY, BODY), [("a", 4), ("j", 4)]),
     "unknown words": (
-        world('<body name="a"><joint name="j" type="hinged"/><geom type="blob" size="0.1"/></body>'),
+        world(
+            '<body name="a"><joint name="j" type="hinged"/><geom type="blob" size="0.1"/></body>'
+        ),
         [("a", 3), ("j", 3)],
     ),
     "numbers": (
@@ -274,15 +312,25 @@ WRONG = {
         ),
         [("a", 3), ("a", 3), ("j", 3), ("j", 3), ("a", 4), ("a", 4)],
     ),
-    "two orientations": (world('<body name="a" quat="1 0 0 0" euler="1 2 3"><joint/></body>'), [("a", 3)]),
+    "two orientations": (
+        world('<body name="a" quat="1 0 0 0" euler="1 2 3"><joint/></body>'),
+        [("a", 3)],
+    ),
     "unknown class": (world('<body name="a" childclass="b"><joint name="j"/></body>'), [("b", 3)]),
-    "mesh without inertia": (world('<body name="a"><joint/><geom type="mesh" mesh="m"/></body>'), [("a", 3)]),
+    "mesh without inertia": (
+        world('<body name="a"><joint/><geom type="mesh" mesh="m"/></body>'),
+        [("a", 3)],
+    ),
     "no mass, two inertias": (
-        world('<body name="a"><joint/><inertial pos="0 0 0" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/></body>'),
+        world(
+            '<body name="a"><joint/><inertial pos="0 0 0" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/></body>'
+        ),
         [("a", 3), ("a", 3)],
     ),
     "negative mass": (
-        world('<body name="a"><joint/><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>'),
+        world(
+            '<body name="a"><joint/><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>'
+        ),
         [("a", 3)],
     ),
     "parts that are not shown": (
@@ -293,7 +341,10 @@ WRONG = {
         world(BODY, '<include file="robot.xml"/>', behind='<include file="other.xml"/>'),
         [("include", 4), ("include", 6)],
     ),
-    "free joint inside": (world('<body name="a"><joint/><body name="b"><freejoint/></body></body>'), [("b_joint", 3)]),
+    "free joint inside": (
+        world('<body name="a"><joint/><body name="b"><freejoint/></body></body>'),
+        [("b_joint", 3)],
+    ),
     "loops to nowhere": (
         world(
             BODY,
@@ -302,8 +353,14 @@ WRONG = {
         ),
         [("connect_1", 5), ("weld_2", 5), ("weld_2", 5), ("connect_3", 5)],
     ),
-    "loop within a body": (world(BODY, behind='<equality><weld body1="a" body2="a"/></equality>'), [("weld_1", 5)]),
-    "relpose": (world(BODY, behind='<equality><weld body1="a" relpose="1 2"/></equality>'), [("weld_1", 5)]),
+    "loop within a body": (
+        world(BODY, behind='<equality><weld body1="a" body2="a"/></equality>'),
+        [("weld_1", 5)],
+    ),
+    "relpose": (
+        world(BODY, behind='<equality><weld body1="a" relpose="1 2"/></equality>'),
+        [("weld_1", 5)],
+    ),
     "joint equalities": (
         world(
             BODY,
@@ -313,7 +370,10 @@ WRONG = {
         [("joint_1", 5), ("joint_2", 5), ("joint_3", 5), ("tendon_4", 5)],
     ),
     "actuators": (
-        world(BODY, behind='<actuator><motor name="m" joint="k"/><motor name="n" joint="j" gear="0"/></actuator>'),
+        world(
+            BODY,
+            behind='<actuator><motor name="m" joint="k"/><motor name="n" joint="j" gear="0"/></actuator>',
+        ),
         [("m", 5), ("n", 5)],
     ),
     "compiler": (
@@ -337,13 +397,18 @@ def test_everything_wrong_is_told_at_once_with_its_line(tmp_path: Path, case: st
 
 def test_a_crowd_of_bodies_is_refused_where_it_gets_too_large(tmp_path: Path) -> None:
     """2 MB of small bodies are no large file, but no machine either."""
-    crowd = "".join(f'\n<body name="b{i}"><joint/><geom size="0.1"/></body>' for i in range(xml_nodes.MOST_BODIES + 5))
+    crowd = "".join(
+        f'\n<body name="b{i}"><joint/><geom size="0.1"/></body>'
+        for i in range(xml_nodes.MOST_BODIES + 5)
+    )
     with pytest.raises(DescriptionError, match="more than 2000 bodies") as caught:
         read(tmp_path, f"<mujoco><worldbody>{crowd}</worldbody></mujoco>")
     assert caught.value.problems[0].line == xml_nodes.MOST_BODIES + 2
 
 
-def test_entities_and_depth_and_size_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entities_and_depth_and_size_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bomb = '<!DOCTYPE m [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>\n<mujoco model="&b;"/>'
     with pytest.raises(DescriptionError, match="document type"):
         read(tmp_path, bomb)
@@ -362,7 +427,10 @@ def test_entities_and_depth_and_size_are_refused(tmp_path: Path, monkeypatch: py
 def test_unknown_elements_are_listed_whether_or_not_they_have_attributes(tmp_path: Path) -> None:
     inside = '<foo/><wibble><inner x="1"/></wibble><joint/><geom size="0.1"/>'
     text = f"<mujoco><worldbody><body>{inside}</body></worldbody></mujoco>"
-    assert "- not used: unknown foo (1), unknown wibble (1)" in read(tmp_path, text).description.splitlines()
+    assert (
+        "- not used: unknown foo (1), unknown wibble (1)"
+        in read(tmp_path, text).description.splitlines()
+    )
 
 
 def test_what_stands_in_custom_is_checked(tmp_path: Path) -> None:

@@ -45,7 +45,9 @@ def read(folder: Path, text: str) -> tl.Mechanism:
     return load_mjcf(folder / "m.xml")
 
 
-def accelerations(text: str, q: list[float], v: list[float], assets: dict[str, bytes] | None = None) -> np.ndarray:
+def accelerations(
+    text: str, q: list[float], v: list[float], assets: dict[str, bytes] | None = None
+) -> np.ndarray:
     """Return MuJoCo's accelerations without control."""
     mujoco = extra("mujoco")
     model = mujoco.MjModel.from_xml_string(text, assets)
@@ -63,9 +65,7 @@ def own_accelerations(machine: tl.Mechanism, q: list[float], v: list[float]) -> 
     return np.linalg.solve(platform.mass_matrix(x)[0], -platform.bias(x, xd)[0])
 
 
-TENDON = (
-    '<tendon><fixed name="belt" %s><joint joint="shoulder" coef="1"/><joint joint="wrist" coef="-2"/></fixed></tendon>'
-)
+TENDON = '<tendon><fixed name="belt" %s><joint joint="shoulder" coef="1"/><joint joint="wrist" coef="-2"/></fixed></tendon>'
 STATES = ([0.2, -0.3], [0.5, 0.4])
 
 
@@ -98,18 +98,31 @@ def test_engines_agree_on_the_massless_body_of_a_tendon(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "omitted"),
     [
-        ({"ends": TENDON % 'stiffness="3" springlength="0.1 0.4"'}, "the spring of tendon belt, which is slack"),
+        (
+            {"ends": TENDON % 'stiffness="3" springlength="0.1 0.4"'},
+            "the spring of tendon belt, which is slack",
+        ),
         ({"body": 'gravcomp="1"'}, "the compensation of the weight of body lower (gravcomp=1)"),
         ({"option": 'viscosity="0.1"'}, "the drag of a medium (viscosity 0.1)"),
-        ({"wrist": 'type="ball" stiffness="2"'}, "the spring (2) of joint wrist, which turns freely"),
-        ({"wrist": 'type="ball" frictionloss="2"'}, "the dry friction (2) of joint wrist, which turns freely"),
         (
-            {"ends": '<tendon><spatial name="rope" stiffness="4"><site site="s"/></spatial></tendon>'},
+            {"wrist": 'type="ball" stiffness="2"'},
+            "the spring (2) of joint wrist, which turns freely",
+        ),
+        (
+            {"wrist": 'type="ball" frictionloss="2"'},
+            "the dry friction (2) of joint wrist, which turns freely",
+        ),
+        (
+            {
+                "ends": '<tendon><spatial name="rope" stiffness="4"><site site="s"/></spatial></tendon>'
+            },
             "stiffness of the spatial tendon rope",
         ),
     ],
 )
-def test_forces_that_are_left_out_make_results_doubtful(tmp_path: Path, options: dict[str, str], omitted: str) -> None:
+def test_forces_that_are_left_out_make_results_doubtful(
+    tmp_path: Path, options: dict[str, str], omitted: str
+) -> None:
     machine = read(tmp_path, arm(**options))
     (force,) = machine.omitted_forces
     assert force.startswith(omitted)
@@ -125,7 +138,9 @@ def test_wind_without_a_medium_pushes_nothing(tmp_path: Path) -> None:
 
 
 def test_weight_that_is_compensated_alike_everywhere_scales_gravity(tmp_path: Path) -> None:
-    text = arm(body='gravcomp="0.4"', upper='gravcomp="0.4"', stand=f'<body name="stand">{LOWER}</body>')
+    text = arm(
+        body='gravcomp="0.4"', upper='gravcomp="0.4"', stand=f'<body name="stand">{LOWER}</body>'
+    )
     machine = read(tmp_path, text)
     assert machine.omitted_forces == ()
     expected = accelerations(text, *STATES)
@@ -147,7 +162,9 @@ def test_weight_that_is_compensated_alike_everywhere_scales_gravity(tmp_path: Pa
 def test_a_body_that_is_welded_to_the_world_needs_no_inertia(tmp_path: Path, geom: str) -> None:
     stand = f'<body name="stand"><body name="top" pos="0 0 1">{geom}</body></body>'
     expected, machine = (read(tmp_path, arm(stand=text)) for text in ("", stand))
-    assert own_accelerations(machine, *STATES) == pytest.approx(own_accelerations(expected, *STATES), rel=SAME)
+    assert own_accelerations(machine, *STATES) == pytest.approx(
+        own_accelerations(expected, *STATES), rel=SAME
+    )
     assert machine.platform.body == "lower"
 
 
@@ -179,8 +196,12 @@ L_CORNERS = [(x, y, z) for z in (0.0, 0.05) for x, y in L_SHAPE]
 
 
 @pytest.mark.parametrize("geom", ['mass="0.4"', 'density="700"'])
-@pytest.mark.parametrize("mode", ["", ' inertia="legacy"', ' inertia="convex"', ' inertia="exact"', ' inertia="shell"'])
-def test_inertia_of_a_mesh_that_is_not_convex_is_that_of_mujoco(tmp_path: Path, mode: str, geom: str) -> None:
+@pytest.mark.parametrize(
+    "mode", ["", ' inertia="legacy"', ' inertia="convex"', ' inertia="exact"', ' inertia="shell"']
+)
+def test_inertia_of_a_mesh_that_is_not_convex_is_that_of_mujoco(
+    tmp_path: Path, mode: str, geom: str
+) -> None:
     """MuJoCo's default counts parts of such a mesh twice, which is what the author of the file has simulated."""
     corners = " ".join(f"{x}" for corner in L_CORNERS for x in corner)
     faces = " ".join(f"{k}" for face in L_FACES for k in face)
@@ -194,7 +215,10 @@ def test_inertia_of_a_mesh_that_is_not_convex_is_that_of_mujoco(tmp_path: Path, 
 def obj_text(ends: str) -> str:
     """Return the L as an OBJ file: its two ends as polygons of six corners, counted as `ends` has it."""
     lines = [f"v {x} {y} {z}" for x, y, z in L_CORNERS]
-    lines += ["f 1 6 5 4 3 2" if ends == "forwards" else "f -12 -7 -8 -9 -10 -11", "f 7/1/1 8/1/1 9/1/1 10/1/1 11 12"]
+    lines += [
+        "f 1 6 5 4 3 2" if ends == "forwards" else "f -12 -7 -8 -9 -10 -11",
+        "f 7/1/1 8/1/1 9/1/1 10/1/1 11 12",
+    ]
     lines += [f"f {k + 1} {(k + 1) % 6 + 1} {(k + 1) % 6 + 7} {k + 7}" for k in range(6)]
     return "\n".join(["# an L", "o part", *lines, ""])
 
@@ -206,7 +230,9 @@ def test_a_mesh_of_an_obj_file_has_the_inertia_of_mujoco(tmp_path: Path, ends: s
         WEDGE % "", '<mesh name="wedge" file="part.obj" inertia="exact" scale="1 2 0.5"/>'
     )
     machine = read(tmp_path, text)
-    expected = accelerations(text, *STATES, assets={"part.obj": (tmp_path / "part.obj").read_bytes()})
+    expected = accelerations(
+        text, *STATES, assets={"part.obj": (tmp_path / "part.obj").read_bytes()}
+    )
     assert own_accelerations(machine, *STATES) == pytest.approx(expected, rel=1e-6)
     for damage in ("f 1 2 99", "v 1 2 x"):
         (tmp_path / "part.obj").write_text(obj_text(ends) + damage, encoding="utf-8")
@@ -218,8 +244,13 @@ def test_a_mesh_that_is_not_closed_is_read_as_mujoco_reads_it(tmp_path: Path) ->
     geom, faces = '<geom type="mesh" mesh="wedge" mass="1"/>', ' face="0 1 2 0 2 3 0 3 1"'
     text = arm(lower=geom, mesh=faces)
     machine = read(tmp_path, text)
-    assert own_accelerations(machine, *STATES) == pytest.approx(accelerations(text, *STATES), rel=1e-6)
-    assert "lower: mesh 'wedge' is not a closed surface; its inertia is what MuJoCo makes of it" in machine.description
+    assert own_accelerations(machine, *STATES) == pytest.approx(
+        accelerations(text, *STATES), rel=1e-6
+    )
+    assert (
+        "lower: mesh 'wedge' is not a closed surface; its inertia is what MuJoCo makes of it"
+        in machine.description
+    )
     with pytest.raises(DescriptionError, match="mesh 'wedge' is not a closed surface"):
         read(tmp_path, arm(lower=geom, mesh=faces + ' inertia="exact"'))
     with pytest.raises(DescriptionError, match="there is no mesh 'absent'"):
@@ -227,4 +258,9 @@ def test_a_mesh_that_is_not_closed_is_read_as_mujoco_reads_it(tmp_path: Path) ->
 
 
 def test_ranges_of_balls_by_default_class_are_left_out(tmp_path: Path) -> None:
-    assert tl.Model(read(tmp_path, arm(default='<joint limited="true"/>', wrist='type="ball"'))).assembly.mobility == 4
+    assert (
+        tl.Model(
+            read(tmp_path, arm(default='<joint limited="true"/>', wrist='type="ball"'))
+        ).assembly.mobility
+        == 4
+    )

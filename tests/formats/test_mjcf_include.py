@@ -74,7 +74,10 @@ def test_a_name_counts_from_the_main_file_first_as_in_mujoco(tmp_path: Path) -> 
     mujoco = extra("mujoco")
     leaf = '<mujoco><body name="%s"><joint/><geom size="0.1"/></body></mujoco>'
     main = '<mujoco><worldbody><include file="sub/nest.xml"/></worldbody></mujoco>'
-    others = {"sub/nest.xml": '<mujoco><include file="leaf.xml"/></mujoco>', "sub/leaf.xml": leaf % "near"}
+    others = {
+        "sub/nest.xml": '<mujoco><include file="leaf.xml"/></mujoco>',
+        "sub/leaf.xml": leaf % "near",
+    }
     for more, name in (({}, "near"), ({"leaf.xml": leaf % "main"}, "main")):
         path = write(tmp_path, main, **others, **more)
         assert [body.name for body in load(path).bodies] == [name]
@@ -82,7 +85,9 @@ def test_a_name_counts_from_the_main_file_first_as_in_mujoco(tmp_path: Path) -> 
 
 
 def test_a_problem_names_the_included_file(tmp_path: Path) -> None:
-    path = write(tmp_path, **{"parts/tip.xml": FILES["parts/tip.xml"].replace('mass="0.5"', 'mass="x"')})
+    path = write(
+        tmp_path, **{"parts/tip.xml": FILES["parts/tip.xml"].replace('mass="0.5"', 'mass="x"')}
+    )
     assert problems(path) == [("mass='x' of <geom> is not a finite number", "tip.xml")]
 
 
@@ -90,9 +95,18 @@ def test_a_problem_names_the_included_file(tmp_path: Path) -> None:
     ("main", "what"),
     [
         ('<include file="absent.xml"/>', "it includes 'absent.xml', and there is no such file"),
-        ('<include file="../secret.xml"/>', "it includes '../secret.xml', which is outside the folder of the file"),
-        ('<include file="/etc/hostname"/>', "it includes '/etc/hostname', which is outside the folder of the file"),
-        ('<include file="link.xml"/>', "it includes 'link.xml', which is outside the folder of the file"),
+        (
+            '<include file="../secret.xml"/>',
+            "it includes '../secret.xml', which is outside the folder of the file",
+        ),
+        (
+            '<include file="/etc/hostname"/>',
+            "it includes '/etc/hostname', which is outside the folder of the file",
+        ),
+        (
+            '<include file="link.xml"/>',
+            "it includes 'link.xml', which is outside the folder of the file",
+        ),
         ('<include file="main.xml"/>', "it includes 'main.xml', which is included already"),
         ('<include file="circle.xml"/>', "it includes 'circle.xml', which is included already"),
         (
@@ -121,7 +135,10 @@ def test_a_folder_that_is_named_may_be_read(tmp_path: Path) -> None:
     (tmp_path / "common" / "motors.xml").write_text(FILES["motors.xml"], encoding="utf-8")
     ((what, _),) = problems(path)
     assert what == "it includes '../common/motors.xml', which is outside the folder of the file"
-    assert len(load(path, options=ImportOptions(package_folders=(tmp_path / "common",))).actuators) == 1
+    assert (
+        len(load(path, options=ImportOptions(package_folders=(tmp_path / "common",))).actuators)
+        == 1
+    )
 
 
 def test_a_link_to_a_file_reads_what_is_next_to_that_file(tmp_path: Path) -> None:
@@ -135,10 +152,19 @@ def test_a_link_to_a_file_reads_what_is_next_to_that_file(tmp_path: Path) -> Non
 
 def test_files_in_files_and_their_sizes_are_limited(tmp_path: Path) -> None:
     chain = {f"f{k}.xml": f'<mujoco><include file="f{k + 1}.xml"/></mujoco>' for k in range(30)}
-    path = write(tmp_path, '<mujoco><include file="f0.xml"/></mujoco>', **chain, **{"f30.xml": "<mujoco/>"})
-    assert ["nested more than 200 deep, or files more than 20" in text for text, _ in problems(path)] == [True]
-    deep = {f"d{k}.xml": f'<m>{"<body>" * 150}<include file="d{k + 1}.xml"/>{"</body>" * 150}</m>' for k in range(3)}
-    path = write(tmp_path, '<mujoco><include file="d0.xml"/></mujoco>', **deep, **{"d3.xml": "<m/>"})
+    path = write(
+        tmp_path, '<mujoco><include file="f0.xml"/></mujoco>', **chain, **{"f30.xml": "<mujoco/>"}
+    )
+    assert [
+        "nested more than 200 deep, or files more than 20" in text for text, _ in problems(path)
+    ] == [True]
+    deep = {
+        f"d{k}.xml": f'<m>{"<body>" * 150}<include file="d{k + 1}.xml"/>{"</body>" * 150}</m>'
+        for k in range(3)
+    }
+    path = write(
+        tmp_path, '<mujoco><include file="d0.xml"/></mujoco>', **deep, **{"d3.xml": "<m/>"}
+    )
     assert ["nested more than 200 deep" in text for text, _ in problems(path)] == [True]
     many = {f"m{k}.xml": f"<m>{'<body/>' * 900}</m>" for k in range(3)}
     includes = "".join(f'<include file="{name}"/>' for name in many)

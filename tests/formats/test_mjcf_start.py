@@ -28,7 +28,10 @@ def distinct(states: np.ndarray) -> int:
 def test_an_arm_whose_zero_is_outside_a_range_starts_inside():
     model = Model(load(CASES / "arm_range.xml"))
     assert np.degrees(model.assembly.q) == pytest.approx([0, 65])
-    assert "j2 starts at 65 deg: 0 deg, where the file puts it, is outside its range" in model.mechanism.description
+    assert (
+        "j2 starts at 65 deg: 0 deg, where the file puts it, is outside its range"
+        in model.mechanism.description
+    )
     assert distinct(model.assembly.states) == 37
     assert distinct(random_states(model, 60, np.random.default_rng(0)).q) > 30
 
@@ -51,7 +54,9 @@ def test_a_loop_whose_zero_is_outside_a_range_starts_inside_and_its_states_diffe
     anchor = [0.35012, 0]
     crank = np.array([0.058, -0.034]) + turned([0.055, 0], q["crank_joint"]) + turned(anchor, both)
     on_foot = np.array([0.058 + 0.055 + 0.35012, -0.034]) - [0.408, -0.04]
-    assert crank == pytest.approx(np.array([0.408, -0.04]) + turned(on_foot, q["foot_joint"]), abs=1e-9)
+    assert crank == pytest.approx(
+        np.array([0.408, -0.04]) + turned(on_foot, q["foot_joint"]), abs=1e-9
+    )
     checked = check(model)
     assert (checked.status, checked.as_dict()["undriven"]) == (Status.OK, [])
 
@@ -84,7 +89,9 @@ def test_a_keyframe_is_the_pose_that_mujoco_has_there(tmp_path):
     mujoco = extra("mujoco")
     path = tmp_path / "every.xml"
     path.write_text(EVERY_KIND, encoding="utf-8")
-    theirs = mujoco.MjModel.from_xml_string(EVERY_KIND.replace('<key name="short" qpos="0 0 0"/>', ""))
+    theirs = mujoco.MjModel.from_xml_string(
+        EVERY_KIND.replace('<key name="short" qpos="0 0 0"/>', "")
+    )
     data = mujoco.MjData(theirs)
     mujoco.mj_resetDataKeyframe(theirs, data, 1)
     mujoco.mj_kinematics(theirs, data)
@@ -107,7 +114,9 @@ def test_keyframes_are_listed_and_wrong_ones_refused(tmp_path):
     with pytest.raises(DescriptionError, match="there is no keyframe 'hoem'") as wrong:
         load_mjcf(path, options=ImportOptions(keyframe="hoem"))
     assert "home" in wrong.value.problems[0].remedy
-    with pytest.raises(DescriptionError, match="qpos has 3 numbers, and the joints have 14 coordinates"):
+    with pytest.raises(
+        DescriptionError, match="qpos has 3 numbers, and the joints have 14 coordinates"
+    ):
         load_mjcf(path, options=ImportOptions(keyframe="short"))
     with pytest.raises(InputError, match="machine file"):
         load("delta", options=ImportOptions(keyframe="home"))
@@ -126,7 +135,9 @@ def test_a_keyframe_is_the_reference(tmp_path):
     """Also where rods are made of links afterwards."""
     path = tmp_path / "every.xml"
     path.write_text(EVERY_KIND, encoding="utf-8")
-    reference = describe(load(path, options=ImportOptions(keyframe="home"))).as_dict()["assembly"]["reference"]
+    reference = describe(load(path, options=ImportOptions(keyframe="home"))).as_dict()["assembly"][
+        "reference"
+    ]
     assert reference["turn"] == pytest.approx(0.9)
     assert [reference[f"ball.q{axis}"] for axis in "wxyz"] == pytest.approx([0.8, 0, 0.6, 0])
     made = load(path, options=ImportOptions(keyframe="home", rods=RodRecognition()))
@@ -147,5 +158,8 @@ def test_a_urdf_says_that_its_start_was_moved(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(URDF, encoding="utf-8")
     machine = load(path)
-    assert "j starts at 34.38 deg: 0 deg, where the file puts it, is outside its range" in machine.description
+    assert (
+        "j starts at 34.38 deg: 0 deg, where the file puts it, is outside its range"
+        in machine.description
+    )
     assert Model(machine).assembly.q == pytest.approx([0.6])

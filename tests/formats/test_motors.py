@@ -27,7 +27,9 @@ def link(name: str, reach: float) -> str:
     return f'<link name="{name}"><inertial>{origin}<mass value="1"/>{inertia}</inertial></link>'
 
 
-def pin(name: str, parent: str, child: str, x: float, turn: float, effort: str = "9", inside: str = "") -> str:
+def pin(
+    name: str, parent: str, child: str, x: float, turn: float, effort: str = "9", inside: str = ""
+) -> str:
     return (
         f'<joint name="{name}" type="revolute"><origin xyz="{x} 0 0" rpy="0 {turn} 0"/><parent link="{parent}"/>'
         f'<child link="{child}"/><axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="{effort}" velocity="9"/>'
@@ -51,7 +53,9 @@ PR2 = (
 )
 
 
-def four_bar(*elements: str, efforts: tuple[str, str, str] = ("9", "9", "9"), loop: str = LOOP) -> str:
+def four_bar(
+    *elements: str, efforts: tuple[str, str, str] = ("9", "9", "9"), loop: str = LOOP
+) -> str:
     """A four-bar whose crank, coupler and rocker weigh 1 kg each; without its loop a tree."""
     parts = (
         '<link name="ground"/>',
@@ -67,7 +71,9 @@ def four_bar(*elements: str, efforts: tuple[str, str, str] = ("9", "9", "9"), lo
     return f'<robot name="four_bar" xmlns:drake="http://drake.mit.edu">{"".join(parts)}</robot>'
 
 
-def read(folder: Path, text: str, *motors: str, platform: str = "coupler", side: str = "") -> tl.Mechanism:
+def read(
+    folder: Path, text: str, *motors: str, platform: str = "coupler", side: str = ""
+) -> tl.Mechanism:
     path = folder / "machine.urdf"
     path.write_text(text)
     beside = None
@@ -162,20 +168,33 @@ NAMED = "format: tauloop-urdf-side/1\nprovenance: {status: chosen, source: a tes
 def test_the_first_source_that_states_motors_holds(tmp_path: Path) -> None:
     contrast = ("0", "0", "9")
     whole = four_bar(GEARED, CONTROL, efforts=contrast)
-    assert motors_of(read(tmp_path, whole, "crank_pin", side=NAMED)) == {"crank_pin": {"crank_pin": 1.0}}
+    assert motors_of(read(tmp_path, whole, "crank_pin", side=NAMED)) == {
+        "crank_pin": {"crank_pin": 1.0}
+    }
     assert motors_of(read(tmp_path, whole, "motor", side=NAMED)) == {"motor": {"crank_pin": 50.0}}
     assert motors_of(read(tmp_path, whole, side=NAMED)) == {"m": {"knee_pin": 1.0}}
     assert motors_of(read(tmp_path, whole)) == {"rocker_pin": {"rocker_pin": 1.0}}
-    assert motors_of(read(tmp_path, four_bar(GEARED, efforts=contrast))) == {"motor": {"crank_pin": 50.0}}
-    assert motors_of(read(tmp_path, four_bar(efforts=contrast))) == {"rocker_pin": {"rocker_pin": 1.0}}
+    assert motors_of(read(tmp_path, four_bar(GEARED, efforts=contrast))) == {
+        "motor": {"crank_pin": 50.0}
+    }
+    assert motors_of(read(tmp_path, four_bar(efforts=contrast))) == {
+        "rocker_pin": {"rocker_pin": 1.0}
+    }
 
 
 def test_efforts_that_are_all_zero_state_nothing(tmp_path: Path) -> None:
     tree = four_bar(efforts=("0", "0", "0"), loop="")
     mechanism = read(tmp_path, tree)
     assert list(motors_of(mechanism)) == ["crank_pin", "knee_pin", "rocker_pin"]
-    assert "the file states no motors: every joint has one, crank_pin, knee_pin, rocker_pin" in mechanism.description
-    assert read(tmp_path, four_bar(efforts=("0", "0", "0"))).unstated_motors == ("crank_pin", "knee_pin", "rocker_pin")
+    assert (
+        "the file states no motors: every joint has one, crank_pin, knee_pin, rocker_pin"
+        in mechanism.description
+    )
+    assert read(tmp_path, four_bar(efforts=("0", "0", "0"))).unstated_motors == (
+        "crank_pin",
+        "knee_pin",
+        "rocker_pin",
+    )
 
 
 def test_a_joint_without_effort_beside_one_with_effort(tmp_path: Path) -> None:
@@ -189,12 +208,16 @@ def test_a_joint_without_effort_beside_one_with_effort(tmp_path: Path) -> None:
     assert "joints that state no effort have one: rocker_pin" in tree.description
 
 
-def test_motors_of_a_loop_that_nothing_states_are_reported_and_forces_refused(tmp_path: Path) -> None:
+def test_motors_of_a_loop_that_nothing_states_are_reported_and_forces_refused(
+    tmp_path: Path,
+) -> None:
     mechanism = read(tmp_path, four_bar())
     inspection = tl.check(mechanism)
     (problem,) = inspection.problems
     assert not inspection.is_usable
-    assert "3 could (crank_pin, knee_pin, rocker_pin), and the machine has 1 freedom" in problem.what
+    assert (
+        "3 could (crank_pin, knee_pin, rocker_pin), and the machine has 1 freedom" in problem.what
+    )
     assert problem.remedy.startswith("name them; these move every freedom: `--motors crank_pin`")
     model = tl.Model(mechanism)
     assert model.forward_kinematics(model.actuators.ports.position and [0.1]).q.shape
@@ -221,7 +244,9 @@ def test_candidates_have_full_rank(tmp_path: Path) -> None:
 
 
 def test_unknown_and_repeated_motors_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DescriptionError, match=r"no motor and no joint 'crank'[\s\S]*did you mean crank_pin"):
+    with pytest.raises(
+        DescriptionError, match=r"no motor and no joint 'crank'[\s\S]*did you mean crank_pin"
+    ):
         read(tmp_path, four_bar(), "crank")
     with pytest.raises(DescriptionError, match="named twice"):
         read(tmp_path, four_bar(), "crank_pin", "crank_pin")
@@ -266,16 +291,24 @@ def test_two_motors_share_two_joints(tmp_path: Path, dialect: str, kind: str) ->
     q = np.array([measured[name] for name in model.topology.coordinate_names])
     assert_allclose(model.actuator_position(q), encoders, rtol=1e-12)
     encoder_positions = dict(zip(("left", "right", "rocker_pin"), (*encoders, rocker), strict=True))
-    hybrid = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, position=encoder_positions)).hybrid
+    hybrid = tl.inverse_dynamics(
+        model, tl.DynamicsOptions(entry=ACTUATORS, position=encoder_positions)
+    ).hybrid
     assert hybrid is not None
     assert hybrid.passive_names == ("rocker_pin",)
     motion = {"rocker_pin": float(hybrid.passive_acceleration[0, 0])}
     pose = {"crank_pin": crank, "knee_pin": knee, "rocker_pin": rocker}
-    forces = tl.inverse_dynamics(plain, tl.DynamicsOptions(position=pose, acceleration=motion)).forces
+    forces = tl.inverse_dynamics(
+        plain, tl.DynamicsOptions(position=pose, acceleration=motion)
+    ).forces
     torque = dict(zip(forces.actuator_names, forces.force[0], strict=True))
     assert abs(torque["rocker_pin"]) < 1e-9
-    rates = np.array([positions(kind, crank + 1, knee), positions(kind, crank, knee + 1)]) - encoders
-    assert_allclose(rates @ hybrid.forces.force[0], [torque["crank_pin"], torque["knee_pin"]], rtol=1e-9)
+    rates = (
+        np.array([positions(kind, crank + 1, knee), positions(kind, crank, knee + 1)]) - encoders
+    )
+    assert_allclose(
+        rates @ hybrid.forces.force[0], [torque["crank_pin"], torque["knee_pin"]], rtol=1e-9
+    )
 
 
 def test_a_simple_transmission_of_ros2_has_its_reduction_at_the_joint(tmp_path: Path) -> None:
@@ -295,16 +328,22 @@ def test_drakes_rotor_adds_its_inertia_at_the_joint_alone(tmp_path: Path) -> Non
     rotor = '<drake:rotor_inertia value="2e-4"/><drake:gear_ratio value="30"/>'
     drake = f'<joint name="crank_pin"/><actuator name="a">{rotor}</actuator>'
     drake = f'<transmission type="SimpleTransmission">{drake}</transmission>'
-    named = tl.Model(read(tmp_path, four_bar(drake, loop=""), "crank_pin", "knee_pin", "rocker_pin"))
+    named = tl.Model(
+        read(tmp_path, four_bar(drake, loop=""), "crank_pin", "knee_pin", "rocker_pin")
+    )
     plain = tl.Model(read(tmp_path, four_bar(loop="")))
     options = tl.DynamicsOptions(acceleration={"crank_pin": 1.0})
-    with_rotor, without = (tl.inverse_dynamics(model, options).forces.force[0] for model in (named, plain))
+    with_rotor, without = (
+        tl.inverse_dynamics(model, options).forces.force[0] for model in (named, plain)
+    )
     assert_allclose(with_rotor - without, [30.0**2 * 2e-4, 0.0, 0.0], atol=1e-12)
     assert motors_of(read(tmp_path, four_bar(drake, loop=""))) == {"a": {"crank_pin": 1.0}}
 
 
 def test_joints_that_follow_or_are_measured_are_passive(tmp_path: Path) -> None:
-    mimic = four_bar(loop="").replace("</joint>", '<mimic joint="crank_pin" multiplier="-1"/></joint>')
+    mimic = four_bar(loop="").replace(
+        "</joint>", '<mimic joint="crank_pin" multiplier="-1"/></joint>'
+    )
     mimic = mimic.replace('<mimic joint="crank_pin" multiplier="-1"/></joint>', "</joint>", 1)
     control = "".join(
         f'<joint name="{name}"><command_interface name="position"/></joint>'
@@ -315,13 +354,15 @@ def test_joints_that_follow_or_are_measured_are_passive(tmp_path: Path) -> None:
     parameter = '<joint name="knee_pin"><command_interface name="position"/><param name="mimic">crank_pin</param>'
     parameter += '<param name="multiplier">-1</param></joint>'
     text = four_bar(
-        f'<ros2_control name="r">{control.replace("knee_pin", "crank_pin")}{parameter}</ros2_control>', loop=""
+        f'<ros2_control name="r">{control.replace("knee_pin", "crank_pin")}{parameter}</ros2_control>',
+        loop="",
     )
     mechanism = read(tmp_path, text)
     assert list(motors_of(mechanism)) == ["crank_pin", "rocker_pin"]
     assert [coupling.name for coupling in mechanism.couplings] == ["knee_pin_mimic"]
     state = GEARED.replace(
-        '"crank_pin"/>', '"crank_pin"><hardwareInterface>JointStateInterface</hardwareInterface></joint>'
+        '"crank_pin"/>',
+        '"crank_pin"><hardwareInterface>JointStateInterface</hardwareInterface></joint>',
     )
     assert read(tmp_path, four_bar(state)).unstated_motors == ("knee_pin", "rocker_pin")
 
@@ -329,12 +370,21 @@ def test_joints_that_follow_or_are_measured_are_passive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("element", "what"),
     [
-        (GEARED.replace("Simple", "Cable"), "type 'transmission_interface/CableTransmission' is not read"),
+        (
+            GEARED.replace("Simple", "Cable"),
+            "type 'transmission_interface/CableTransmission' is not read",
+        ),
         (GEARED.replace("crank_pin", "crank_pim"), "no joint 'crank_pim' that turns or slides"),
         (GEARED.replace("50", "0"), "the reduction is zero"),
         (GEARED.replace("50", "fifty"), "is not a finite number"),
-        (GEARED.replace("Simple", "Differential"), "a DifferentialTransmission has 1 joints and 1 actuators"),
-        (ROS1.format(kind="DifferentialTransmission").replace("joint2", "joint1"), "the roles of its joints are"),
+        (
+            GEARED.replace("Simple", "Differential"),
+            "a DifferentialTransmission has 1 joints and 1 actuators",
+        ),
+        (
+            ROS1.format(kind="DifferentialTransmission").replace("joint2", "joint1"),
+            "the roles of its joints are",
+        ),
     ],
 )
 def test_a_transmission_that_is_not_understood_is_refused_unless_motors_are_named(
@@ -348,9 +398,12 @@ def test_a_transmission_that_is_not_understood_is_refused_unless_motors_are_name
 def test_couplings_keep_their_meaning_where_transmissions_have_offsets(tmp_path: Path) -> None:
     mimic = '<mimic joint="crank_pin" multiplier="-2" offset="0.1"/>'
     text = four_bar(loop="").replace(
-        pin("knee_pin", "crank", "coupler", 0.2, -1.0), pin("knee_pin", "crank", "coupler", 0.2, -1.0, inside=mimic)
+        pin("knee_pin", "crank", "coupler", 0.2, -1.0),
+        pin("knee_pin", "crank", "coupler", 0.2, -1.0, inside=mimic),
     )
-    offset = GEARED.replace('"crank_pin"/>', '"crank_pin"><offset>0.3</offset></joint>').replace("50", "1")
+    offset = GEARED.replace('"crank_pin"/>', '"crank_pin"><offset>0.3</offset></joint>').replace(
+        "50", "1"
+    )
     model = tl.Model(read(tmp_path, text.replace("</robot>", f"{offset}</robot>")))
     names = model.topology.coordinate_names
     q = model.inverse_kinematics([0.4, 0.0]).q  # the crank is at 0.7 in the URDF's own coordinate
@@ -364,7 +417,11 @@ def sdf(efforts: dict[str, str]) -> str:
     inertial = "<inertial><mass>1</mass><inertia><ixx>0.01</ixx><iyy>0.01</iyy><izz>0.01</izz></inertia></inertial>"
     links = "".join(
         f'<link name="{name}"><pose>{at}</pose>{inertial}</link>'
-        for name, at in (("crank", "0 0 0 0 0 0"), ("coupler", "0 0 0.2 0 0 0"), ("rocker", "0.5 0 0 0 0 0"))
+        for name, at in (
+            ("crank", "0 0 0 0 0 0"),
+            ("coupler", "0 0 0.2 0 0 0"),
+            ("rocker", "0.5 0 0 0 0 0"),
+        )
     )
     pins = (
         ("crank_pin", "world", "crank", "0 0 0"),
@@ -387,24 +444,25 @@ def test_sdf_follows_the_same_rule(tmp_path: Path) -> None:
     options = ImportOptions(platform="coupler")
     path.write_text(sdf(dict.fromkeys(pins, zero) | {"crank_pin": more}))
     assert list(motors_of(load(path, options=options))) == ["crank_pin"]
-    path.write_text(sdf(dict.fromkeys(pins, zero) | {"crank_pin": ""}))  # without effort: no limit, as SDF has it
+    # without effort: no limit, as SDF has it
+    path.write_text(sdf(dict.fromkeys(pins, zero) | {"crank_pin": ""}))
     assert list(motors_of(load(path, options=options))) == ["crank_pin"]
     for efforts in (dict.fromkeys(pins, zero), dict.fromkeys(pins, more), {}):
         path.write_text(sdf(efforts))
         assert len(load(path, options=options).unstated_motors) == 3
-    assert list(motors_of(load(path, options=ImportOptions(platform="coupler", motors=("crank_pin",))))) == [
-        "crank_pin"
-    ]
+    assert list(
+        motors_of(load(path, options=ImportOptions(platform="coupler", motors=("crank_pin",))))
+    ) == ["crank_pin"]
 
 
 def test_joints_of_an_mjcf_may_be_named(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
-    body = (
-        '<body name="{}"><joint name="{}" axis="0 1 0"/><inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>{}</body>'
-    )
+    body = '<body name="{}"><joint name="{}" axis="0 1 0"/><inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>{}</body>'
     inner = body.format("fore", "elbow", "")
     motor = '<actuator><motor name="m" joint="elbow" gear="9"/></actuator>'
-    path.write_text(f"<mujoco><worldbody>{body.format('upper', 'shoulder', inner)}</worldbody>{motor}</mujoco>")
+    path.write_text(
+        f"<mujoco><worldbody>{body.format('upper', 'shoulder', inner)}</worldbody>{motor}</mujoco>"
+    )
     assert motors_of(load(path, options=ImportOptions(motors=("shoulder", "m")))) == {
         "shoulder": {"shoulder": 1.0},
         "m": {"elbow": 9.0},
@@ -423,7 +481,9 @@ SHARED = [
 
 
 @pytest.mark.parametrize("element", SHARED, ids=["simple", "differential", "four-bar"])
-def test_a_written_urdf_states_its_motors_without_its_side_file(tmp_path: Path, element: str) -> None:
+def test_a_written_urdf_states_its_motors_without_its_side_file(
+    tmp_path: Path, element: str
+) -> None:
     """The same ratios, and encoders that read the same where links are at the same places."""
     before = read(tmp_path, four_bar(element, loop=""))
     write_urdf(before, tmp_path / "again.urdf")
@@ -434,7 +494,9 @@ def test_a_written_urdf_states_its_motors_without_its_side_file(tmp_path: Path, 
     models = [tl.Model(before), tl.Model(after)]
     start = [model.actuator_position(model.assembly.q) for model in models]
     assert_allclose(start[1], start[0], rtol=1e-12)
-    assert motors_of(load(tmp_path / "again.urdf", tmp_path / "again.urdf.side.yaml")) == motors_of(before)
+    assert motors_of(load(tmp_path / "again.urdf", tmp_path / "again.urdf.side.yaml")) == motors_of(
+        before
+    )
 
 
 def test_efforts_are_written_at_the_joint(tmp_path: Path) -> None:
@@ -459,7 +521,9 @@ def test_a_joint_without_a_limit_of_speed_may_move_in_other_tools(tmp_path: Path
     limits = [line.strip() for line in text.splitlines() if "<limit" in line]
     assert [limit.split()[2] for limit in limits] == ['velocity="1000000000000000"'] * 3
     again = load(tmp_path / "again.urdf", options=ImportOptions(platform="coupler"))
-    assert {joint.freedoms[0].speed for joint in again.joints if joint.kind == "revolute"} == {np.inf}
+    assert {joint.freedoms[0].speed for joint in again.joints if joint.kind == "revolute"} == {
+        np.inf
+    }
 
 
 # SDF
@@ -494,11 +558,21 @@ def test_an_sdf_states_its_motors_as_a_urdf_does(tmp_path: Path, element: str, a
 def test_a_driven_joint_of_an_sdf_keeps_its_coordinate(tmp_path: Path) -> None:
     """All four pins of the loop are alike, and the one that is named last in the file is driven."""
     link_ = '<link name="{0}"><pose>{1}</pose><inertial><pose>0.1 0 0 0 0 0</pose><mass>1</mass></inertial></link>'
-    links = [link_.format("ground", "0 0 0 0 0 0"), link_.format("left", "0 0 0 0 -1.5707963267948966 0")]
-    links += [link_.format("top", "0 0 0.2 0 0 0"), link_.format("right", "0.4 0 0 0 -1.5707963267948966 0")]
+    links = [
+        link_.format("ground", "0 0 0 0 0 0"),
+        link_.format("left", "0 0 0 0 -1.5707963267948966 0"),
+    ]
+    links += [
+        link_.format("top", "0 0 0.2 0 0 0"),
+        link_.format("right", "0.4 0 0 0 -1.5707963267948966 0"),
+    ]
     pin_ = '<joint name="{0}" type="continuous"><parent>{1}</parent><child>{2}</child>'
     pin_ += "<axis><xyz>0 1 0</xyz></axis></joint>"
-    pins = [pin_.format("a", "ground", "left"), pin_.format("b", "left", "top"), pin_.format("c", "ground", "right")]
+    pins = [
+        pin_.format("a", "ground", "left"),
+        pin_.format("b", "left", "top"),
+        pin_.format("c", "ground", "right"),
+    ]
     closing = '<joint name="d" type="continuous"><pose>0.4 0 0 0 0 0</pose><parent>right</parent><child>top</child>'
     pins += [closing + "<axis><xyz>0 1 0</xyz></axis></joint>"]
     for driven in "abcd":
@@ -513,7 +587,11 @@ def test_a_driven_joint_of_an_sdf_keeps_its_coordinate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "text", "element"),
     [
-        ("urdf", four_bar(efforts=("0", "0", "0"), loop=""), "`<transmission>` or `<ros2_control>` for JOINT"),
+        (
+            "urdf",
+            four_bar(efforts=("0", "0", "0"), loop=""),
+            "`<transmission>` or `<ros2_control>` for JOINT",
+        ),
         (
             "xml",
             '<mujoco><worldbody><body name="b"><joint name="j"/><geom size="0.1"/></body></worldbody></mujoco>',
@@ -527,15 +605,23 @@ def test_a_driven_joint_of_an_sdf_keeps_its_coordinate(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_remedy_for_no_motor_is_of_the_files_format(tmp_path: Path, ending: str, text: str, element: str) -> None:
+def test_the_remedy_for_no_motor_is_of_the_files_format(
+    tmp_path: Path, ending: str, text: str, element: str
+) -> None:
     path = tmp_path / f"m.{ending}"
     path.write_text(text)
     side = None
     if ending == "urdf":
         side = tmp_path / "side.yaml"
-        side.write_text("format: tauloop-urdf-side/1\nprovenance: {status: chosen, source: a test}\nactuators: {}")
-    machine = load(path, side, options=ImportOptions(platform="coupler" if ending == "urdf" else "b"))
-    problem = next(problem for problem in tl.check(machine).problems if problem.where == "actuators")
+        side.write_text(
+            "format: tauloop-urdf-side/1\nprovenance: {status: chosen, source: a test}\nactuators: {}"
+        )
+    machine = load(
+        path, side, options=ImportOptions(platform="coupler" if ending == "urdf" else "b")
+    )
+    problem = next(
+        problem for problem in tl.check(machine).problems if problem.where == "actuators"
+    )
     assert problem.what == "nothing is driven: the machine has no actuator"
     assert element in problem.remedy
     assert "--motors JOINT" in problem.remedy

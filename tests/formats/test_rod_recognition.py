@@ -24,7 +24,8 @@ from tauloop.model import Model
 
 #: Forces of the recognised machine and of Pinocchio's, whose loops are closed by least squares.
 AGREEMENT = 1e-9
-#: What neither motors nor loops can supply there, by the largest force: zero where the spin's conservation holds.
+#: What neither motors nor loops can supply there, by the largest force: zero where the spin's
+#: conservation holds.
 BALANCE = 1e-10
 STATES = 4
 
@@ -35,14 +36,23 @@ def write(folder: Path, urdf: str, side: str = SIDE) -> tuple[Path, Path]:
     return folder / "robot.urdf", folder / "robot.yaml"
 
 
-def recognised(files: tuple[Path, Path], *, platform: str = "block", lock_spins: bool = True, **more: Any) -> Mechanism:
-    return load(*files, options=ImportOptions(platform=platform, rods=RodRecognition(lock_spins=lock_spins), **more))
+def recognised(
+    files: tuple[Path, Path], *, platform: str = "block", lock_spins: bool = True, **more: Any
+) -> Mechanism:
+    return load(
+        *files,
+        options=ImportOptions(
+            platform=platform, rods=RodRecognition(lock_spins=lock_spins), **more
+        ),
+    )
 
 
 class InPinocchio:
     """The file in Pinocchio: frames that coincide as hard constraints, the spin of some links held at zero rate."""
 
-    def __init__(self, files: tuple[Path, Path], resting: tuple[str, ...], upright: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, files: tuple[Path, Path], resting: tuple[str, ...], upright: tuple[str, ...] = ()
+    ) -> None:
         self.pin = extra("pinocchio")
         self.model = self.pin.buildModelFromUrdf(str(files[0]))
         self.data = self.model.createData()
@@ -83,7 +93,10 @@ class InPinocchio:
         K, bias = [], []
         for a, b, n in self.loops:
             J = [pin.getFrameJacobian(model, data, frame, aligned)[:n] for frame in (a, b)]
-            drift = [pin.getFrameClassicalAcceleration(model, data, frame, aligned).vector[:n] for frame in (a, b)]
+            drift = [
+                pin.getFrameClassicalAcceleration(model, data, frame, aligned).vector[:n]
+                for frame in (a, b)
+            ]
             K.append(J[1] - J[0])
             bias.append(drift[1] - drift[0])
         for frame in self.resting:
@@ -138,11 +151,15 @@ def compare(
     model = Model(mechanism, evaluator=Interpreted())
     assert model.assembly.findings == ()
     states = random_states(model, STATES, np.random.default_rng(4))
-    mine = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q).force
+    mine = model.platform.inverse_dynamics(
+        states.position, states.velocity, states.acceleration, start=states.q
+    ).force
     other = InPinocchio(files, resting, upright)
     names = model.topology.coordinate_names
     for k in range(STATES):
-        known = {name: (states.q[k, i], states.v[k, i], states.a[k, i]) for i, name in enumerate(names)}
+        known = {
+            name: (states.q[k, i], states.v[k, i], states.a[k, i]) for i, name in enumerate(names)
+        }
         for name, (sense, shift) in (lengths or {}).items():
             length, rate, acceleration = known[name]
             known[name] = sense * (length - shift), sense * rate, sense * acceleration
@@ -158,15 +175,27 @@ def test_a_link_between_balls_moves_as_a_slender_rod(tmp_path: Path) -> None:
     assert (rod.name, rod.start.body, rod.end.body, rod.spin) == ("rod", "arm", "eye", "none")
     # by hand: m, m s and I + m s^2 of the file's figures
     assert rod.lower is not None
-    assert [mechanism.value(p) for p in rod.lower.parameters] == pytest.approx([1.2, 0.3, 0.02 + 1.2 * 0.0625])
+    assert [mechanism.value(p) for p in rod.lower.parameters] == pytest.approx(
+        [1.2, 0.3, 0.02 + 1.2 * 0.0625]
+    )
     assert rod.length is not None
     assert mechanism.value(rod.length) == pytest.approx(0.6)
     assert [body.name for body in mechanism.bodies] == ["arm", "block", "eye"]
     assert not any(joint.is_cut for joint in mechanism.joints)
     assert "0.004 kg m^2 plays no part" in mechanism.description
     # what the rod does not need of the file is gone
-    left = [p.name for p in mechanism.parameters if p.name.startswith(("rod", "turn", "to_tip", "hinge"))]
-    assert left == ["turn0.origin.xyz[0]", "rod.rod.mass", "rod.rod.center", "rod.rod.inertia", "rod.rod.length"]
+    left = [
+        p.name
+        for p in mechanism.parameters
+        if p.name.startswith(("rod", "turn", "to_tip", "hinge"))
+    ]
+    assert left == [
+        "turn0.origin.xyz[0]",
+        "rod.rod.mass",
+        "rod.rod.center",
+        "rod.rod.inertia",
+        "rod.rod.length",
+    ]
     compare(files, mechanism, resting=("rod",))
 
 
@@ -181,7 +210,9 @@ def test_a_link_between_a_universal_and_a_ball_is_a_full_rod(tmp_path: Path) -> 
 def test_the_rods_of_digit_like_shrink_its_blocks(shared: Path) -> None:
     folder = shared / "models" / "example_parallel_robots" / "digit_like"
     if not folder.is_dir():
-        pytest.skip("needs models/example_parallel_robots/digit_like of the shared data, which is not here")
+        pytest.skip(
+            "needs models/example_parallel_robots/digit_like of the shared data, which is not here"
+        )
     files = (folder / "robot.urdf", folder / "robot.yaml")
     mechanism = recognised(files, platform="")
     assert mechanism.platform.body == "foot"
@@ -205,7 +236,9 @@ def jack(
     inner = [f"hinge{k}" for k in range(1, len(hinges))]
     chain = ["ground", *inner, "tube"]
     steps = zip(hinges, chain[:-1], chain[1:], strict=True)
-    slide = joint("slide", "prismatic", "tube", "piston", axis, f"{aside} 0 0.2").replace("-0.15", lower or "-0.15")
+    slide = joint("slide", "prismatic", "tube", "piston", axis, f"{aside} 0 0.2").replace(
+        "-0.15", lower or "-0.15"
+    )
     return "".join(
         [
             '<robot name="jack"><link name="ground"/>',
@@ -215,7 +248,14 @@ def jack(
             *(f'<link name="{name}"/>' for name in (*inner, "tip", "eye")),
             joint("pivot", "continuous", "ground", "lever", "0 1 0", "0 0 0.5"),
             *(
-                joint(f"turn{k}", "continuous", parent, child, about, "0.5 0.03 0" if k == 0 else "0 0 0")
+                joint(
+                    f"turn{k}",
+                    "continuous",
+                    parent,
+                    child,
+                    about,
+                    "0.5 0.03 0" if k == 0 else "0 0 0",
+                )
                 for k, (about, parent, child) in enumerate(steps)
             ),
             slide,
@@ -232,15 +272,26 @@ PUSHED = SIDE.replace("crank", "slide")
 
 @pytest.mark.parametrize(("axis", "sense"), [("0 0 1", 1.0), ("0 0 -1", -1.0)])
 @pytest.mark.parametrize("hinges", ["ball", "universal"])
-def test_two_links_on_a_slide_are_a_telescopic_rod(tmp_path: Path, hinges: str, axis: str, sense: float) -> None:
+def test_two_links_on_a_slide_are_a_telescopic_rod(
+    tmp_path: Path, hinges: str, axis: str, sense: float
+) -> None:
     """Slender where it may spin (held in Pinocchio), full with the spin that the universal joint forces otherwise."""
     is_ball = hinges == "ball"
     files = write(
-        tmp_path, jack(hinges=BALL, axis=axis) if is_ball else jack(hinges=UNIVERSAL, axis=axis, inertia=TILTED), PUSHED
+        tmp_path,
+        jack(hinges=BALL, axis=axis)
+        if is_ball
+        else jack(hinges=UNIVERSAL, axis=axis, inertia=TILTED),
+        PUSHED,
     )
     mechanism = recognised(files, platform="lever", independent=("pivot",))
     (rod,) = mechanism.rods
-    assert (rod.name, rod.start.body, rod.end.body, rod.is_full) == ("slide", "base", "eye", not is_ball)
+    assert (rod.name, rod.start.body, rod.end.body, rod.is_full) == (
+        "slide",
+        "base",
+        "eye",
+        not is_ball,
+    )
     assert rod.telescope is not None
     # joint centres 0.5 m apart at the start, where the slide may go 0.15 m either way
     assert rod.telescope.reference == pytest.approx(0.5)
@@ -248,7 +299,13 @@ def test_two_links_on_a_slide_are_a_telescopic_rod(tmp_path: Path, hinges: str, 
     assert mechanism.value(mechanism.actuators[0].drives[0][1]) == sense
     assert [body.name for body in mechanism.bodies] == ["lever", "eye"]
     shift = 0.5
-    compare(files, mechanism, ("tube",) if is_ball else (), () if is_ball else ("turn1",), {"slide": (sense, shift)})
+    compare(
+        files,
+        mechanism,
+        ("tube",) if is_ball else (),
+        () if is_ball else ("turn1",),
+        {"slide": (sense, shift)},
+    )
 
 
 NO_LEGS = {
@@ -264,10 +321,16 @@ NO_LEGS = {
         ),
         "universal joints at both ends",
     ),
-    "through nothing": (jack(hinges=UNIVERSAL, lower="-0.6"), "at its limit the two joint centres are -0.1 m apart"),
+    "through nothing": (
+        jack(hinges=UNIVERSAL, lower="-0.6"),
+        "at its limit the two joint centres are -0.1 m apart",
+    ),
     "not round": (jack(hinges=BALL, inertia=TILTED), "not axisymmetric"),
     "something hangs on it": (
-        jack(hinges=BALL, more=link("more", 1.0) + joint("hang", "continuous", "tube", "more", "1 0 0")),
+        jack(
+            hinges=BALL,
+            more=link("more", 1.0) + joint("hang", "continuous", "tube", "more", "1 0 0"),
+        ),
         "",
     ),
 }
@@ -345,7 +408,11 @@ def test_legs_come_back_through_mjcf(tmp_path: Path) -> None:
 UNCHANGED = {
     "it may spin": (slider_crank(hinges=BALL), {"lock_spins": False}, "may spin"),
     "not axisymmetric": (slider_crank(hinges=BALL, inertia=TILTED), {}, "not axisymmetric"),
-    "mass centre beside the line": (slider_crank(hinges=BALL, center="0.01 0 0.25"), {}, "not axisymmetric"),
+    "mass centre beside the line": (
+        slider_crank(hinges=BALL, center="0.01 0 0.25"),
+        {},
+        "not axisymmetric",
+    ),
     "second axis along the rod": (slider_crank(hinges=("1 0 0", "0 0 1")), {}, "not across it"),
     "hinges that are parallel": (slider_crank(hinges=("1 0 0", "1 0 0", "0 0 1")), {}, ""),
     "a hinge alone": (slider_crank(hinges=("0 1 0",)), {}, ""),
@@ -353,7 +420,8 @@ UNCHANGED = {
     "a hinge is independent": (slider_crank(hinges=BALL), {"independent": ("turn1",)}, ""),
     "something hangs on it": (
         slider_crank(
-            hinges=BALL, more=link("more", 1.0) + joint("hang", "continuous", "rod", "more", "1 0 0", "0 0 0.2")
+            hinges=BALL,
+            more=link("more", 1.0) + joint("hang", "continuous", "rod", "more", "1 0 0", "0 0 0.2"),
         ),
         {},
         "",
@@ -375,7 +443,8 @@ def test_what_is_no_rod_stays_a_body(tmp_path: Path, case: str) -> None:
 
 
 def test_a_body_on_rods_alone_gets_coordinates_of_its_own(tmp_path: Path) -> None:
-    # the plate hangs in the tree on the first rod; without that it stands where the reference pose has it
+    # the plate hangs in the tree on the first rod; without that it stands where the reference pose
+    # has it
     parts = ['<robot name="table"><link name="ground"/>', link("plate", 1.0)]
     for k in range(6):
         angle = 2 * np.pi * k / 6
@@ -422,10 +491,16 @@ def test_rods_come_back_through_mjcf(tmp_path: Path, name: str) -> None:
     assert [rod.is_full for rod in back.rods] == [rod.is_full for rod in machine.rods]
     model, two = (Model(m, evaluator=Interpreted()) for m in (machine, back))
     states = random_states(model, STATES, np.random.default_rng(8))
-    mine = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q)
+    mine = model.platform.inverse_dynamics(
+        states.position, states.velocity, states.acceleration, start=states.q
+    )
     names = [identifier(coordinate) for coordinate in model.topology.coordinate_names]
-    start = states.q[:, [names.index(identifier(coordinate)) for coordinate in two.topology.coordinate_names]]
-    theirs = two.platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=start)
+    start = states.q[
+        :, [names.index(identifier(coordinate)) for coordinate in two.topology.coordinate_names]
+    ]
+    theirs = two.platform.inverse_dynamics(
+        states.position, states.velocity, states.acceleration, start=start
+    )
     order = [identifier(actuator.name) for actuator in machine.actuators]
     columns = [order.index(actuator.name) for actuator in back.actuators]
     scale = 1.0 + np.abs(mine.force).max()

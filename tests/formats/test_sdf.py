@@ -18,7 +18,8 @@ from tauloop.formats.sdf_model import SdfReader
 from tauloop.formats.sdf_writer import to_sdf, write_sdf
 from tauloop.formats.xml_nodes import read_xml
 
-#: Forces by way of a file: rounding, and the least moments that SDF asks of slender rods (1e-12 kg m^2).
+#: Forces by way of a file: rounding, and the least moments that SDF asks of slender rods (1e-12 kg
+#: m^2).
 WRITTEN = 1e-10
 #: The same numbers in another order.
 ROUNDING = 1e-12
@@ -31,7 +32,9 @@ def forces(model: tl.Model, start: np.ndarray, actuators: tuple[str, ...]) -> np
     order = [names.index(name) for name in actuators]
     x, v, a = (scale * rng.normal(size=(4, len(start))) for scale in (0.02, 1.0, 1.0))
     columns = np.argsort(order)
-    force = model.actuators.inverse_dynamics((start + x)[:, columns], v[:, columns], a[:, columns]).force
+    force = model.actuators.inverse_dynamics(
+        (start + x)[:, columns], v[:, columns], a[:, columns]
+    ).force
     return force[:, order]
 
 
@@ -60,7 +63,10 @@ def test_loops_close_natively(tmp_path: Path) -> None:
     path, side = written("five_bar", tmp_path)
     joints = ElementTree.fromstring(to_sdf(load("five_bar")).text).findall(".//joint")
     children = [joint.findtext("child") for joint in joints]
-    assert sorted(name for name in set(children) if children.count(name) > 1) == ["link_1", "link_2"]
+    assert sorted(name for name in set(children) if children.count(name) > 1) == [
+        "link_1",
+        "link_2",
+    ]
     tree = read_sdf_tree(path)
     assert [loop.kind for loop in tree.loops] == ["revolute"] * 2
     mobility = tl.Model(load(path, side)).assembly.mobility
@@ -83,7 +89,10 @@ def in_other_words(path: Path) -> str:
     model = reader.model(read_xml(path))
     assert model is not None
     lines = ['<sdf version="1.7"><model name="other">']
-    angles = {name: np.arctan2(pose.rotation[1, 0], pose.rotation[0, 0]) for name, pose in model.poses.items()}
+    angles = {
+        name: np.arctan2(pose.rotation[1, 0], pose.rotation[0, 0])
+        for name, pose in model.poses.items()
+    }
     text = path.read_text()
     for k, (name, pose) in enumerate(model.poses.items()):
         inertial = re.search(rf'<link name="{name}">.*?(<inertial>.*?</inertial>)', text, re.DOTALL)
@@ -91,14 +100,18 @@ def in_other_words(path: Path) -> str:
         turn = float(angles[name])
         half = f'rotation_format="quat_xyzw">{x} {y} {z} 0 0 {math.sin(turn / 2)!r} {math.cos(turn / 2)!r}'
         place = half if k % 2 else f'degrees="true">{x!r} {y!r} {z!r} 0 0 {math.degrees(turn)!r}'
-        lines.append(f'<link name="{name}"><pose {place}</pose>{inertial[1] if inertial else ""}</link>')
+        lines.append(
+            f'<link name="{name}"><pose {place}</pose>{inertial[1] if inertial else ""}</link>'
+        )
     for k, joint in enumerate(joint for joint in model.joints if joint.axes):
         at = model.poses[joint.child] @ joint.frames[1]
         x, y, z = (float(value) for value in at.position)
         frame = f'<frame name="at_{joint.name}" attached_to="{joint.child}">'
         frame += f'<pose relative_to="__model__">{x!r} {y!r} {z!r} 0.3 0.2 0.1</pose></frame>'
         axis = (at.rotation @ joint.axes[0]).tolist()
-        pair, sign = ((joint.child, joint.parent), -1.0) if k % 2 else ((joint.parent, joint.child), 1.0)
+        pair, sign = (
+            ((joint.child, joint.parent), -1.0) if k % 2 else ((joint.parent, joint.child), 1.0)
+        )
         effort = "-1" if joint.limit("effort") is None else "0"
         axis = " ".join(repr(sign * value) for value in axis)
         lines.append(
@@ -146,9 +159,15 @@ def test_what_sdf_has_and_tauloop_has_not_is_refused_with_its_line(tmp_path: Pat
         ('<sdf version="1.9"><model name="a"/><model name="b"/></sdf>', "there are 2 models: a, b"),
         ('<sdf version="1.4"><model name="m"><link name="a"/></model></sdf>', "older than 1.5"),
         ('<sdf><model name="m"><link name="a"/></model></sdf>', "older than 1.5, or none"),
-        ('<!DOCTYPE a [<!ENTITY b "c">]><sdf version="1.9"/>', "a document type or entity declaration is refused"),
+        (
+            '<!DOCTYPE a [<!ENTITY b "c">]><sdf version="1.9"/>',
+            "a document type or entity declaration is refused",
+        ),
         ("<robot/>", "the root element is <robot>"),
-        ('<sdf version="1.9"><model name="m"><static>1</static><link name="a"/></model></sdf>', "does not move"),
+        (
+            '<sdf version="1.9"><model name="m"><static>1</static><link name="a"/></model></sdf>',
+            "does not move",
+        ),
     ],
 )
 def test_what_is_no_model_of_a_machine_is_refused(tmp_path: Path, text: str, what: str) -> None:
@@ -174,7 +193,10 @@ def test_a_link_without_inertia_has_that_of_sdf_and_a_free_one_moves(tmp_path: P
 </model></sdf>"""
     (tmp_path / "m.sdf").write_text(text)
     machine = load(tmp_path / "m.sdf", options=tl.formats.ImportOptions(platform="arm"))
-    assert {joint.name: joint.kind for joint in machine.joints} == {"hinge": "revolute", "stone.free": "free"}
+    assert {joint.name: joint.kind for joint in machine.joints} == {
+        "hinge": "revolute",
+        "stone.free": "free",
+    }
     assert machine.value(machine.body("arm").inertia.parameters[0]) == 1.0
     assert "no joint holds a link to the world: 'ground'" in machine.description
     assert "SDF gives it 1 kg" in machine.description

@@ -97,15 +97,23 @@ def test_links_are_where_libsdformat_has_them(tmp_path: Path) -> None:
         assert_allclose(model.poses[name].position, position, atol=PRINTED)
         assert_allclose(model.poses[name].rotation[0], row, atol=PRINTED)
     ends = {joint.name: (joint.parent, joint.child) for joint in model.joints}
-    assert ends["left::hold"] == ("left::finger", "left::tip::blade")  # the canonical link of the tool
+    # the canonical link of the tool
+    assert ends["left::hold"] == ("left::finger", "left::tip::blade")
     assert ends["hold"] == ("finger", "tip::blade")
     assert (ends["j1"], ends["j3"]) == (("arm", "left::palm"), ("base", "inner::only"))
 
 
 def test_an_axis_in_the_frame_of_its_model_turns_with_it(tmp_path: Path) -> None:
     """In the frame of the gripper the axis and the finger are as the gripper's own file has them."""
-    own = next(joint for joint in model_of(write(tmp_path / "own", **{"m.sdf": GRIPPER})).joints if joint.axes)
-    for axis_ in ('<xyz expressed_in="__model__">', "<use_parent_model_frame>1</use_parent_model_frame><xyz>"):
+    own = next(
+        joint
+        for joint in model_of(write(tmp_path / "own", **{"m.sdf": GRIPPER})).joints
+        if joint.axes
+    )
+    for axis_ in (
+        '<xyz expressed_in="__model__">',
+        "<use_parent_model_frame>1</use_parent_model_frame><xyz>",
+    ):
         gripper = GRIPPER.replace('<xyz expressed_in="__model__">', axis_)
         joints = model_of(write(tmp_path / "all", **{"gripper/model.sdf": gripper})).joints
         for joint in joints:
@@ -144,11 +152,15 @@ def test_a_mesh_of_an_included_file_is_next_to_that_file(tmp_path: Path) -> None
     path = write(tmp_path)
     (tmp_path / "gripper" / "finger.stl").write_bytes(bytes(80) + (0).to_bytes(4, "little"))
     machine = load(path, options=ImportOptions(platform="arm"))
-    assert {solid.mesh for solid in machine.solids} == {(tmp_path / "gripper" / "finger.stl").resolve()}
+    assert {solid.mesh for solid in machine.solids} == {
+        (tmp_path / "gripper" / "finger.stl").resolve()
+    }
 
 
 def test_a_problem_names_the_included_file(tmp_path: Path) -> None:
-    path = write(tmp_path, **{"gripper/model.sdf": GRIPPER.replace('type="prismatic"', 'type="gearbox"')})
+    path = write(
+        tmp_path, **{"gripper/model.sdf": GRIPPER.replace('type="prismatic"', 'type="gearbox"')}
+    )
     assert problems(path) == [("a joint of type 'gearbox' is not read", "model.sdf")] * 2
 
 
@@ -158,7 +170,10 @@ INCLUDE = '<sdf version="1.9"><model name="m"><link name="a"/>%s</model></sdf>'
 @pytest.mark.parametrize(
     ("include", "what"),
     [
-        ("<include><uri>absent.sdf</uri></include>", "it includes 'absent.sdf', and there is no such file"),
+        (
+            "<include><uri>absent.sdf</uri></include>",
+            "it includes 'absent.sdf', and there is no such file",
+        ),
         (
             "<include><uri>../secret.sdf</uri></include>",
             "it includes '../secret.sdf', which is outside the folder of the file",
@@ -167,18 +182,27 @@ INCLUDE = '<sdf version="1.9"><model name="m"><link name="a"/>%s</model></sdf>'
             "<include><uri>file:///etc/hostname</uri></include>",
             "it includes 'file:///etc/hostname', which is outside the folder of the file",
         ),
-        ("<include><uri>link.sdf</uri></include>", "it includes 'link.sdf', which is outside the folder of the file"),
+        (
+            "<include><uri>link.sdf</uri></include>",
+            "it includes 'link.sdf', which is outside the folder of the file",
+        ),
         (
             "<include><uri>https://fuel.gazebosim.org/1.0/x/models/arm</uri></include>",
             "it includes 'https://fuel.gazebosim.org/1.0/x/models/arm', which is not on this computer",
         ),
         ("<include><uri>m.sdf</uri></include>", "it includes 'm.sdf', which includes itself"),
-        ("<include><uri>circle.sdf</uri></include>", "it includes 'circle.sdf', which includes itself"),
+        (
+            "<include><uri>circle.sdf</uri></include>",
+            "it includes 'circle.sdf', which includes itself",
+        ),
         (
             "<include><uri>r.urdf</uri></include>",
             "it includes 'r.urdf': its root element is <robot>, not <sdf>",
         ),
-        ("<include><uri>old.sdf</uri></include>", "it includes 'old.sdf': version '1.4' is older than 1.5, or none"),
+        (
+            "<include><uri>old.sdf</uri></include>",
+            "it includes 'old.sdf': version '1.4' is older than 1.5, or none",
+        ),
         (
             "<include><uri>world.sdf</uri></include>",
             "it includes 'world.sdf': it has 0 models outside worlds, and an included file has one",
@@ -198,7 +222,9 @@ INCLUDE = '<sdf version="1.9"><model name="m"><link name="a"/>%s</model></sdf>'
         ),
     ],
 )
-def test_an_include_that_may_not_be_read_is_refused(tmp_path: Path, include: str, what: str) -> None:
+def test_an_include_that_may_not_be_read_is_refused(
+    tmp_path: Path, include: str, what: str
+) -> None:
     folder = tmp_path / "machine"
     path = write(
         folder,
@@ -218,9 +244,12 @@ def test_an_include_that_may_not_be_read_is_refused(tmp_path: Path, include: str
 def test_a_world_whose_machine_cannot_be_read_states_why(tmp_path: Path) -> None:
     path = tmp_path / "m.sdf"
     path.write_text(
-        '<sdf version="1.9"><world name="w"><include><uri>model://arm</uri></include></world></sdf>', encoding="utf-8"
+        '<sdf version="1.9"><world name="w"><include><uri>model://arm</uri></include></world></sdf>',
+        encoding="utf-8",
     )
-    assert problems(path) == [("it includes 'model://arm', and there is no folder of the model 'arm'", "m.sdf")]
+    assert problems(path) == [
+        ("it includes 'model://arm', and there is no folder of the model 'arm'", "m.sdf")
+    ]
     path.write_text(
         '<sdf version="1.9"><world name="w"><include merge="1"><uri>a.sdf</uri></include></world></sdf>',
         encoding="utf-8",
@@ -231,9 +260,14 @@ def test_a_world_whose_machine_cannot_be_read_states_why(tmp_path: Path) -> None
 
 def test_includes_that_double_are_limited(tmp_path: Path) -> None:
     twice = "<include><uri>f{0}.sdf</uri><name>a</name></include><include><uri>f{0}.sdf</uri><name>b</name></include>"
-    texts = {f"f{k}.sdf": INCLUDE.replace('<link name="a"/>', "") % twice.format(k + 1) for k in range(12)}
+    texts = {
+        f"f{k}.sdf": INCLUDE.replace('<link name="a"/>', "") % twice.format(k + 1)
+        for k in range(12)
+    }
     path = write(tmp_path, **{"m.sdf": INCLUDE % twice.format(0), "f12.sdf": INCLUDE % ""}, **texts)
-    assert {what for what, _ in problems(path)} == {"the files that are included have more than 500 parts"}
+    assert {what for what, _ in problems(path)} == {
+        "the files that are included have more than 500 parts"
+    }
     chain = "<include><uri>f{0}.sdf</uri></include>"
     texts = {f"f{k}.sdf": INCLUDE % chain.format(k + 1) for k in range(30)}
     path = write(tmp_path, **{"m.sdf": INCLUDE % chain.format(0), "f30.sdf": INCLUDE % ""}, **texts)

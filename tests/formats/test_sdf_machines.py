@@ -25,7 +25,13 @@ TAIL = f"""<link name="tail"><pose>0 0 0.5 0 0 0</pose>{UPPER}</link>
 
 
 def arm(
-    *, lower: str = LOWER, elbow: str = "", axis: str = "", upper: str = "", ends: str = "", kind: str = "revolute"
+    *,
+    lower: str = LOWER,
+    elbow: str = "",
+    axis: str = "",
+    upper: str = "",
+    ends: str = "",
+    kind: str = "revolute",
 ) -> str:
     """Return a model of two links on hinges about y, with more elements where they are given."""
     return f"""<model name="arm"><link name="stand"><inertial><mass>1</mass>{INERTIA}</inertial></link>
@@ -55,7 +61,9 @@ def read(folder: Path, text: str, side: str = "", **options: object) -> tl.Mecha
             "axis": '<mimic joint="shoulder"><multiplier>1.5</multiplier><offset>0.4</offset>'
             "<reference>0.2</reference></mimic>"
         },
-        {"axis": '<mimic joint="shoulder" axis="axis"><multiplier>1.5</multiplier><offset>0.1</offset></mimic>'},
+        {
+            "axis": '<mimic joint="shoulder" axis="axis"><multiplier>1.5</multiplier><offset>0.1</offset></mimic>'
+        },
     ],
 )
 def test_a_joint_that_mimics_another_is_a_gear(tmp_path: Path, gear: dict[str, str]) -> None:
@@ -72,13 +80,18 @@ def test_a_gear_of_an_axis_of_a_universal_joint(tmp_path: Path) -> None:
     model = tl.Model(read(tmp_path, arm(kind="universal", elbow=gear)))
     assert model.assembly.mobility == 2
     state = model.platform.kinematics(model.platform.ports.at(model.assembly.q) + 0.1)
-    assert state.coordinate("elbow.second").item() == pytest.approx(2 * state.coordinate("shoulder").item())
+    assert state.coordinate("elbow.second").item() == pytest.approx(
+        2 * state.coordinate("shoulder").item()
+    )
 
 
 @pytest.mark.parametrize(
     ("gear", "what"),
     [
-        ('<drake:mimic joint="shoulders"/>', "it mimics 'shoulders', which is not a joint that turns or slides"),
+        (
+            '<drake:mimic joint="shoulders"/>',
+            "it mimics 'shoulders', which is not a joint that turns or slides",
+        ),
         ('<drake:mimic joint="elbow"/>', "it mimics itself"),
         ('<drake:mimic joint="floor"/>', "it mimics 'floor'"),
         ('<drake:mimic multiplier="2"/>', "has no attribute 'joint'"),
@@ -100,7 +113,10 @@ def test_a_rotor_counts_with_the_square_of_its_gear_ratio(tmp_path: Path) -> Non
 def test_the_rotor_of_a_side_file_replaces_that_of_the_file(tmp_path: Path) -> None:
     rotor = "<drake:rotor_inertia>0.002</drake:rotor_inertia><drake:gear_ratio>5</drake:gear_ratio>"
     side = "provenance: {status: chosen, source: test}\njoints: {elbow: {inertia: 0.3 kg m^2}}\n"
-    plain, stated = tl.Model(read(tmp_path, arm())), tl.Model(read(tmp_path, arm(elbow=rotor), side))
+    plain, stated = (
+        tl.Model(read(tmp_path, arm())),
+        tl.Model(read(tmp_path, arm(elbow=rotor), side)),
+    )
     at = np.zeros((1, 2))
     added = stated.platform.mass_matrix(at)[0] - plain.platform.mass_matrix(at)[0]
     assert added == pytest.approx(np.diag([0.0, 0.3]), abs=ROUNDING)
@@ -151,7 +167,9 @@ def test_a_ball_constraint_of_the_world_is_in_the_frame_of_the_world(tmp_path: P
 <drake:ball_constraint_p_AP>1 2 3.3</drake:ball_constraint_p_AP>
 <drake:ball_constraint_body_B>lower</drake:ball_constraint_body_B>
 <drake:ball_constraint_p_BQ>0 0 0</drake:ball_constraint_p_BQ></drake:ball_constraint>"""
-    text = arm(ends=ball).replace('<model name="arm">', '<model name="arm"><pose>1 2 3 0 0 0</pose>')
+    text = arm(ends=ball).replace(
+        '<model name="arm">', '<model name="arm"><pose>1 2 3 0 0 0</pose>'
+    )
     assembly = tl.Model(read(tmp_path, text)).assembly
     assert assembly.residual < ROUNDING
     assert len(assembly.loops.names) == 3
@@ -179,7 +197,9 @@ SOLIDS = {
     "<cylinder><radius>0.2</radius><length>0.6</length></cylinder>": slices(
         lambda z: 0.2 + 0 * z, midpoints(-0.3, 0.3)
     ),
-    "<sphere><radius>0.2</radius></sphere>": slices(lambda z: np.sqrt(0.04 - z * z), midpoints(-0.2, 0.2)),
+    "<sphere><radius>0.2</radius></sphere>": slices(
+        lambda z: np.sqrt(0.04 - z * z), midpoints(-0.2, 0.2)
+    ),
     "<cone><radius>0.2</radius><length>0.6</length></cone>": slices(
         lambda z: 0.2 * (0.3 - z) / 0.6, midpoints(-0.3, 0.3)
     ),
@@ -225,16 +245,25 @@ def test_densities_masses_and_several_collisions(tmp_path: Path) -> None:
         f'<collision name="a"><pose>0.1 0 0 0 0 0</pose><density>500</density>{cube}</collision>'
         f'<collision name="b"><pose>-0.1 0 0 0 0 0</pose>{cube}</collision>'
     )
-    stated = read(tmp_path, arm(lower=f'<inertial auto="1"><density>1500</density></inertial>{both}'))
+    stated = read(
+        tmp_path, arm(lower=f'<inertial auto="1"><density>1500</density></inertial>{both}')
+    )
     mass, center, inertia = inertia_of(stated, "lower")
     assert mass == pytest.approx(2.0)
     assert center == pytest.approx([-0.05, 0.0, 0.0])
     assert np.diag(inertia) == pytest.approx(
-        [2 * 0.01 / 6, 2 * 0.01 / 6 + 0.5 * 0.15**2 + 1.5 * 0.05**2, 2 * 0.01 / 6 + 0.5 * 0.15**2 + 1.5 * 0.05**2]
+        [
+            2 * 0.01 / 6,
+            2 * 0.01 / 6 + 0.5 * 0.15**2 + 1.5 * 0.05**2,
+            2 * 0.01 / 6 + 0.5 * 0.15**2 + 1.5 * 0.05**2,
+        ]
     )
     water = read(tmp_path, arm(lower=f'<inertial auto="true"/>{both}'))
     assert inertia_of(water, "lower")[0] == pytest.approx(1.5)
-    scaled = read(tmp_path, arm(lower=f'<inertial auto="true"><density>1500</density><mass>6</mass></inertial>{both}'))
+    scaled = read(
+        tmp_path,
+        arm(lower=f'<inertial auto="true"><density>1500</density><mass>6</mass></inertial>{both}'),
+    )
     assert inertia_of(scaled, "lower")[0] == 6.0
     assert inertia_of(scaled, "lower")[2] == pytest.approx(3 * inertia)
 
@@ -249,7 +278,9 @@ def test_densities_masses_and_several_collisions(tmp_path: Path) -> None:
         ("<box/>", "has no <size>"),
     ],
 )
-def test_automatic_inertia_that_is_not_computed_is_refused(tmp_path: Path, collision: str, what: str) -> None:
+def test_automatic_inertia_that_is_not_computed_is_refused(
+    tmp_path: Path, collision: str, what: str
+) -> None:
     shape = f'<collision name="c"><geometry>{collision}</geometry></collision>' if collision else ""
     with pytest.raises(DescriptionError, match=what) as caught:
         read(tmp_path, arm(lower=f'<inertial auto="true"/>{shape}'))
@@ -288,7 +319,9 @@ def test_frames_of_a_joint_that_lie_apart_are_noted(tmp_path: Path) -> None:
     frame = '<frame name="tip" attached_to="upper"><pose relative_to="upper">0 0 0.25 0 0 0</pose></frame>'
     apart = arm(ends=frame).replace("<parent>upper</parent>", "<parent>tip</parent>")
     description = read(tmp_path, apart).description
-    assert "joint elbow: the frames 'tip' and 'lower', which it joins, lie 0.05 m apart" in description
+    assert (
+        "joint elbow: the frames 'tip' and 'lower', which it joins, lie 0.05 m apart" in description
+    )
     together = apart.replace("0 0 0.25 0 0 0", "0 0 0.2 0 0 0")
     assert "apart" not in read(tmp_path, together).description
 
@@ -300,7 +333,9 @@ BALL = '<model name="ball"><link name="ball"/></model>'
 
 
 @pytest.mark.parametrize("others", [GROUND, BALL, GROUND + BALL])
-def test_the_machine_of_a_world_is_the_model_that_moves_on_joints(tmp_path: Path, others: str) -> None:
+def test_the_machine_of_a_world_is_the_model_that_moves_on_joints(
+    tmp_path: Path, others: str
+) -> None:
     machine = read(tmp_path, f'<world name="w">{others}{arm()}</world>')
     assert machine.name == "arm"
     assert "other models of the world are left out" in machine.description
@@ -322,7 +357,9 @@ def test_an_option_names_the_machine_among_several(tmp_path: Path) -> None:
 def test_weight_that_is_switched_off(tmp_path: Path) -> None:
     off = "<gravity>false</gravity>"
     some = read(tmp_path, arm(lower=LOWER + off))
-    assert some.omitted_forces == ("gravity is switched off for link lower in the file, and acts on it here",)
+    assert some.omitted_forces == (
+        "gravity is switched off for link lower in the file, and acts on it here",
+    )
     every = read(tmp_path, arm(lower=LOWER + off, upper=off))
     assert every.omitted_forces == ()
     assert [every.value(x) for x in every.gravity] == [0.0, 0.0, 0.0]
@@ -331,9 +368,7 @@ def test_weight_that_is_switched_off(tmp_path: Path) -> None:
 def test_what_acts_in_the_file_and_not_here_is_left_out_by_name(tmp_path: Path) -> None:
     drag = "<velocity_decay><linear>0.1</linear></velocity_decay>"
     buoyancy = '<plugin filename="gz-sim-buoyancy-system" name="gz::sim::systems::Buoyancy"/>'
-    text = (
-        f'<world name="w">{buoyancy}{arm(lower=LOWER + drag, axis="<dynamics><damping>1</damping></dynamics>")}</world>'
-    )
+    text = f'<world name="w">{buoyancy}{arm(lower=LOWER + drag, axis="<dynamics><damping>1</damping></dynamics>")}</world>'
     assert set(read(tmp_path, text).omitted_forces) == {
         "the drag (velocity_decay) of link lower",
         "the forces of the plugin 'gz::sim::systems::Buoyancy'",
@@ -361,8 +396,12 @@ def test_a_gear_of_a_universal_joint_that_the_tree_enters_by_its_child(tmp_path:
     """The second axis of the file stays the one that is coupled."""
     gear = '<axis2><xyz>1 0 0</xyz><mimic joint="shoulder"><multiplier>2</multiplier><offset>0</offset></mimic></axis2>'
     text = arm(kind="universal", elbow=gear)
-    turned = text.replace("<parent>upper</parent><child>lower</child>", "<parent>lower</parent><child>upper</child>")
-    turned = turned.replace("<parent>lower</parent>", '<pose relative_to="lower"/><parent>lower</parent>')
+    turned = text.replace(
+        "<parent>upper</parent><child>lower</child>", "<parent>lower</parent><child>upper</child>"
+    )
+    turned = turned.replace(
+        "<parent>lower</parent>", '<pose relative_to="lower"/><parent>lower</parent>'
+    )
     angles = []
     for each in (text, turned):
         model = tl.Model(read(tmp_path, each, platform="lower", independent=("shoulder",)))
@@ -380,4 +419,9 @@ def test_the_placement_frame_turns_gravity(tmp_path: Path) -> None:
     machine = read(tmp_path, text)
     assert [machine.value(x) for x in machine.gravity] == pytest.approx([0.0, 0.0, 9.8])
     with pytest.raises(DescriptionError, match="is relative to 'table', which is not read"):
-        read(tmp_path, arm().replace('name="arm">', 'name="arm"><pose relative_to="table">0 0 1 0 0 0</pose>', 1))
+        read(
+            tmp_path,
+            arm().replace(
+                'name="arm">', 'name="arm"><pose relative_to="table">0 0 1 0 0 0</pose>', 1
+            ),
+        )

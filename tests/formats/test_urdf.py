@@ -19,15 +19,25 @@ ROOT = Path(__file__).resolve().parents[2]
 DOWN = (0.0, 0.0, -9.81)
 #: Products of a few rotations and sums of numbers of order one.
 ROUNDING = 1e-13
-#: Right angles in the measured arm's file are printed to twelve digits (5e-12 rad off) and are taken as exact here.
+#: Right angles in the measured arm's file are printed to twelve digits (5e-12 rad off) and are
+#: taken as exact here.
 PRINTED_RIGHT_ANGLES = 1e-10
 
 UNIT_INERTIA = '<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/>'
 
 
-def link(name: str, *, mass: str = "1", xyz: str = "0 0 0", rpy: str = "0 0 0", inertia: str = UNIT_INERTIA) -> str:
+def link(
+    name: str,
+    *,
+    mass: str = "1",
+    xyz: str = "0 0 0",
+    rpy: str = "0 0 0",
+    inertia: str = UNIT_INERTIA,
+) -> str:
     origin = f'<origin xyz="{xyz}" rpy="{rpy}"/>'
-    return f'<link name="{name}"><inertial>{origin}<mass value="{mass}"/>{inertia}</inertial></link>'
+    return (
+        f'<link name="{name}"><inertial>{origin}<mass value="{mass}"/>{inertia}</inertial></link>'
+    )
 
 
 def joint(name: str, parent: str, child: str, *, kind: str = "revolute", inside: str = "") -> str:
@@ -67,7 +77,9 @@ def placed(mechanism: Mechanism, placement: Placement) -> np.ndarray:
     T = np.eye(4)
     T[:3, 3] = [mechanism.value(x) for x in placement.position]
     for turn in placement.turns:
-        T[:3, :3] = T[:3, :3] @ Rotation.from_euler(turn.axis, mechanism.value(turn.angle)).as_matrix()
+        T[:3, :3] = (
+            T[:3, :3] @ Rotation.from_euler(turn.axis, mechanism.value(turn.angle)).as_matrix()
+        )
     return T
 
 
@@ -85,11 +97,15 @@ def poses(mechanism: Mechanism, q: dict[str, float]) -> dict[str, np.ndarray]:
     for element in mechanism.joints:  # the tests write parents first
         motion = moved(element.kind, element.axes, q.get(element.name, 0.0))
         child = np.linalg.inv(placed(mechanism, element.child))
-        result[element.child.body] = result[element.parent.body] @ placed(mechanism, element.parent) @ motion @ child
+        result[element.child.body] = (
+            result[element.parent.body] @ placed(mechanism, element.parent) @ motion @ child
+        )
     return result
 
 
-def urdf_step(xyz: np.ndarray, rpy: np.ndarray, kind: str, axis: np.ndarray, q: float) -> np.ndarray:
+def urdf_step(
+    xyz: np.ndarray, rpy: np.ndarray, kind: str, axis: np.ndarray, q: float
+) -> np.ndarray:
     """Definition of URDF: origin, then turn about or slide along the axis; rpy about the fixed x, y, z."""
     axis = axis / np.linalg.norm(axis)
     T = np.eye(4)
@@ -112,7 +128,9 @@ KINDS = ("revolute", "continuous", "prismatic", "fixed")
 
 
 @given(
-    joints=st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, len(SPECIAL_AXES))), min_size=1, max_size=4),
+    joints=st.lists(
+        st.tuples(st.sampled_from(KINDS), st.integers(0, len(SPECIAL_AXES))), min_size=1, max_size=4
+    ),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_links_are_where_urdf_puts_them_with_and_without_offsets(tmp_path_factory, joints, seed):
@@ -122,7 +140,10 @@ def test_links_are_where_urdf_puts_them_with_and_without_offsets(tmp_path_factor
     q = {}
     for k, (kind, special) in enumerate(joints):
         axis = SPECIAL_AXES[special] if special < len(SPECIAL_AXES) else random.normal(size=3)
-        xyz, rpy = random.normal(size=3), random.uniform(-3, 3, size=3) * random.integers(0, 2, size=3)
+        xyz, rpy = (
+            random.normal(size=3),
+            random.uniform(-3, 3, size=3) * random.integers(0, 2, size=3),
+        )
         parent = "root" if k == 0 else f"link{random.integers(k)}"
         name, child = f"j{k}", f"link{k}"
         inside = f'<origin xyz="{words(xyz)}" rpy="{words(rpy)}"/><axis xyz="{words(axis)}"/>'
@@ -138,7 +159,11 @@ def test_links_are_where_urdf_puts_them_with_and_without_offsets(tmp_path_factor
     side = GRAVITY + "platform: {body: link0}\n"
     plain = poses(load(folder, robot(*elements), side), q)
     unit = {name: "m" if kind == "prismatic" else "rad" for name, *_, kind, _ in steps}
-    side += "offsets: {" + ", ".join(f"{name}: {value!r} {unit[name]}" for name, value in offsets.items()) + "}\n"
+    side += (
+        "offsets: {"
+        + ", ".join(f"{name}: {value!r} {unit[name]}" for name, value in offsets.items())
+        + "}\n"
+    )
     measured = {name: value - offsets.get(name, 0.0) for name, value in q.items()}
     shifted = poses(load(folder, robot(*elements), side), measured)
     for _, _, child, *_ in steps:
@@ -148,16 +173,20 @@ def test_links_are_where_urdf_puts_them_with_and_without_offsets(tmp_path_factor
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_inertia_is_that_of_the_same_points_of_mass(tmp_path_factory, seed):
-    # A body of random points: its inertia in turned axes about its mass centre goes into the file, and the sums over
-    # the points in link axes must come out.
+    # A body of random points: its inertia in turned axes about its mass centre goes into the file,
+    # and the sums over the points in link axes must come out.
     random = np.random.default_rng(seed)
     points, masses = random.normal(size=(6, 3)), random.uniform(0.1, 1.0, size=6)
     rpy = random.uniform(-3, 3, size=3)
     center = masses @ points / masses.sum()
     turned = (points - center) @ Rotation.from_euler("xyz", rpy).as_matrix()
     xx, xy, xz, yy, yz, zz = second_moments(turned, masses)
-    inertia = f'<inertia ixx="{xx!r}" ixy="{xy!r}" ixz="{xz!r}" iyy="{yy!r}" iyz="{yz!r}" izz="{zz!r}"/>'
-    body = link("body", mass=repr(float(masses.sum())), xyz=words(center), rpy=words(rpy), inertia=inertia)
+    inertia = (
+        f'<inertia ixx="{xx!r}" ixy="{xy!r}" ixz="{xz!r}" iyy="{yy!r}" iyz="{yz!r}" izz="{zz!r}"/>'
+    )
+    body = link(
+        "body", mass=repr(float(masses.sum())), xyz=words(center), rpy=words(rpy), inertia=inertia
+    )
     text = robot('<link name="root"/>', joint("j", "root", "body", kind="continuous"), body)
     mechanism = load(tmp_path_factory.mktemp("urdf"), text)
     xx, xy, xz, yy, yz, zz = second_moments(points, masses)
@@ -167,9 +196,9 @@ def test_inertia_is_that_of_the_same_points_of_mass(tmp_path_factory, seed):
 
 
 def second_moments(points: np.ndarray, masses: np.ndarray) -> list[float]:
-    I = np.einsum("k,kij->ij", masses, np.einsum("ka,ka->k", points, points)[:, None, None] * np.eye(3)) - np.einsum(
-        "k,ki,kj->ij", masses, points, points
-    )
+    I = np.einsum(
+        "k,kij->ij", masses, np.einsum("ka,ka->k", points, points)[:, None, None] * np.eye(3)
+    ) - np.einsum("k,ki,kj->ij", masses, points, points)
     return [float(I[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
 
 
@@ -178,12 +207,19 @@ def test_every_figure_is_a_named_leaf_and_zeros_of_geometry_are_structure(tmp_pa
     limits = '<limit lower="-1" upper="2" effort="30" velocity="4"/><dynamics damping="0.5" friction="0"/>'
     mechanism = load(
         tmp_path,
-        robot('<link name="root"/>', joint("j", "root", "body", inside=origin + limits), link("body", xyz="0 0 0.3")),
+        robot(
+            '<link name="root"/>',
+            joint("j", "root", "body", inside=origin + limits),
+            link("body", xyz="0 0 0.3"),
+        ),
     )
     assert mechanism.parameters.values == {
         "body.mass": 1.0,
         **{f"body.center[{k}]": value for k, value in enumerate((0.0, 0.0, 0.3))},
-        **{f"body.inertia.{moment}": 0.1 * (moment[0] == moment[1]) for moment in ("xx", "xy", "yy", "xz", "yz", "zz")},
+        **{
+            f"body.inertia.{moment}": 0.1 * (moment[0] == moment[1])
+            for moment in ("xx", "xy", "yy", "xz", "yz", "zz")
+        },
         "j.origin.xyz[1]": 0.2,
         "j.origin.rpy[2]": 1.5,
         "j.friction.viscous": 0.5,
@@ -192,7 +228,11 @@ def test_every_figure_is_a_named_leaf_and_zeros_of_geometry_are_structure(tmp_pa
     groups = {p.group for p in mechanism.parameters}
     assert groups == {"inertia", "geometry", "friction", "gravity"}
     assert {p.source for p in mechanism.parameters} == {"arm.urdf", "argument `gravity`"}
-    assert mechanism.joint("j").parent.position == (Constant(0.0), Leaf("j.origin.xyz[1]"), Constant(0.0))
+    assert mechanism.joint("j").parent.position == (
+        Constant(0.0),
+        Leaf("j.origin.xyz[1]"),
+        Constant(0.0),
+    )
     (freedom,) = mechanism.joint("j").freedoms
     assert (freedom.lower, freedom.upper, freedom.speed) == (-1.0, 2.0, 4.0)
     (actuator,) = mechanism.actuators
@@ -205,7 +245,13 @@ def test_other_joints_and_the_default_axis(tmp_path):
         tmp_path,
         robot(
             '<link name="root"/>',
-            joint("slide", "root", "a", kind="prismatic", inside='<limit lower="0.2" upper="0.6" effort="0"/>'),
+            joint(
+                "slide",
+                "root",
+                "a",
+                kind="prismatic",
+                inside='<limit lower="0.2" upper="0.6" effort="0"/>',
+            ),
             '<link name="a"/>',
             joint("plane", "a", "b", kind="planar", inside='<axis xyz="0 -1 0"/>'),
             link("b"),
@@ -227,7 +273,9 @@ def test_other_joints_and_the_default_axis(tmp_path):
 def test_a_planar_joint_moves_across_its_axis(tmp_path, axis):
     plane = joint("j", "root", "a", kind="planar", inside=f'<axis xyz="{words(axis)}"/>')
     mechanism = load(tmp_path, robot('<link name="root"/>', plane, link("a")))
-    parent, child = (placed(mechanism, end) for end in (mechanism.joints[0].parent, mechanism.joints[0].child))
+    parent, child = (
+        placed(mechanism, end) for end in (mechanism.joints[0].parent, mechanism.joints[0].child)
+    )
     assert np.abs(parent[:3, 2] - axis / np.linalg.norm(axis)).max() < ROUNDING
     assert np.abs(parent - child).max() < ROUNDING
 
@@ -272,7 +320,10 @@ def test_what_was_found_on_the_way_is_in_the_description(tmp_path):
 TWO_JOINTS = robot(
     '<link name="root"/>',
     joint(
-        "turn", "root", "a", inside='<limit lower="-1" upper="2" effort="9"/><dynamics damping="0.5" friction="0.25"/>'
+        "turn",
+        "root",
+        "a",
+        inside='<limit lower="-1" upper="2" effort="9"/><dynamics damping="0.5" friction="0.25"/>',
     ),
     link("a"),
     joint("slide", "a", "b", kind="prismatic", inside='<axis xyz="0 0 1"/>'),
@@ -299,12 +350,19 @@ actuators:
     mechanism = load(tmp_path, TWO_JOINTS, side)
     table = mechanism.parameters
     leaf = table["gravity[2]"]
-    assert (leaf.value, leaf.status, leaf.source, leaf.group) == (-9.81, "chosen", "textbook", "gravity")
+    assert (leaf.value, leaf.status, leaf.source, leaf.group) == (
+        -9.81,
+        "chosen",
+        "textbook",
+        "gravity",
+    )
     assert mechanism.gravity == (Constant(0.0), Constant(0.0), Leaf("gravity[2]"))
     assert mechanism.platform.body == "a"
     assert mechanism.platform.independent == ("turn",)
     assert [mechanism.value(x) for x in mechanism.platform.tool.position] == [0.0, 0.0, 0.01]
-    assert [(t.axis, mechanism.value(t.angle)) for t in mechanism.platform.tool.turns] == [("z", np.pi / 2)]
+    assert [(t.axis, mechanism.value(t.angle)) for t in mechanism.platform.tool.turns] == [
+        ("z", np.pi / 2)
+    ]
     turn, slide = (j.freedoms[0] for j in mechanism.joints)
     assert (turn.lower, turn.upper) == (-1.0 + np.pi / 2, 2.0 + np.pi / 2)
     assert mechanism.joint("turn").reference == (np.pi / 2,)
@@ -312,20 +370,33 @@ actuators:
     assert turn.friction.viscous == Leaf("turn.friction.viscous")
     assert table["turn.friction.viscous"].value == 0.0
     assert table["turn.friction.coulomb"].value == 0.25
-    assert (table["turn.friction.coulomb"].source, table["turn.inertia"].source) == ("arm.urdf", "unknown")
+    assert (table["turn.friction.coulomb"].source, table["turn.inertia"].source) == (
+        "arm.urdf",
+        "unknown",
+    )
     assert turn.friction.offset == Leaf("turn.friction.offset")
     assert turn.inertia == Leaf("turn.inertia")
     assert (slide.friction, slide.inertia) == (None, Leaf("slide.inertia"))
-    assert (table["slide.inertia"].lower, table["slide.inertia"].upper, table["slide.inertia"].group) == (
+    assert (
+        table["slide.inertia"].lower,
+        table["slide.inertia"].upper,
+        table["slide.inertia"].group,
+    ) == (
         1.0,
         5.0,
         "drive",
     )
     single, two = mechanism.actuators
     assert single.drives == (("slide", Leaf("one.ratio")),)
-    assert (mechanism.value(single.inertia), mechanism.value(single.friction.coulomb)) == (1e-4, 0.1)
+    assert (mechanism.value(single.inertia), mechanism.value(single.friction.coulomb)) == (
+        1e-4,
+        0.1,
+    )
     assert (single.force, single.speed) == (3.0, pytest.approx(100 * np.pi))
-    assert [(name, mechanism.value(ratio)) for name, ratio in two.drives] == [("turn", -48.0), ("slide", 2000.0)]
+    assert [(name, mechanism.value(ratio)) for name, ratio in two.drives] == [
+        ("turn", -48.0),
+        ("slide", 2000.0),
+    ]
     assert table["two.drives.slide"].unit == "rad/mm"
     assert table["one.ratio"].source == "data sheet"
 
@@ -358,11 +429,19 @@ spring: {}
         (8, "joints.turn.friction.viscus", "unknown key in a friction"),
         (8, "joints.turn.inertia", "this is a list"),
         (9, "joints.rotate", "unknown key in a joint"),
-        (11, "actuators.slide", "'slide' is the name of a link, or of a joint that it does not drive"),
+        (
+            11,
+            "actuators.slide",
+            "'slide' is the name of a link, or of a joint that it does not drive",
+        ),
         (11, "actuators.slide.ratio", "must not be zero, got 0"),
         (13, "actuators.m2", "turn is driven by m1 already"),
         (13, "actuators.m2.drives", "the actuator has both on and drives"),
-        (14, "actuators.m3.drives", "the motor would turn for one coordinate and slide for another"),
+        (
+            14,
+            "actuators.m3.drives",
+            "the motor would turn for one coordinate and slide for another",
+        ),
         (14, "actuators.m3.ratio", "ratios stand behind each coordinate of drives"),
         (15, "actuators.m4.inertia.bounds", "the lower end 5 kg is not below the upper end 4 kg"),
         (15, "actuators.m4.inertia.status", "'guessed' is not known here"),
@@ -401,7 +480,13 @@ def test_gravity_is_said_once_at_most(tmp_path, side, gravity, what):
 
 
 def test_a_branching_tree_needs_its_platform_named(tmp_path):
-    text = robot('<link name="root"/>', joint("a", "root", "b"), link("b"), joint("c", "root", "d"), link("d"))
+    text = robot(
+        '<link name="root"/>',
+        joint("a", "root", "b"),
+        link("b"),
+        joint("c", "root", "d"),
+        link("d"),
+    )
     ((where, what, _),) = problems_of(tmp_path, text)
     assert (where, what) == ("platform", "the tree has 2 ends (b, d), so its platform is open")
     assert load(tmp_path, text, GRAVITY + "platform: {body: d}").platform.body == "d"
@@ -416,24 +501,52 @@ def test_a_branching_tree_needs_its_platform_named(tmp_path):
         (["<link/>", '<link name="a"/>', '<link name="a"/>'], [("link", 2), ("a", 4)]),
         ([link("a").replace('value="1"', "")], [("a", 2)]),
         ([link("a", mass="-1")], [("a", 2)]),
-        ([link("a", mass="heavy", xyz="0 0", inertia=UNIT_INERTIA.replace('iyz="0"', ""))], [("a", 2)] * 3),
+        (
+            [link("a", mass="heavy", xyz="0 0", inertia=UNIT_INERTIA.replace('iyz="0"', ""))],
+            [("a", 2)] * 3,
+        ),
         (['<link name="a"><inertial/></link>'], [("a", 2)] * 2),
         (['<link name="a"/>', joint("j", "a", "b"), '<link name="bb"/>'], [("j", 3)]),
         (
-            ['<link name="a"/>', '<joint name="j" type="revolut"><child link="b"/></joint>', '<link name="b"/>'],
+            [
+                '<link name="a"/>',
+                '<joint name="j" type="revolut"><child link="b"/></joint>',
+                '<link name="b"/>',
+            ],
             [("j", 3)] * 2,
         ),
         (['<link name="a"/>', joint("j", "a", "a")], [("j", 3)]),
         (
-            ['<link name="a"/>', joint("j", "b", "c"), joint("k", "c", "b"), '<link name="b"/>', '<link name="c"/>'],
+            [
+                '<link name="a"/>',
+                joint("j", "b", "c"),
+                joint("k", "c", "b"),
+                '<link name="b"/>',
+                '<link name="c"/>',
+            ],
             [("k", 4)],
         ),
-        (['<link name="a"/>', '<link name="b"/>', joint("j", "a", "b"), joint("k", "a", "b")], [("k", 5)]),
+        (
+            ['<link name="a"/>', '<link name="b"/>', joint("j", "a", "b"), joint("k", "a", "b")],
+            [("k", 5)],
+        ),
         (['<link name="a"/>', '<link name="b"/>'], [("b", 3)]),
-        ([joint("j", "a", "b", inside='<axis xyz="0 0 0"/>'), '<link name="a"/>', '<link name="b"/>'], [("j", 2)]),
         (
             [
-                joint("j", "a", "b", inside='<limit lower="1" upper="-1" effort="-2"/>\n<mimic joint="k"/>'),
+                joint("j", "a", "b", inside='<axis xyz="0 0 0"/>'),
+                '<link name="a"/>',
+                '<link name="b"/>',
+            ],
+            [("j", 2)],
+        ),
+        (
+            [
+                joint(
+                    "j",
+                    "a",
+                    "b",
+                    inside='<limit lower="1" upper="-1" effort="-2"/>\n<mimic joint="k"/>',
+                ),
                 '<link name="a"/>',
                 '<link name="b"/>',
             ],
@@ -447,10 +560,17 @@ def test_what_is_wrong_in_a_urdf_is_named_by_line(tmp_path, elements, expected):
 
 
 def test_unknown_names_get_a_suggestion(tmp_path):
-    text = robot('<link name="upper_arm"/>', joint("j", "uper_arm", "hand", kind="revolut"), '<link name="hand"/>')
+    text = robot(
+        '<link name="upper_arm"/>',
+        joint("j", "uper_arm", "hand", kind="revolut"),
+        '<link name="hand"/>',
+    )
     with pytest.raises(DescriptionError) as caught:
         load(tmp_path, text)
-    assert {p.remedy for p in caught.value.problems} == {"did you mean upper_arm?", "did you mean revolute?"}
+    assert {p.remedy for p in caught.value.problems} == {
+        "did you mean upper_arm?",
+        "did you mean revolute?",
+    }
 
 
 @pytest.mark.parametrize(
@@ -460,7 +580,11 @@ def test_unknown_names_get_a_suggestion(tmp_path):
         ("<robot>\n<link>\n</robot>", "mismatched tag", 3),
         ("<sdf/>", "the root element is <sdf>, not <robot>", 1),
         ('\n<!DOCTYPE robot SYSTEM "file:///etc/passwd">\n<robot/>', "declaration is refused", 2),
-        ('<!DOCTYPE r [<!ENTITY a "x"><!ENTITY b "&a;&a;">]>\n<robot name="&b;"/>', "declaration is refused", 1),
+        (
+            '<!DOCTYPE r [<!ENTITY a "x"><!ENTITY b "&a;&a;">]>\n<robot name="&b;"/>',
+            "declaration is refused",
+            1,
+        ),
         ("<robot>" + "<a>" * 300 + "</a>" * 300 + "</robot>", "nested more than", 1),
     ],
 )
@@ -494,7 +618,9 @@ def test_a_chain_of_many_links_is_read(tmp_path):
     # anything quadratic in the number of links would take minutes
     count = 1_900
     elements = [joint(f"j{k}", f"l{k}", f"l{k + 1}", kind="fixed") for k in range(count)]
-    elements += [f'<link name="l{k}"/>' for k in range(count)] + [f'<link name="l{count}"/>' for _ in range(2)]
+    elements += [f'<link name="l{k}"/>' for k in range(count)] + [
+        f'<link name="l{count}"/>' for _ in range(2)
+    ]
     result = problems_of(tmp_path, robot(*elements))
     assert [where for where, _, _ in result] == [f"l{count}"]
 
@@ -510,7 +636,9 @@ def arm_stand_in() -> str:
     names = ["base_link", *(f"link_{k}" for k in range(1, 7))]
     elements = [link(name) for name in names]
     elements += [joint(f"joint_{k}", names[k - 1], names[k]) for k in range(1, 7)]
-    return robot(*elements, '<link name="tool0"/>', joint("joint_6-tool0", "link_6", "tool0", kind="fixed"))
+    return robot(
+        *elements, '<link name="tool0"/>', joint("joint_6-tool0", "link_6", "tool0", kind="fixed")
+    )
 
 
 def check_arm(mechanism: Mechanism) -> None:
@@ -534,7 +662,9 @@ def check_arm(mechanism: Mechanism) -> None:
         )
     )
     assert (inertial, friction) == (60, 27)  # the 87 columns of the data's description
-    zeros = {p.name for p in mechanism.parameters if p.value == 0.0 and p.group in ("friction", "drive")}
+    zeros = {
+        p.name for p in mechanism.parameters if p.value == 0.0 and p.group in ("friction", "drive")
+    }
     assert len(zeros) == 27
     assert mechanism.platform.body == "tool0"
 
@@ -557,7 +687,8 @@ def test_the_measured_arm(arm_files):
     start = np.linalg.solve(ARM_RATIOS, [0.0, 50.265, -70.685, 0.0, 0.0, 0.0])
     zero_pose = poses(load_urdf(arm_files[0], gravity=DOWN), {})["tool0"]
     measured = poses(mechanism, {f"joint_{k + 1}": value for k, value in enumerate(start)})["tool0"]
-    assert np.abs(measured - zero_pose).max() < 1e-4  # the log prints five digits: 50.265 / 32 is 5e-5 rad off
+    # the log prints five digits: 50.265 / 32 is 5e-5 rad off
+    assert np.abs(measured - zero_pose).max() < 1e-4
 
 
 def test_the_measured_arm_is_the_one_that_pinocchio_reads(arm_files):
@@ -600,8 +731,14 @@ couplings:
   alone: {of: {}}
   mixed: {of: {turn: 1, slide: 2}}
 """
-    assert sorted((line, where, what) for where, what, line in problems_of(tmp_path, text, side)) == [
-        (6, "joints.turn.limits", "the lower end 114.592 deg is not below the upper end 57.2958 deg"),
+    assert sorted(
+        (line, where, what) for where, what, line in problems_of(tmp_path, text, side)
+    ) == [
+        (
+            6,
+            "joints.turn.limits",
+            "the lower end 114.592 deg is not below the upper end 57.2958 deg",
+        ),
         (6, "joints.turn.spring.stiffness", "this key of a spring is missing"),
         (7, "joints.slide.limits", "the list has 1 item, not 2"),
         (7, "joints.slide.spring.stiffness", "must be not negative, got -3 N/m"),

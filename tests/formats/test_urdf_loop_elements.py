@@ -1,6 +1,7 @@
 """Loops of a URDF that Isaac Sim and Gazebo write, and the link ``world`` that Drake adds.
 
-The four-bar is one that other elements close too; where frames are is worked out from the poses of the file by hand.
+The four-bar is one that other elements close too; where frames are is worked out from the poses of
+the file by hand.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def problems(folder: Path, text: str) -> list[tuple[str, str]]:
         (LOOP_JOINT % ("spherical", "link2"), CONSTRAINT % "spherical"),
     ],
 )
-def test_a_loop_moves_as_the_same_loop_written_otherwise(tmp_path: Path, element: str, same: str) -> None:
+def test_a_loop_moves_as_the_same_loop_written_otherwise(
+    tmp_path: Path, element: str, same: str
+) -> None:
     forces = []
     for text in (element, same):
         machine = read(tmp_path, FOUR_BAR % text, platform="coupler")
@@ -81,7 +84,9 @@ def matrix(frame: LinkFrame) -> np.ndarray:
     return placed(list(frame.xyz), list(frame.rpy))
 
 
-def test_a_joint_of_gazebo_is_where_its_child_puts_it_while_all_joints_are_at_zero(tmp_path: Path) -> None:
+def test_a_joint_of_gazebo_is_where_its_child_puts_it_while_all_joints_are_at_zero(
+    tmp_path: Path,
+) -> None:
     """Two chains from the base that are bent in space, one on a fixed joint; the frames by products of matrices."""
     origins = {
         "a": ("base.link", [0.1, -0.2, 0.3], [0.3, -0.4, 0.5]),
@@ -89,7 +94,10 @@ def test_a_joint_of_gazebo_is_where_its_child_puts_it_while_all_joints_are_at_ze
         "c": ("base.link", [-0.3, 0.5, 0.1], [1.0, 0.6, -0.2]),
         "d": ("c", [0.0, 0.2, -0.4], [0.1, 0.9, 0.3]),
     }
-    parts = ['<link name="base.link"/>', *(f'<link name="{name}">{INERTIAL}</link>' for name in origins)]
+    parts = [
+        '<link name="base.link"/>',
+        *(f'<link name="{name}">{INERTIAL}</link>' for name in origins),
+    ]
     T = {"base.link": np.eye(4)}
     for name, (parent, xyz, rpy) in origins.items():
         T[name] = T[parent] @ placed(xyz, rpy)
@@ -97,19 +105,26 @@ def test_a_joint_of_gazebo_is_where_its_child_puts_it_while_all_joints_are_at_ze
         kind = "fixed" if name == "d" else "continuous"
         origin = '<origin xyz="{}" rpy="{}"/>'.format(*texts)
         ends = f'<parent link="{parent}"/><child link="{name}"/>'
-        parts.append(f'<joint name="to_{name}" type="{kind}">{origin}{ends}<axis xyz="0 0 1"/></joint>')
+        parts.append(
+            f'<joint name="to_{name}" type="{kind}">{origin}{ends}<axis xyz="0 0 1"/></joint>'
+        )
     pose, axis = placed([0.05, -0.1, 0.2], [0.4, 0.8, -0.6]), np.array([0.6, 0.0, -0.8])
     inside = "<pose>0.05 -0.1 0.2 0.4 0.8 -0.6</pose><axis><xyz>0.6 0 -0.8</xyz></axis>"
     for parent, child in (("b", "d"), ("d", "b"), ("world", "b")):
         ends = f"<parent>{parent}</parent><child>{child}</child>"
         gazebo = f'<gazebo><joint name="close" type="prismatic">{ends}{inside}</joint></gazebo>'
-        (tmp_path / "m.urdf").write_text(f'<robot name="m">{"".join(parts)}{gazebo}</robot>', encoding="utf-8")
+        (tmp_path / "m.urdf").write_text(
+            f'<robot name="m">{"".join(parts)}{gazebo}</robot>', encoding="utf-8"
+        )
         tree = read_urdf_tree(tmp_path / "m.urdf")
         (loop,) = tree.loops
         where = T[child] @ pose
         names = {"world": "base.link"}
         assert (loop.predecessor.link, loop.successor.link) == (names.get(parent, parent), child)
-        assert np.abs(T[names.get(parent, parent)] @ matrix(loop.predecessor) - where).max() < AGREEMENT
+        assert (
+            np.abs(T[names.get(parent, parent)] @ matrix(loop.predecessor) - where).max()
+            < AGREEMENT
+        )
         assert np.abs(matrix(loop.successor) - pose).max() < AGREEMENT
         assert np.abs(np.array(loop.axis) - axis).max() < AGREEMENT
         assert any("Gazebo merges 'd'" in note for note in tree.notes) == ("d" in (parent, child))
@@ -122,10 +137,14 @@ def test_losses_and_limits_of_a_joint_of_gazebo_are_not_passed_over(tmp_path: Pa
     assert "C: it closes a loop, and its limits are not read" in machine.description
 
 
-def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(tmp_path: Path) -> None:
+def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(
+    tmp_path: Path,
+) -> None:
     text = (GAZEBO % "").replace("<pose>", "<anchor>0 0 0</anchor><physics><ode/></physics><pose>")
     machine = read(tmp_path, FOUR_BAR % text, platform="coupler")
-    assert [element.partition(" (")[0] for element in machine.unknown_elements] == ["<anchor> of <joint>"]
+    assert [element.partition(" (")[0] for element in machine.unknown_elements] == [
+        "<anchor> of <joint>"
+    ]
     assert not tl.check(machine).is_usable
 
 
@@ -144,7 +163,10 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(tmp
         ),
         (
             LOOP_JOINT % ("revolute", "link2"),
-            ("C", "a <loop_joint> of type 'revolute' is not read: Isaac Sim has spherical ones alone"),
+            (
+                "C",
+                "a <loop_joint> of type 'revolute' is not read: Isaac Sim has spherical ones alone",
+            ),
         ),
         (
             '<loop_joint name="C" type="spherical"><parent link="rocker"/><child link="coupler"/></loop_joint>',
@@ -154,7 +176,10 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(tmp
             (LOOP_JOINT % ("spherical", "link2")).replace('"coupler"', '"couple"'),
             ("C", "the link2 link 'couple' does not exist"),
         ),
-        ((GAZEBO % "").replace("revolute", "gearbox"), ("C", "a joint of type 'gearbox' is not read")),
+        (
+            (GAZEBO % "").replace("revolute", "gearbox"),
+            ("C", "a joint of type 'gearbox' is not read"),
+        ),
         (
             (GAZEBO % "").replace("<parent>rocker", "<parent>rock"),
             ("C", "'rock' is no link, and on none"),
@@ -165,12 +190,19 @@ def test_what_a_joint_of_gazebo_holds_and_is_not_known_is_a_problem_of_check(tmp
         ),
     ],
 )
-def test_wrong_loops_are_refused_by_name(tmp_path: Path, element: str, problem: tuple[str, str]) -> None:
+def test_wrong_loops_are_refused_by_name(
+    tmp_path: Path, element: str, problem: tuple[str, str]
+) -> None:
     assert problem in problems(tmp_path, FOUR_BAR % element)
 
 
 def test_a_joint_of_gazebo_that_holds_the_root_to_the_world_is_no_loop(tmp_path: Path) -> None:
-    held = (GAZEBO % "").replace("rocker", "world").replace("coupler", "base_link").replace("revolute", "fixed")
+    held = (
+        (GAZEBO % "")
+        .replace("rocker", "world")
+        .replace("coupler", "base_link")
+        .replace("revolute", "fixed")
+    )
     machine = read(tmp_path, FOUR_BAR % (CONSTRAINT % "revolute" + held), platform="coupler")
     assert [joint.name for joint in machine.joints if joint.is_cut] == ["C"]
 
@@ -184,18 +216,30 @@ DRAKE = f"""<robot name="m"><link name="arm">{INERTIAL}</link>
 
 def test_drakes_world_needs_no_link(tmp_path: Path) -> None:
     machine = read(tmp_path, DRAKE % ("world", "arm", ""))
-    assert [(joint.name, joint.parent.body, joint.child.body) for joint in machine.joints] == [("hinge", "base", "arm")]
-    assert "world: the file has no link of this name: it is the immovable world, as in Drake" in machine.description
+    assert [(joint.name, joint.parent.body, joint.child.body) for joint in machine.joints] == [
+        ("hinge", "base", "arm")
+    ]
+    assert (
+        "world: the file has no link of this name: it is the immovable world, as in Drake"
+        in machine.description
+    )
     assert tl.check(machine).is_usable
     same = read(
-        tmp_path, (DRAKE % ("world", "arm", "")).replace('<link name="arm">', '<link name="world"/><link name="arm">')
+        tmp_path,
+        (DRAKE % ("world", "arm", "")).replace(
+            '<link name="arm">', '<link name="world"/><link name="arm">'
+        ),
     )
     assert machine.joints == same.joints
 
 
 def test_an_inertial_of_the_world_plays_no_part(tmp_path: Path) -> None:
     """Drake warns of it, complete or not."""
-    text = DRAKE % ("world", "arm", '<link name="world"><inertial><mass value="3"/></inertial></link>')
+    text = DRAKE % (
+        "world",
+        "arm",
+        '<link name="world"><inertial><mass value="3"/></inertial></link>',
+    )
     machine = read(tmp_path, text)
     assert [body.name for body in machine.bodies] == ["arm"]
     assert "world: its <inertial> plays no part, for the world does not move" in machine.description
@@ -204,7 +248,10 @@ def test_an_inertial_of_the_world_plays_no_part(tmp_path: Path) -> None:
 def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path) -> None:
     loose = f'<link name="loose">{INERTIAL}</link>'
     machine = read(tmp_path, DRAKE % ("world", "arm", loose), platform="loose")
-    assert [(joint.name, joint.kind) for joint in machine.joints] == [("hinge", "revolute"), ("loose.free", "free")]
+    assert [(joint.name, joint.kind) for joint in machine.joints] == [
+        ("hinge", "revolute"),
+        ("loose.free", "free"),
+    ]
     assert tl.Model(machine).assembly.mobility == 7
     again = DRAKE % ("world", "arm", '<link name="world"/>' + loose)
     assert [what for _, what in problems(tmp_path, again)] == [
@@ -213,8 +260,12 @@ def test_what_hangs_on_nothing_next_to_drakes_world_moves_freely(tmp_path: Path)
 
 
 def test_drakes_world_as_a_child_is_refused(tmp_path: Path) -> None:
-    other = '<joint name="other" type="continuous"><parent link="arm"/><child link="world"/></joint>'
+    other = (
+        '<joint name="other" type="continuous"><parent link="arm"/><child link="world"/></joint>'
+    )
     assert ("other", "its child is the world, which does not move") in problems(
         tmp_path, DRAKE % ("world", "arm", other)
     )
-    assert ("hinge", "its child is the world, which does not move") in problems(tmp_path, DRAKE % ("arm", "world", ""))
+    assert ("hinge", "its child is the world, which does not move") in problems(
+        tmp_path, DRAKE % ("arm", "world", "")
+    )

@@ -14,7 +14,8 @@ from tauloop.formats.options import ImportOptions
 from tauloop.formats.yaml_writer import dumps
 from tauloop.mechanism.model import Mechanism
 
-#: Of every joint: axis, and origin as drawn: x, y, z (m), roll, pitch, yaw (rad). The last one is welded.
+#: Of every joint: axis, and origin as drawn: x, y, z (m), roll, pitch, yaw (rad). The last one is
+#: welded.
 DRAWN = {
     "one": ((0.0, 0.0, 1.0), (0.0, 0.0, 0.3, 0.0, 0.0, 0.0)),
     "two": ((0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)),
@@ -67,19 +68,33 @@ def drawn(folder: Path, **options: bool) -> Mechanism:
 
 def test_zeros_of_origins_are_structure_or_all_six_are_parameters(tmp_path: Path) -> None:
     without = [name for name in drawn(tmp_path).parameters.names if ".origin." in name]
-    assert without == ["one.origin.xyz[2]", "three.origin.xyz[0]", "four.origin.xyz[2]", "tip.origin.xyz[0]"]
+    assert without == [
+        "one.origin.xyz[2]",
+        "three.origin.xyz[0]",
+        "four.origin.xyz[2]",
+        "tip.origin.xyz[0]",
+    ]
     table = drawn(tmp_path, origins=True).parameters
-    wanted = {f"{name}.origin.{kind}[{k}]" for name in DRAWN for kind in ("xyz", "rpy") for k in range(3)}
+    wanted = {
+        f"{name}.origin.{kind}[{k}]" for name in DRAWN for kind in ("xyz", "rpy") for k in range(3)
+    }
     assert {name for name in table.names if ".origin." in name} == wanted
     assert all(table[name].group == "geometry" for name in wanted)
     again = loads(dumps(drawn(tmp_path, origins=True)))
-    assert {name for name in again.parameters.names if "origin" in name and again.parameters[name].value == 0.0}
+    assert {
+        name
+        for name in again.parameters.names
+        if "origin" in name and again.parameters[name].value == 0.0
+    }
 
 
 def test_an_arm_with_errors_in_all_origins_is_calibrated(tmp_path: Path) -> None:
     """Poses by SciPy's rotations; what cannot be told apart is held, and other poses come out to the noise."""
     rng = np.random.default_rng(2)
-    built = {name: tuple(np.array(origin) + 2e-3 * rng.standard_normal(6)) for name, (_, origin) in DRAWN.items()}
+    built = {
+        name: tuple(np.array(origin) + 2e-3 * rng.standard_normal(6))
+        for name, (_, origin) in DRAWN.items()
+    }
     angles = rng.uniform(-1.5, 1.5, (120, 4))
     p, R = poses(built, angles)
     R = R * Rotation.from_rotvec(NOISE * rng.standard_normal((120, 3)))
@@ -88,9 +103,12 @@ def test_an_arm_with_errors_in_all_origins_is_calibrated(tmp_path: Path) -> None
     left = {}
     for origins in (False, True):
         machine = drawn(tmp_path, origins=origins)
-        problems = fit_geometry(calibration_problem(machine, [series], ("*.origin.*",)), np.random.default_rng(0))
+        problems = fit_geometry(
+            calibration_problem(machine, [series], ("*.origin.*",)), np.random.default_rng(0)
+        )
         others = rng.uniform(-1.5, 1.5, (50, 4))
-        for mechanism in (problems.mechanism, loads(dumps(problems.mechanism))):  # as it is, and as a file
+        # as it is, and as a file
+        for mechanism in (problems.mechanism, loads(dumps(problems.mechanism))):
             model = Model(mechanism)
             state = model.forward_kinematics(others)
             q, _ = tip_of(model, state.q)
@@ -111,7 +129,9 @@ def tip_of(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(geometry.tool), np.asarray(q)
 
 
-def test_zeros_are_parameters_when_asked_for_and_the_question_means_nothing_to_other_files(tmp_path: Path) -> None:
+def test_zeros_are_parameters_when_asked_for_and_the_question_means_nothing_to_other_files(
+    tmp_path: Path,
+) -> None:
     drawn(tmp_path)
     for origins in (True, False):
         mechanism = load(tmp_path / "arm.urdf", options=ImportOptions(origins=origins))

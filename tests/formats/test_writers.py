@@ -28,7 +28,15 @@ from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import to_urdf, write_urdf
 from tauloop.formats.yaml_writer import dumps, write_yaml
 from tauloop.kinematics import random_states
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, Parameter, ParameterTable
+from tauloop.mechanism.expression import (
+    ZERO,
+    Call,
+    Constant,
+    Expression,
+    Leaf,
+    Parameter,
+    ParameterTable,
+)
 from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Inertia, Mechanism, Placement
 from tauloop.mechanism.parser import ExpressionError, Quantity, parse, resolve
 from tauloop.mechanism.units import ANGLE, LENGTH, MASS, ONE, UNITS, Dimension
@@ -37,15 +45,15 @@ from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
 #: Issue 4 asks for the same dynamics to 1e-12 of the largest force.
 SAME_DYNAMICS = 1e-12
-#: Values that are not written as they are but worked out again (a slender rod's m s and J, a start quaternion) round
-#: a few times.
+#: Values that are not written as they are but worked out again (a slender rod's m s and J, a start
+#: quaternion) round a few times.
 ROUNDING = 4e-15
 #: MuJoCo puts 1e-13 kg m^2 where it refuses zero; over forces of 1 N and more this stays below.
 MUJOCO = 1e-11
 #: Start values in the files are exact to some 1e-13 (m).
 STARTS_CLOSED = 1e-12
-#: Machines read back through each format: a selection, for the time it takes. All twelve are in docs/exporting.md, and
-#: MuJoCo itself gets all twelve below.
+#: Machines read back through each format: a selection, for the time it takes. All twelve are in
+#: docs/exporting.md, and MuJoCo itself gets all twelve below.
 THROUGH_MJCF = ("delta", "gantry_tau_5dof", "pendulum_arm")
 THROUGH_URDF = ("four_bar", "rcid")
 
@@ -71,13 +79,16 @@ def completed(mechanism: Mechanism) -> Mechanism:
         replace(
             joint,
             freedoms=joint.freedoms or (Freedom(),) * len(JOINT_KINDS[joint.kind].velocities),
-            reference=joint.reference or tuple(float(x == "qw") for x in JOINT_KINDS[joint.kind].coordinates),
+            reference=joint.reference
+            or tuple(float(x == "qw") for x in JOINT_KINDS[joint.kind].coordinates),
         )
         for joint in mechanism.joints
     )
     angular = {name: turns for joint in joints for name, turns in turning(joint)}
     actuators = tuple(
-        replace(actuator, turns=angular.get(actuator.drives[0][0], False)) if actuator.turns is None else actuator
+        replace(actuator, turns=angular.get(actuator.drives[0][0], False))
+        if actuator.turns is None
+        else actuator
         for actuator in mechanism.actuators
     )
     return replace(mechanism, joints=joints, actuators=actuators)
@@ -97,7 +108,8 @@ def assert_same_figures(machine: Mechanism, other: Mechanism) -> None:
             assert value == b[place], place
 
 
-# --- machine files ----------------------------------------------------------------------------------------------------
+# --- machine files
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CORE_MACHINES)
@@ -222,7 +234,10 @@ def test_figures_that_no_body_has_are_marked_and_written() -> None:
         assert "unchecked: yes" in text
         assert loads(text, machine.file) == machine
     single = Constant(1.0)
-    solid = Body(name="b", inertia=Inertia(mass=single, second_moment=(single, ZERO, single, ZERO, ZERO, single)))
+    solid = Body(
+        name="b",
+        inertia=Inertia(mass=single, second_moment=(single, ZERO, single, ZERO, ZERO, single)),
+    )
     assert "unchecked" not in dumps(replace(flat, bodies=(solid,)))
 
 
@@ -230,7 +245,9 @@ def test_a_leaf_without_a_unit_gets_one_where_it_stands() -> None:
     """A machine made in Python may name no units; the file must."""
     machine = planar_loop(np.random.default_rng(3))
     length = Parameter(name="length", value=0.1)
-    tool = Placement(body="rocker", position=(Leaf("length"), Call("+", (Leaf("length"), Constant(1.0))), ZERO))
+    tool = Placement(
+        body="rocker", position=(Leaf("length"), Call("+", (Leaf("length"), Constant(1.0))), ZERO)
+    )
     platform = replace(machine.platform, tool=tool)
     machine = replace(machine, parameters=ParameterTable((length,)), platform=platform)
     back = loads(dumps(machine))
@@ -274,9 +291,17 @@ platform: {{body: b, independent: [j]}}
 """
 
 
-# --- expressions ------------------------------------------------------------------------------------------------------
+# --- expressions
+# ------------------------------------------------------------------------------------------------------
 
-DIMENSIONS = {"length": LENGTH, "width": LENGTH, "angle": ANGLE, "mass": MASS, "gravity[2]": LENGTH, "ratio": ONE}
+DIMENSIONS = {
+    "length": LENGTH,
+    "width": LENGTH,
+    "angle": ANGLE,
+    "mass": MASS,
+    "gravity[2]": LENGTH,
+    "ratio": ONE,
+}
 
 
 @st.composite
@@ -315,7 +340,9 @@ def expressions(draw: st.DrawFn, dimension: Dimension = LENGTH, depth: int = 0) 
         kinds += ["{2} * (1 rad)", "atan2({4}, 0.1 m + abs({5}))", "atan({2})"]
     form = draw(st.sampled_from(kinds))
     parts = (dimension, dimension, ONE, ANGLE, LENGTH, LENGTH)
-    return form.format(*(f"({inner(of)})" if f"{{{k}}}" in form else "" for k, of in enumerate(parts)))
+    return form.format(
+        *(f"({inner(of)})" if f"{{{k}}}" in form else "" for k, of in enumerate(parts))
+    )
 
 
 @given(text=expressions())
@@ -362,10 +389,13 @@ def test_what_is_too_long_for_one_text_becomes_derived_parameters() -> None:
     assert back.expression == total
 
 
-# --- other formats ----------------------------------------------------------------------------------------------------
+# --- other formats
+# ----------------------------------------------------------------------------------------------------
 
 
-def motor_motion(model: Model, samples: int) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+def motor_motion(
+    model: Model, samples: int
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
     """Positions, velocities and accelerations (N, n_u) of the motors in random assembled states, and their forces."""
     m, chosen = model.mechanism, random_states(model, samples, np.random.default_rng(1), step=0.02)
     S = np.zeros((len(m.actuators), len(model.topology.velocity_names)))
@@ -380,7 +410,9 @@ def motor_motion(model: Model, samples: int) -> tuple[tuple[np.ndarray, np.ndarr
     return (chosen.q @ Q.T, chosen.v @ S.T, chosen.a @ S.T), forces
 
 
-def assert_same_dynamics(machine: Mechanism, other: Mechanism, names: dict[str, str], bound: float) -> None:
+def assert_same_dynamics(
+    machine: Mechanism, other: Mechanism, names: dict[str, str], bound: float
+) -> None:
     assert largest_difference(machine, other, names) <= bound
 
 
@@ -416,7 +448,9 @@ def test_all_machines_are_as_near_as_the_page_says(tmp_path: Path) -> None:
         machine, path = load(name), tmp_path / "machine.xml"
         write_mjcf(machine, path)
         (side, *_), _ = write_urdf(machine, path.with_suffix(".urdf"))
-        for other, figure in zip((load_mjcf(path), load_urdf(path.with_suffix(".urdf"), side)), printed, strict=True):
+        for other, figure in zip(
+            (load_mjcf(path), load_urdf(path.with_suffix(".urdf"), side)), printed, strict=True
+        ):
             assert alike(float(figure), largest_difference(machine, other, own(machine))), name
 
 
@@ -429,7 +463,9 @@ def test_urdf_reads_back_to_the_same_dynamics(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("make", "seed"), [(planar_loop, 5), (six_legs, 5), (serial_chain, 2)])
-def test_random_machines_read_back_to_the_same_dynamics(make: Any, seed: int, tmp_path: Path) -> None:
+def test_random_machines_read_back_to_the_same_dynamics(
+    make: Any, seed: int, tmp_path: Path
+) -> None:
     """Chains of all kinds of joints, some run backwards, with springs; legs of all kinds."""
     machine = frictionless(completed(make(np.random.default_rng(seed))))
     write_mjcf(machine, tmp_path / "machine.xml")
@@ -455,7 +491,9 @@ def test_a_start_that_is_turned_goes_through_both(tmp_path: Path) -> None:
     assert notes == ("parameters are written as numbers",)
     back = load_urdf(tmp_path / "machine.urdf", side)
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
-    assert_same_figures(replace(machine, joints=machine.joints[:1]), replace(machine, joints=back.joints[:1]))
+    assert_same_figures(
+        replace(machine, joints=machine.joints[:1]), replace(machine, joints=back.joints[:1])
+    )
 
 
 GEARED = """
@@ -566,11 +604,17 @@ def test_a_coupling_of_three_goes_through_both(form: str, tmp_path: Path) -> Non
 
 def test_a_joint_and_a_motor_of_one_name_cannot_share_a_coefficient() -> None:
     """Their columns of the regressor would have one name; a rotor inertia of the joint alone is not counted twice."""
-    alone = COUPLED.replace("couplings: {}\n", "").replace("friction: {coulomb: 0.2 N m}}", "inertia: 0.3 kg m^2}")
-    alone = alone.replace("j3: {on: j3, ratio: -2, inertia: 1e-3 kg m^2}", "j3: {on: j3, ratio: -2}")
+    alone = COUPLED.replace("couplings: {}\n", "").replace(
+        "friction: {coulomb: 0.2 N m}}", "inertia: 0.3 kg m^2}"
+    )
+    alone = alone.replace(
+        "j3: {on: j3, ratio: -2, inertia: 1e-3 kg m^2}", "j3: {on: j3, ratio: -2}"
+    )
     machine, renamed = loads(alone), loads(alone.replace("  j3: {on", "  m3: {on"))
     assert_same_dynamics(machine, renamed, own(machine) | {"j3": "m3"}, SAME_DYNAMICS)
-    with pytest.raises(DescriptionError, match=r"j3\.inertia: is a coefficient of a joint and of a motor"):
+    with pytest.raises(
+        DescriptionError, match=r"j3\.inertia: is a coefficient of a joint and of a motor"
+    ):
         Model(loads(alone.replace("ratio: -2}", "ratio: -2, inertia: 1e-3 kg m^2}")))
 
 
@@ -599,14 +643,17 @@ def test_losses_of_a_tendon_go_to_its_motor(tmp_path: Path) -> None:
     coefficients = np.array([3.0, -5.0])
     v = float(np.dot([value(ratio) for _, ratio in motor.drives], data.qvel))
     drag = -np.array([-12.0, 20.0]) * value(motor.friction.viscous or ZERO) * v
-    np.testing.assert_allclose(data.qfrc_damper - drag, [-2.0 * 0.7, 0.0], atol=1e-12)  # the idle tendon's is left
+    # the idle tendon's is left
+    np.testing.assert_allclose(data.qfrc_damper - drag, [-2.0 * 0.7, 0.0], atol=1e-12)
     bare = mujoco.MjModel.from_xml_string(TENDON.replace('armature="0.08"', ""))
     without, data = np.zeros((2, 2)), mujoco.MjData(bare)
     mujoco.mj_forward(bare, data)
     mujoco.mj_fullM(bare, data, without)
     np.testing.assert_allclose(M - without, 0.08 * np.outer(coefficients, coefficients), atol=1e-12)
     ratios = np.array([-12.0, 20.0])
-    np.testing.assert_allclose(M - without, value(motor.inertia) * np.outer(ratios, ratios), atol=1e-12)
+    np.testing.assert_allclose(
+        M - without, value(motor.inertia) * np.outer(ratios, ratios), atol=1e-12
+    )
 
 
 TENDON = """
@@ -633,31 +680,47 @@ def test_a_cut_joint_that_is_no_closure_is_kept_on_a_welded_copy(tmp_path: Path)
     machine = planar_loop(np.random.default_rng(2))
     elbow = machine.joint("elbow")
     cross = replace(
-        elbow, kind="universal", axes=("z", "x"), reference=(*elbow.reference, 0.0), freedoms=(), is_cut=True
+        elbow,
+        kind="universal",
+        axes=("z", "x"),
+        reference=(*elbow.reference, 0.0),
+        freedoms=(),
+        is_cut=True,
     )
     machine = replace(machine, joints=(*machine.joints[:-1], cross))
     _, notes = write_mjcf(machine, tmp_path / "machine.xml")
     assert any("elbow closes a loop" in note for note in notes)
-    back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool", independent=("shoulder",)))
+    back = load_mjcf(
+        tmp_path / "machine.xml", options=ImportOptions(platform="tool", independent=("shoulder",))
+    )
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
     (side, *_), notes = write_urdf(machine, tmp_path / "machine.urdf")
     assert any("elbow closes a loop" in note for note in notes)
-    assert_same_dynamics(machine, load_urdf(tmp_path / "machine.urdf", side), own(machine), SAME_DYNAMICS)
+    assert_same_dynamics(
+        machine, load_urdf(tmp_path / "machine.urdf", side), own(machine), SAME_DYNAMICS
+    )
 
 
 def cut_kinds(machine: Mechanism) -> list[str]:
     """Kinds of the joints that close loops: as many as there are joints beyond one for each body; rods have a ball."""
     surplus = len(machine.joints) - len(machine.bodies)
     kinds = {joint.kind for joint in machine.joints if joint.name != "platform"}
-    assert surplus == 0 or kinds <= {"revolute", "prismatic"}  # prismatic joints are driven, hence not cut
+    # prismatic joints are driven, hence not cut
+    assert surplus == 0 or kinds <= {"revolute", "prismatic"}
     return ["revolute"] * surplus + ["spherical"] * len(machine.rods)
 
 
-# --- models of others, through every format ---------------------------------------------------------------------------
+# --- models of others, through every format
+# ---------------------------------------------------------------------------
 
 #: Folder of models: their names.
 FOREIGN = {
-    "example_parallel_robots": ("5bar_linkage_iso3d", "5bar_linkage_iso6d", "digit_like", "robot_delta"),
+    "example_parallel_robots": (
+        "5bar_linkage_iso3d",
+        "5bar_linkage_iso6d",
+        "digit_like",
+        "robot_delta",
+    ),
     "grbda": ("four_bar", "planar_leg_linkage", "revolute_rotor_chain", "six_bar"),
 }
 
@@ -702,7 +765,11 @@ def forces_again(machine: Mechanism, motion: NamedMotion, other: Mechanism) -> n
     It gets the joints that both have; the others, and the loops, it closes itself.
     """
     kinds = {joint.name: joint.kind for joint in machine.joints}
-    both = [j for j in other.joints if kinds.get(j.name) == j.kind and {*j.velocity_names} <= {*motion.a}]
+    both = [
+        j
+        for j in other.joints
+        if kinds.get(j.name) == j.kind and {*j.velocity_names} <= {*motion.a}
+    ]
     names = [name for joint in both for name in joint.velocity_names]
     q, v, a = ({name: x[name] for name in names} for x in (motion.q, motion.v, motion.a))
     forces = pinocchio_engine(other).inverse_dynamics(NamedMotion(q=q, v=v, a=a))
@@ -726,7 +793,9 @@ def test_models_of_others_move_alike_after_both(name: str, shared: Path, tmp_pat
 
 
 @pytest.mark.parametrize("form", ["mjcf", "urdf"])
-def test_tauloop_moves_a_geared_model_alike_after_both(form: str, shared: Path, tmp_path: Path) -> None:
+def test_tauloop_moves_a_geared_model_alike_after_both(
+    form: str, shared: Path, tmp_path: Path
+) -> None:
     machine = foreign(shared / "models", "revolute_rotor_chain")
     back = round_trip(machine, form, tmp_path)
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
@@ -741,7 +810,8 @@ def test_zeros_are_written_as_zeros_and_mujoco_takes_them(shared: Path) -> None:
     assert engine.body_mass[1:].min() == engine.body_inertia[1:].min() == LEAST
 
 
-# --- the engines' own readers -----------------------------------------------------------------------------------------
+# --- the engines' own readers
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CORE_MACHINES)
@@ -788,14 +858,23 @@ def test_pinocchio_reads_both_and_mujoco_agrees(name: str, tmp_path: Path) -> No
     engine = mujoco.MjModel.from_xml_path(str(tmp_path / "machine.xml"))
     data = mujoco.MjData(engine)
     mujoco.mj_forward(engine, data)
-    masses = [machine.value(body.inertia.mass) for body in machine.bodies if body.inertia is not None]
-    masses += [machine.value(part.mass) for rod in machine.rods for part in (rod.lower, rod.upper) if part is not None]
+    masses = [
+        machine.value(body.inertia.mass) for body in machine.bodies if body.inertia is not None
+    ]
+    masses += [
+        machine.value(part.mass)
+        for rod in machine.rods
+        for part in (rod.lower, rod.upper)
+        if part is not None
+    ]
     assert pin.computeTotalMass(urdf) == pytest.approx(sum(masses), rel=1e-12)
     assert engine.body_subtreemass[0] == pytest.approx(sum(masses), rel=1e-11)
     assert np.allclose(data.subtree_com[0], centre, rtol=0, atol=1e-11)
     assert pin.buildModelFromMJCF(str(tmp_path / "machine.xml")).nv == engine.nv
     # both keep the dots of our names
-    assert [engine.actuator(i).name for i in range(engine.nu)] == [actuator.name for actuator in machine.actuators]
+    assert [engine.actuator(i).name for i in range(engine.nu)] == [
+        actuator.name for actuator in machine.actuators
+    ]
     driven = {name for actuator in machine.actuators for name, _ in actuator.drives}
     assert driven <= set(urdf.names)
 
@@ -806,16 +885,24 @@ SHIFTED = 1e-14
 
 @pytest.mark.parametrize("form", ["mjcf", "urdf"])
 @pytest.mark.parametrize("name", CORE_MACHINES)
-def test_shipped_machines_keep_names_limits_and_what_acts_on_them(name: str, form: str, tmp_path: Path) -> None:
+def test_shipped_machines_keep_names_limits_and_what_acts_on_them(
+    name: str, form: str, tmp_path: Path
+) -> None:
     """Of every coordinate that is not cut; platform, tool and independent coordinates too."""
     machine = load(name)
     back = round_trip(machine, form, tmp_path)
     turned = {
-        f"{joint.name}.turn.{word}": f"{joint.name}.{word}" for joint in machine.joints for word in "wx wy wz".split()
+        f"{joint.name}.turn.{word}": f"{joint.name}.{word}"
+        for joint in machine.joints
+        for word in "wx wy wz".split()
     }
-    assert [actuator.name for actuator in back.actuators] == [actuator.name for actuator in machine.actuators]
+    assert [actuator.name for actuator in back.actuators] == [
+        actuator.name for actuator in machine.actuators
+    ]
     assert back.platform.body == machine.platform.body
-    assert tuple(turned.get(x, x) for x in back.platform.independent) == machine.platform.independent
+    assert (
+        tuple(turned.get(x, x) for x in back.platform.independent) == machine.platform.independent
+    )
     theirs = acting(back)
     mine = {key: value for key, value in acting(machine).items() if key in theirs or form == "urdf"}
     cut = {joint.name for joint in machine.joints} - {joint.name for joint in back.joints}
@@ -848,7 +935,8 @@ def acting(machine: Mechanism) -> dict[str, list[float]]:
     return table
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
+# --- files
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ def test_a_xacro_is_expanded_with_its_arguments(tmp_path: Path) -> None:
         (body,) = machine.bodies
         assert body.name == ("left_upper" if texts else "upper")
         assert machine.value(body.inertia.mass) == 1.0
-        assert machine.value(body.inertia.first_moment[0]) == pytest.approx(length / 2, abs=ROUNDING)
+        assert machine.value(body.inertia.first_moment[0]) == pytest.approx(
+            length / 2, abs=ROUNDING
+        )
         (freedom,) = machine.joint("shoulder").freedoms
         assert (freedom.lower, freedom.upper, freedom.speed) == (-np.pi / 2, np.pi / 2, 2.0)
         torque = tl.inverse_dynamics(machine).forces.force
@@ -69,7 +71,9 @@ def test_a_xacro_is_expanded_with_its_arguments(tmp_path: Path) -> None:
 
 def test_numbers_of_a_yaml_file_are_read(tmp_path: Path) -> None:
     extra("xacro")
-    (tmp_path / "arm.yaml").write_text("link: {mass: 2.5, angle: !degrees 90, length: !millimeters 250}\n")
+    (tmp_path / "arm.yaml").write_text(
+        "link: {mass: 2.5, angle: !degrees 90, length: !millimeters 250}\n"
+    )
     (tmp_path / "arm.xacro").write_text(
         f"""{HEAD}<xacro:property name="arm" value="${{xacro.load_yaml('arm.yaml')['link']}}"/><link name="base"/>
         <link name="a"><inertial><origin xyz="${{arm.length}} 0 0"/><mass value="${{arm.mass}}"/>
@@ -127,10 +131,15 @@ def test_what_is_wrong_in_the_expanded_text_is_named_with_its_line(tmp_path: Pat
     assert problem.line is not None
 
 
-def test_a_xacro_without_the_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_xacro_without_the_package_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(xacro, "_place", lambda name: None)
     for name, text in (
-        ("r.urdf.xacro", f'{HEAD}<xacro:property name="x" value="1"/><link name="${{x}}"/></robot>'),
+        (
+            "r.urdf.xacro",
+            f'{HEAD}<xacro:property name="x" value="1"/><link name="${{x}}"/></robot>',
+        ),
         ("r.xacro", '<robot name="r"><link name="${x}"/></robot>'),
         ("r.urdf", f"{HEAD}<link name=\"a\"/><xacro:if value='1'/></robot>"),
         ("r.urdf", f'{HEAD}<link name="${{x}}"/></robot>'),
@@ -138,10 +147,15 @@ def test_a_xacro_without_the_package_names_the_extra(tmp_path: Path, monkeypatch
         (tmp_path / name).write_text(text, encoding="utf-8")
         _, what, remedy = refusal(tmp_path / name)
         assert what == "the file is a xacro, a template, which the package xacro expands"
-        assert remedy == "pip install 'tauloop[xacro]', or expand it first: `xacro NAME.xacro > NAME.urdf`"
+        assert (
+            remedy
+            == "pip install 'tauloop[xacro]', or expand it first: `xacro NAME.xacro > NAME.urdf`"
+        )
 
 
-@pytest.mark.parametrize("text", ["<robot>\n${x < 3}\n</robot>", "<robot>$(arg", '<robot><link name="${x}"></robot>'])
+@pytest.mark.parametrize(
+    "text", ["<robot>\n${x < 3}\n</robot>", "<robot>$(arg", '<robot><link name="${x}"></robot>']
+)
 def test_a_file_that_is_not_well_formed_is_no_xacro(tmp_path: Path, text: str) -> None:
     (tmp_path / "r.urdf").write_text(text, encoding="utf-8")
     _, what, remedy = refusal(tmp_path / "r.urdf")
@@ -149,7 +163,9 @@ def test_a_file_that_is_not_well_formed_is_no_xacro(tmp_path: Path, text: str) -
     assert remedy == "repair this place"
 
 
-def test_a_folder_called_xacro_is_not_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_called_xacro_is_not_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Packages of ROS have such folders, and Python takes one on its path for a package without a file."""
     (tmp_path / "someones_xacro_folder").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
@@ -171,20 +187,30 @@ def test_a_link_to_a_file_reads_what_is_next_to_that_file(tmp_path: Path) -> Non
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     extra("xacro")
     path = arm(tmp_path)
-    assert refusal(path, xacro=("leng:=1",)) == ("--xacro", "there is no argument leng", "there are length, prefix")
+    assert refusal(path, xacro=("leng:=1",)) == (
+        "--xacro",
+        "there is no argument leng",
+        "there are length, prefix",
+    )
     assert refusal(path, xacro=("length=1",)) == (
         "xacro",
         "'length=1' has no name with a value",
         "write NAME:=VALUE",
     )
     assert refusal(path, xacro=("length:=1", "length:=2"))[1] == "'length' is given twice"
-    (tmp_path / "plain.urdf").write_text('<robot name="r"><link name="a"/></robot>', encoding="utf-8")
+    (tmp_path / "plain.urdf").write_text(
+        '<robot name="r"><link name="a"/></robot>', encoding="utf-8"
+    )
     assert refusal(tmp_path / "plain.urdf", xacro=("length:=1",))[:2] == (
         "xacro",
         f"{tmp_path / 'plain.urdf'} is not a xacro",
     )
     path.write_text(f'{HEAD}<link name="$(arg name)"/></robot>', encoding="utf-8")
-    assert refusal(path) == ("", "Undefined substitution argument name", "give its value: --xacro NAME:=VALUE")
+    assert refusal(path) == (
+        "",
+        "Undefined substitution argument name",
+        "give its value: --xacro NAME:=VALUE",
+    )
 
 
 def test_packages_are_found_in_the_folders_that_are_named(tmp_path: Path) -> None:
@@ -198,8 +224,11 @@ def test_packages_are_found_in_the_folders_that_are_named(tmp_path: Path) -> Non
     assert (where, what) == ("$(find tools)", "there is no folder of the package 'tools'")
     assert "--package-folder FOLDER" in remedy
     for folder in (tmp_path / "else", tmp_path / "else" / "tools"):
-        assert load(path, options=ImportOptions(package_folders=(folder,))).bodies[0].name == "upper"
-    # the package that the file itself is in is known, and what is not in the file's own folder is not read
+        assert (
+            load(path, options=ImportOptions(package_folders=(folder,))).bodies[0].name == "upper"
+        )
+    # the package that the file itself is in is known, and what is not in the file's own folder is
+    # not read
     path.write_text((text % "arm_description").replace("/parts/", "/urdf/parts/"), encoding="utf-8")
     assert load(path).bodies[0].name == "upper"
     (tmp_path / "arm_description" / "parts").mkdir()
@@ -221,7 +250,10 @@ OUTSIDE = "is outside the folder of the file"
 HOSTILE = {
     "class in a comprehension": (expression("[c for c in [1] if c.__class__]"), HIDDEN),
     "class in a lambda": (expression("(lambda: ().__class__.__base__.__subclasses__())()"), HIDDEN),
-    "frame of a generator": (expression("[g.gi_frame.f_back for g in [(y for y in [1])]][0]"), HIDDEN),
+    "frame of a generator": (
+        expression("[g.gi_frame.f_back for g in [(y for y in [1])]][0]"),
+        HIDDEN,
+    ),
     "mro": (expression("str.mro()"), HIDDEN),
     "vars": (expression("python.vars(list)"), "name 'vars' is not defined"),
     "type": (expression("python.type(1)"), "name 'type' is not defined"),
@@ -249,8 +281,14 @@ HOSTILE = {
     "yaml above": (expression("xacro.load_yaml('../secret')"), OUTSIDE),
     "yaml of a link": (expression("xacro.load_yaml('link.xacro')"), OUTSIDE),
     "environment": ('<link name="$(env HOME)"/>', "environment variables are not read"),
-    "document type": ('<xacro:include filename="typed.xacro"/>', "a document type or entity declaration is refused"),
-    "endless macro": ('<xacro:macro name="m"><xacro:m/></xacro:macro><xacro:m/>', "expands without end"),
+    "document type": (
+        '<xacro:include filename="typed.xacro"/>',
+        "a document type or entity declaration is refused",
+    ),
+    "endless macro": (
+        '<xacro:macro name="m"><xacro:m/></xacro:macro><xacro:m/>',
+        "expands without end",
+    ),
     "endless include": ('<xacro:include filename="r.xacro"/>', "expands without end"),
     "memory": (expression("'a' * 10**12"), "to too much"),
     "missing file": ('<xacro:include filename="absent.xacro"/>', "there is no file"),
@@ -301,7 +339,9 @@ def test_code_that_runs_in_spite_of_that_writes_starts_and_reads_nothing(tmp_pat
         "import wave",
     ):
         code = f"{begin}try:\n    {attempt}\nexcept m['Refused']:\n    os._exit(7)\n"
-        ended = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False
+        )
         assert ended.returncode == 7, f"{attempt}: {ended.stderr}"
 
 

@@ -24,9 +24,9 @@ PLAIN = BODY.replace("<!-- crank *-- --- -->", "")
         PLAIN.replace('"m"', '"nuts & bolts"').encode(),
         PLAIN.replace('"m"', '"m&quot;&#65;&x;"').encode(),
         PLAIN.replace("</robot>", "<!-- Gr\u00f6\u00dfe --></robot>").encode("latin-1"),
-        f'<?xml version="1.0" encoding="ISO-8859-1"?>{PLAIN}'.replace("</robot>", "<!-- \u00e4 --></robot>").encode(
-            "latin-1"
-        ),
+        f'<?xml version="1.0" encoding="ISO-8859-1"?>{PLAIN}'.replace(
+            "</robot>", "<!-- \u00e4 --></robot>"
+        ).encode("latin-1"),
         PLAIN.replace("</robot>", "<![CDATA[<!-- -- ]]><!-- -- --></robot>").encode(),
     ],
 )
@@ -49,7 +49,9 @@ def test_names_keep_their_letters(tmp_path: Path) -> None:
         ("<robot>\n${x < 3}\n</robot>", 2, "not well-formed", "repair this place"),
     ],
 )
-def test_what_is_no_xml_is_refused_at_its_line(tmp_path: Path, text: str, line: int, what: str, remedy: str) -> None:
+def test_what_is_no_xml_is_refused_at_its_line(
+    tmp_path: Path, text: str, line: int, what: str, remedy: str
+) -> None:
     (tmp_path / "m.urdf").write_text(text, encoding="utf-8")
     with pytest.raises(DescriptionError, match=what) as caught:
         read_xml(tmp_path / "m.urdf")

@@ -1,11 +1,12 @@
 """``python -m fuzz``: damaged files by the hundred thousand, and random machines and files of others by the thousand.
 
-    PYTHONPATH=tests:tests/support python -m fuzz --files 200000 --machines 5000 --processes 2 --seed 1
-    PYTHONPATH=tests:tests/support python -m fuzz --round-trips 500 --foreign 1000 --seconds 60
+    PYTHONPATH=tests:tests/support python -m fuzz --files 200000 --machines 5000 --processes 2
+    --seed 1 PYTHONPATH=tests:tests/support python -m fuzz --round-trips 500 --foreign 1000
+    --seconds 60
 
-Every fault is kept under ``tests/fuzz/found`` (a file, or the shortest machine file that does not come back) or printed
-with its seed (a machine that is built, a file of others); the exit code is 1 then. Kept files are replayed by
-``make test`` from then on.
+Every fault is kept under ``tests/fuzz/found`` (a file, or the shortest machine file that does not
+come back) or printed with its seed (a machine that is built, a file of others); the exit code is 1
+then. Kept files are replayed by ``make test`` from then on.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ SEARCHES = (
         ROUND_TRIPS_AT_ONCE,
         "random machines to write and read again",
     ),
-    ("foreign", foreign_piece, FOREIGN_AT_ONCE, "files of others to read, with every element of the table"),
+    (
+        "foreign",
+        foreign_piece,
+        FOREIGN_AT_ONCE,
+        "files of others to read, with every element of the table",
+    ),
 )
 
 
@@ -46,7 +52,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__.splitlines()[0])
     for title, _, _, text in SEARCHES:
         parser.add_argument(f"--{title}", type=int, default=0, help=text)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing new after these, for each")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="begin nothing new after these, for each"
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", action="store_true", help="name the readers, one a line")
@@ -58,7 +66,9 @@ def main() -> int:
     for title, work, size, _ in SEARCHES:
         count = getattr(options, title.replace("-", "_"))
         if count:
-            faults[title] = search(title, work, count, options.seed, options.processes, size, options.seconds)
+            faults[title] = search(
+                title, work, count, options.seed, options.processes, size, options.seconds
+            )
     print(json.dumps(faults, indent=2))
     return 1 if any(part["faults"] for part in faults.values()) else 0
 

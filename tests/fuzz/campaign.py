@@ -1,7 +1,7 @@
 """Pieces of a long search for faults, shared out over processes.
 
-Damaged files are read; random machines are built, and written in other formats and read again; files of others are
-read.
+Damaged files are read; random machines are built, and written in other formats and read again;
+files of others are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from fuzz.mutation import mutated
 from fuzz.round_trips import ROUND_TRIPS, machine_text, round_trip
 from fuzz.targets import FOUND, TARGETS, FaultFound, outcome
 
-#: A file may take this long to read, s, and a process this much memory on top of its imports, bytes (issue 13).
+#: A file may take this long to read, s, and a process this much memory on top of its imports, bytes
+#: (issue 13).
 SLOWEST, MOST_MEMORY = 5.0, 2_000_000_000
 #: Trials in one piece of work.
 FILES_AT_ONCE, MACHINES_AT_ONCE, ROUND_TRIPS_AT_ONCE, FOREIGN_AT_ONCE = 200, 10, 5, 20
@@ -99,7 +100,9 @@ def build_piece(work: Piece) -> dict[str, object]:
         try:
             trial = tried(number)
         except Exception as error:
-            faults.append((f"{type(error).__name__}: {_signature(error)}", f"machine {number}", b""))
+            faults.append(
+                (f"{type(error).__name__}: {_signature(error)}", f"machine {number}", b"")
+            )
             continue
         counts[trial.outcome] += 1
         slowest = max(slowest, (trial.seconds, f"machine {number}"))
@@ -168,7 +171,10 @@ def _pieces(seed: int, count: int, size: int) -> Iterator[Piece]:
 
 
 def _shared_out(
-    work: Callable[[Piece], dict[str, Any]], pieces: list[Piece], processes: int, take: Callable[..., None]
+    work: Callable[[Piece], dict[str, Any]],
+    pieces: list[Piece],
+    processes: int,
+    take: Callable[..., None],
 ) -> list[Piece]:
     """Pieces that are left where a process died, in their order."""
     left = dict.fromkeys(pieces)
@@ -211,7 +217,10 @@ def search(
         slowest, memory = max(slowest, tuple(part["slowest"])), max(memory, part["memory"])
         done += trials
         left = (time.monotonic() - started) * (count - done) / done
-        print(f"{title}: {done} of {count}, {len(faults)} kinds of fault, {left:.0f} s left", file=sys.stderr)
+        print(
+            f"{title}: {done} of {count}, {len(faults)} kinds of fault, {left:.0f} s left",
+            file=sys.stderr,
+        )
         if time.monotonic() - started > seconds:
             raise _TimeIsOver
 
@@ -224,13 +233,21 @@ def search(
                 if _shared_out(work, [piece], 1, take):
                     what = f"{title}: a process died"
                     take(
-                        {"counts": {}, "faults": [(what, str(piece), b"")], "slowest": slowest, "memory": memory}, size
+                        {
+                            "counts": {},
+                            "faults": [(what, str(piece), b"")],
+                            "slowest": slowest,
+                            "memory": memory,
+                        },
+                        size,
                     )
             pieces = pieces[2 * processes :]
     return {
         "tried": done,
         "outcomes": dict(sorted(counts.items())),
-        "faults": [{"what": what, "times": len(same), **_shortest(same)} for what, same in faults.items()],
+        "faults": [
+            {"what": what, "times": len(same), **_shortest(same)} for what, same in faults.items()
+        ],
         "slowest": {"seconds": round(slowest[0], 2), "what": slowest[1]},
         "peak_memory_MB": round(memory / 1e6),
         "seconds": round(time.monotonic() - started),

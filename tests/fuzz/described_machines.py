@@ -1,7 +1,7 @@
 """Random small machines with whatever a machine file can hold, for round trips through other formats.
 
-A tree of random joints comes first. Loops are closed where the tree is at its start: by joints of every kind, by rods
-and by couplings. Then motors, losses, springs and rotors are put on it.
+A tree of random joints comes first. Loops are closed where the tree is at its start: by joints of
+every kind, by rods and by couplings. Then motors, losses, springs and rotors are put on it.
 """
 
 from __future__ import annotations
@@ -41,16 +41,42 @@ from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import joint_pose
 from tauloop.mechanism.tension import Tension
 from tauloop.model import Model
-from tauloop.testing.machines import inertia, mechanism, placement, planar_loop, serial_chain, six_legs, slender, vector
+from tauloop.testing.machines import (
+    inertia,
+    mechanism,
+    placement,
+    planar_loop,
+    serial_chain,
+    six_legs,
+    slender,
+    vector,
+)
 
 #: Kinds of joints in trees, the frequent ones several times.
 TREE_KINDS = (
     *("revolute",) * 4,
     *("prismatic",) * 2,
-    *("cylindrical", "universal", "spherical", "planar", "translational", "schoenflies", "free", "fixed"),
+    *(
+        "cylindrical",
+        "universal",
+        "spherical",
+        "planar",
+        "translational",
+        "schoenflies",
+        "free",
+        "fixed",
+    ),
 )
 #: Kinds of joints that close loops.
-CLOSING_KINDS = ("spherical", "revolute", "universal", "cylindrical", "prismatic", "planar", "fixed")
+CLOSING_KINDS = (
+    "spherical",
+    "revolute",
+    "universal",
+    "cylindrical",
+    "prismatic",
+    "planar",
+    "fixed",
+)
 #: Kinds of joints that lie in the x-y plane, by the letter of their axis.
 PLANE_AXES = {"revolute": "z", "prismatic": "x"}
 #: Directions in which the base of a machine is turned, so that some are along axes.
@@ -88,11 +114,17 @@ def freedom(rng: np.random.Generator, start: float) -> Freedom:
     if chance(rng, 0.25):
         made = replace(made, friction=friction(rng))
     if chance(rng, 0.2):
-        made = replace(made, spring=Spring(stiffness=constant(rng, 1.0, 20.0), rest=constant(rng, -0.3, 0.3)))
+        made = replace(
+            made, spring=Spring(stiffness=constant(rng, 1.0, 20.0), rest=constant(rng, -0.3, 0.3))
+        )
     if chance(rng, 0.2):
         made = replace(made, inertia=constant(rng, 0.01, 0.1))
     if chance(rng, 0.3):
-        made = replace(made, lower=start - float(rng.uniform(1.0, 2.0)), upper=start + float(rng.uniform(1.0, 2.0)))
+        made = replace(
+            made,
+            lower=start - float(rng.uniform(1.0, 2.0)),
+            upper=start + float(rng.uniform(1.0, 2.0)),
+        )
         if chance(rng, 0.2):
             made = replace(made, upper=np.inf)
         if chance(rng, 0.2):
@@ -104,7 +136,11 @@ def freedom(rng: np.random.Generator, start: float) -> Freedom:
 
 def ball_freedom(rng: np.random.Generator) -> Freedom:
     """Return what acts on the rotations of a ball; often nothing."""
-    return Freedom(friction=Friction(viscous=constant(rng, 0.1, 1.0))) if chance(rng, 0.2) else Freedom()
+    return (
+        Freedom(friction=Friction(viscous=constant(rng, 0.1, 1.0)))
+        if chance(rng, 0.2)
+        else Freedom()
+    )
 
 
 def frame_at(body: str, pose: FramePose) -> Placement:
@@ -127,9 +163,13 @@ def start_of(rng: np.random.Generator, kind: str) -> tuple[float, ...]:
     return (*values.tolist(), *ball.tolist())
 
 
-def joint_between(rng: np.random.Generator, name: str, kind: str, parent: Placement, child: Placement) -> Joint:
+def joint_between(
+    rng: np.random.Generator, name: str, kind: str, parent: Placement, child: Placement
+) -> Joint:
     """Return a joint with random axes, start values and freedoms."""
-    axes: tuple[AxisName, ...] = tuple(str(x) for x in rng.permutation(_LETTERS)[: JOINT_KINDS[kind].axes])  # type: ignore[misc]
+    axes: tuple[AxisName, ...] = tuple(
+        str(x) for x in rng.permutation(_LETTERS)[: JOINT_KINDS[kind].axes]
+    )  # type: ignore[misc]
     start = start_of(rng, kind)
     balls = "qw" in JOINT_KINDS[kind].coordinates
     scalars = JOINT_KINDS[kind].velocities[: -3 if balls else None]
@@ -137,7 +177,15 @@ def joint_between(rng: np.random.Generator, name: str, kind: str, parent: Placem
     freedoms += [ball_freedom(rng)] * 3 * balls
     if all(item == Freedom() for item in freedoms):
         freedoms = []
-    return Joint(name=name, kind=kind, parent=parent, child=child, axes=axes, reference=start, freedoms=tuple(freedoms))
+    return Joint(
+        name=name,
+        kind=kind,
+        parent=parent,
+        child=child,
+        axes=axes,
+        reference=start,
+        freedoms=tuple(freedoms),
+    )
 
 
 def random_tree(rng: np.random.Generator) -> Mechanism:
@@ -146,13 +194,21 @@ def random_tree(rng: np.random.Generator) -> Mechanism:
     joints: list[Joint] = []
     for k in range(int(rng.integers(2, 6))):
         name = f"link{k}" if chance(rng, 0.8) else f"leg{k}.arm"
-        near = BASE if not bodies or chance(rng, 0.2) else str(rng.choice([body.name for body in bodies]))
+        near = (
+            BASE
+            if not bodies or chance(rng, 0.2)
+            else str(rng.choice([body.name for body in bodies]))
+        )
         kind = str(rng.choice(TREE_KINDS))
         parent = placement(rng, near) if chance(rng, 0.8) else Placement(body=near)
         child = placement(rng, name) if chance(rng, 0.6) else Placement(body=name)
         if JOINT_KINDS[kind].reversible and chance(rng, 0.25):
             parent, child = child, parent
-        joints.append(joint_between(rng, f"joint{k}" if chance(rng, 0.9) else f"{name}.pin", kind, parent, child))
+        joints.append(
+            joint_between(
+                rng, f"joint{k}" if chance(rng, 0.9) else f"{name}.pin", kind, parent, child
+            )
+        )
         has_mass = kind != "fixed" or chance(rng, 0.5)
         bodies.append(Body(name=name, inertia=inertia(rng) if has_mass else None))
     platform = Platform(body=bodies[-1].name, tool=placement(rng, bodies[-1].name))
@@ -161,7 +217,9 @@ def random_tree(rng: np.random.Generator) -> Mechanism:
 
 def plane_tree(rng: np.random.Generator) -> Mechanism:
     """Return a tree of bodies that move in one plane, which may be slanted."""
-    tilt = Placement(body=BASE, position=vector(0.2 * rng.normal(size=3)), turns=placement(rng, BASE).turns)
+    tilt = Placement(
+        body=BASE, position=vector(0.2 * rng.normal(size=3)), turns=placement(rng, BASE).turns
+    )
     if chance(rng, 0.5):
         tilt = Placement(body=BASE)
     bodies: list[Body] = []
@@ -173,7 +231,9 @@ def plane_tree(rng: np.random.Generator) -> Mechanism:
         at = vector(np.array([*rng.uniform(-0.5, 0.5, size=2), 0.0]))
         turn = (Turn("z", constant(rng, -1.0, 1.0)),)
         inner = frame_at(
-            near, placement_pose(_EMPTY, base) @ placement_pose(_EMPTY, Placement(body=near, position=at, turns=turn))
+            near,
+            placement_pose(_EMPTY, base)
+            @ placement_pose(_EMPTY, Placement(body=near, position=at, turns=turn)),
         )
         kind = "prismatic" if chance(rng, 0.2) else "revolute"
         letter: AxisName = "x" if kind == "prismatic" else "z"
@@ -202,19 +262,30 @@ def freedoms_of(machine: Mechanism) -> int:
     return sum(len(joint.velocity_names) for joint in machine.joints)
 
 
-def closed(rng: np.random.Generator, machine: Mechanism, kind: str, *, in_plane: bool = False) -> Mechanism:
+def closed(
+    rng: np.random.Generator, machine: Mechanism, kind: str, *, in_plane: bool = False
+) -> Mechanism:
     """Return the machine with one more joint, between two of its bodies as they are at the start."""
     names = [BASE, *(body.name for body in machine.bodies)]
     first, second = (str(name) for name in rng.permutation(names)[:2])
     poses = Linkage(machine).world
     if in_plane:
         # frames of the plane's own directions; a pin's axis is its z
-        flat = Placement(body=first, position=vector(np.array([*rng.uniform(-0.4, 0.4, size=2), 0.0])))
-        parent = frame_at(first, poses[first].inverse() @ _plane_of(machine, poses) @ placement_pose(machine, flat))
-        axes: tuple[AxisName, ...] = {"prismatic": ("x",), "universal": ("z", "x")}.get(kind, ("z",))[  # type: ignore[assignment]
+        flat = Placement(
+            body=first, position=vector(np.array([*rng.uniform(-0.4, 0.4, size=2), 0.0]))
+        )
+        parent = frame_at(
+            first,
+            poses[first].inverse() @ _plane_of(machine, poses) @ placement_pose(machine, flat),
+        )
+        axes: tuple[AxisName, ...] = {"prismatic": ("x",), "universal": ("z", "x")}.get(
+            kind, ("z",)
+        )[  # type: ignore[assignment]
             : JOINT_KINDS[kind].axes
         ]
-        joint = Joint(name="closing", kind=kind, parent=parent, child=Placement(body=second), axes=axes)
+        joint = Joint(
+            name="closing", kind=kind, parent=parent, child=Placement(body=second), axes=axes
+        )
     else:
         parent = placement(rng, first)
         joint = joint_between(rng, "closing", kind, parent, Placement(body=second))
@@ -253,7 +324,11 @@ def with_rod(rng: np.random.Generator, machine: Mechanism) -> Mechanism:
             return inertia(rng, 0.7, np.array([0.01, -0.02, sign * 0.3 * length]))
         return slender(rng, length) if chance(rng, 0.8) else None
 
-    plain = Freedom(lower=0.5 * length, upper=1.5 * length) if chance(rng, 0.5) else Freedom(inertia=Constant(0.2))
+    plain = (
+        Freedom(lower=0.5 * length, upper=1.5 * length)
+        if chance(rng, 0.5)
+        else Freedom(inertia=Constant(0.2))
+    )
     lower, upper = part(1.0), part(-1.0)
     rod = Rod(
         name=f"rod{len(machine.rods)}",
@@ -284,7 +359,11 @@ def scalars(machine: Mechanism) -> dict[str, tuple[float, bool]]:
         kind = JOINT_KINDS[joint.kind]
         names = joint.velocity_names
         for k, name in enumerate(names):
-            if k < len(joint.coordinate_names) and joint.coordinate_names[k] == name and not joint.is_cut:
+            if (
+                k < len(joint.coordinate_names)
+                and joint.coordinate_names[k] == name
+                and not joint.is_cut
+            ):
                 values[name] = (joint.reference[k] if joint.reference else 0.0, kind.angular[k])
     for rod in machine.rods:
         if rod.telescope is not None:
@@ -292,12 +371,15 @@ def scalars(machine: Mechanism) -> dict[str, tuple[float, bool]]:
     return values
 
 
-def ratios(rng: np.random.Generator, names: list[str], count: int) -> tuple[tuple[str, Constant], ...]:
+def ratios(
+    rng: np.random.Generator, names: list[str], count: int
+) -> tuple[tuple[str, Constant], ...]:
     """Return some coordinates with ratios."""
     chosen = [str(name) for name in rng.permutation(names)[:count]]
     signs = rng.choice([-1.0, 1.0], size=count)
     return tuple(
-        (name, Constant(float(sign * rng.uniform(0.5, 3.0)))) for name, sign in zip(chosen, signs, strict=False)
+        (name, Constant(float(sign * rng.uniform(0.5, 3.0))))
+        for name, sign in zip(chosen, signs, strict=False)
     )
 
 
@@ -309,7 +391,10 @@ def with_coupling(rng: np.random.Generator, machine: Mechanism) -> Mechanism:
     terms = ratios(rng, list(values), 2 if chance(rng, 0.7) else 3)
     offset = sum(ratio.value * values[name][0] for name, ratio in terms)
     gear = Coupling(
-        name=f"gear{len(machine.couplings)}", terms=terms, offset=Constant(float(offset)), turns=values[terms[0][0]][1]
+        name=f"gear{len(machine.couplings)}",
+        terms=terms,
+        offset=Constant(float(offset)),
+        turns=values[terms[0][0]][1],
     )
     return replace(machine, couplings=(*machine.couplings, gear))
 
@@ -327,7 +412,9 @@ def with_motors(rng: np.random.Generator, machine: Mechanism, mobility: int) -> 
         terms: tuple[tuple[str, Constant], ...] = ((names[k], ONE),)
         if chance(rng, 0.4):
             terms = ((names[k], constant(rng, 0.5, 20.0)),)
-        alike = [name for name in names if name != names[k] and values[name][1] == values[names[k]][1]]
+        alike = [
+            name for name in names if name != names[k] and values[name][1] == values[names[k]][1]
+        ]
         if chance(rng, 0.2) and alike:
             terms = (*terms, (alike[0], constant(rng, -3.0, -0.5)))
         motor = Actuator(name=f"motor{k}", drives=terms)
@@ -335,10 +422,17 @@ def with_motors(rng: np.random.Generator, machine: Mechanism, mobility: int) -> 
             motor = replace(motor, inertia=constant(rng, 0.001, 0.02))
         if chance(rng, 0.4):
             motor = replace(motor, friction=friction(rng))
-        if motor.inertia is None and motor.friction is None and terms[0][0] not in rods and chance(rng, 0.5):
+        if (
+            motor.inertia is None
+            and motor.friction is None
+            and terms[0][0] not in rods
+            and chance(rng, 0.5)
+        ):
             motor = replace(motor, name=terms[0][0])
         if chance(rng, 0.3):
-            motor = replace(motor, force=float(rng.uniform(10, 100)), speed=float(rng.uniform(1, 10)))
+            motor = replace(
+                motor, force=float(rng.uniform(10, 100)), speed=float(rng.uniform(1, 10))
+            )
         if chance(rng, 0.1):
             motor = replace(motor, rated_force=5.0, copper=0.1)
         motors.append(motor)
@@ -351,7 +445,9 @@ def with_losses(rng: np.random.Generator, machine: Mechanism) -> Mechanism:
     terms = ratios(rng, list(values), 2)
     if len(terms) < 2:
         return machine
-    loss = CombinedFriction(name="belt", terms=terms, friction=friction(rng), turns=values[terms[0][0]][1])
+    loss = CombinedFriction(
+        name="belt", terms=terms, friction=friction(rng), turns=values[terms[0][0]][1]
+    )
     return replace(machine, losses=(loss,))
 
 
@@ -365,7 +461,9 @@ def loop_machine(rng: np.random.Generator) -> Mechanism:
     """Return a tree with enough freedoms that some are left when one or two loops are closed."""
     machine = random_tree(rng)
     for _ in range(int(rng.integers(1, 3))):
-        spare = freedoms_of(machine) - 6 * sum(joint.name.startswith("closing") for joint in machine.joints)
+        spare = freedoms_of(machine) - 6 * sum(
+            joint.name.startswith("closing") for joint in machine.joints
+        )
         kinds = [kind for kind in CLOSING_KINDS if 6 - len(JOINT_KINDS[kind].velocities) < spare]
         if kinds:
             machine = closed(rng, machine, str(rng.choice(kinds)))
@@ -377,7 +475,11 @@ def plane_machine(rng: np.random.Generator) -> Mechanism:
     machine = plane_tree(rng)
     for _ in range(int(rng.integers(1, 3))):
         if freedoms_of(machine) > 2:
-            kind = str(rng.choice(("revolute", "revolute", "spherical", "prismatic", "cylindrical", "planar")))
+            kind = str(
+                rng.choice(
+                    ("revolute", "revolute", "spherical", "prismatic", "cylindrical", "planar")
+                )
+            )
             machine = closed(rng, machine, kind, in_plane=True)
     return with_coupling(rng, machine) if chance(rng, 0.2) else machine
 
@@ -418,6 +520,8 @@ def described_machine(seed: int) -> Mechanism:
         names = tuple(assembly.topology.velocity_names[i] for i in assembly.independent)
         machine = replace(machine, platform=replace(machine.platform, independent=names))
         if chance(rng, 0.1):
-            machine = replace(machine, platform=replace(machine.platform, payload=float(rng.uniform(0.1, 2.0))))
+            machine = replace(
+                machine, platform=replace(machine.platform, payload=float(rng.uniform(0.1, 2.0)))
+            )
     machine = replace(machine, name=f"machine{seed}")
     return loads(dumps(machine))

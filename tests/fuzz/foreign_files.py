@@ -1,8 +1,9 @@
 """Random URDF, SDF and MJCF files with every element of the table of foreign elements, and what must come of them.
 
-One plain machine (a tree, in part of the cases with a loop and a gear) is written in each of the three formats by the
-few lines below, not by Tauloop's writers. Elements that are read are part of some of these files. Harmless and refused
-elements are put into them: `SNIPPETS` has a text for each, by format, parent and tag as in the table.
+One plain machine (a tree, in part of the cases with a loop and a gear) is written in each of the
+three formats by the few lines below, not by Tauloop's writers. Elements that are read are part of
+some of these files. Harmless and refused elements are put into them: `SNIPPETS` has a text for
+each, by format, parent and tag as in the table.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tauloop.mechanism.model import Mechanism
 NAMESPACES = {"drake": "http://drake.mit.edu", "tauloop": "https://tauloop.invalid/sdf"}
 #: Endings of files by format.
 ENDINGS = {"urdf": ".urdf", "sdf": ".sdf", "mjcf": ".xml"}
-#: Forces of two readings of one machine, or of Tauloop and an engine, of the largest: some twenty factors each.
+#: Forces of two readings of one machine, or of Tauloop and an engine, of the largest: some twenty
+#: factors each.
 AGREEMENT = 1e-10
 #: States at which forces are compared.
 STATES = 4
@@ -117,7 +119,9 @@ def plain_machine(rng: np.random.Generator) -> PlainMachine:
     joints: list[PlainJoint] = []
     count = int(rng.integers(3, 7))
     for k in range(count):
-        kind = "revolute" if k < 2 else str(rng.choice(["revolute", "revolute", "prismatic", "fixed"]))
+        kind = (
+            "revolute" if k < 2 else str(rng.choice(["revolute", "revolute", "prismatic", "fixed"]))
+        )
         axis = np.eye(3)[rng.integers(3)] if rng.random() < 0.5 else rng.normal(size=3)
         points = 0.2 * rng.normal(size=(6, 3))
         moments = sum(p @ p * np.eye(3) - np.outer(p, p) for p in points)
@@ -199,8 +203,16 @@ def urdf(machine: PlainMachine) -> Element:
             )
         )
         kind = "continuous" if joint.kind == "revolute" else joint.kind
-        limit = '<limit lower="-1" upper="1" effort="50" velocity="3"/>' if joint.kind == "prismatic" else ""
-        moves = "" if joint.kind == "fixed" else f'<axis xyz="{words(joint.axis)}"/>{limit}{_urdf_losses(joint)}'
+        limit = (
+            '<limit lower="-1" upper="1" effort="50" velocity="3"/>'
+            if joint.kind == "prismatic"
+            else ""
+        )
+        moves = (
+            ""
+            if joint.kind == "fixed"
+            else f'<axis xyz="{words(joint.axis)}"/>{limit}{_urdf_losses(joint)}'
+        )
         robot.append(
             parsed(
                 f'<joint name="{joint.name}" type="{kind}"><parent link="{joint.parent}"/><child link="{joint.child}"/>'
@@ -224,7 +236,9 @@ def _urdf_loop(machine: PlainMachine) -> list[Element]:
     kind = machine.choice % 4
     if kind == 0:
         ends = ((("predecessor", first, at)), ("successor", second, there))
-        inner = "".join(f'<{tag} link="{link}"><origin xyz="{words(p)}"/></{tag}>' for tag, link, p in ends)
+        inner = "".join(
+            f'<{tag} link="{link}"><origin xyz="{words(p)}"/></{tag}>' for tag, link, p in ends
+        )
         return [parsed(f'<loop name="closing" type="spherical">{inner}<axis xyz="0 0 1"/></loop>')]
     if kind == 1:
         return [
@@ -262,7 +276,11 @@ def _urdf_gear(machine: PlainMachine, robot: Element) -> list[Element]:
     parents = {joint.name: joint.parent for joint in machine.joints}
     if machine.choice % 2 and parents[follower] == parents[leader]:
         ends = f'<predecessor link="{links[leader]}"/><successor link="{links[follower]}"/>'
-        return [parsed(f'<coupling name="gear" type="rolling">{ends}<ratio value="{ratio!r}"/></coupling>')]
+        return [
+            parsed(
+                f'<coupling name="gear" type="rolling">{ends}<ratio value="{ratio!r}"/></coupling>'
+            )
+        ]
     (joint,) = (node for node in robot.iter("joint") if node.get("name") == follower)
     joint.append(parsed(f'<mimic joint="{leader}" multiplier="{ratio!r}" offset="0"/>'))
     return []
@@ -292,8 +310,12 @@ def sdf(machine: PlainMachine) -> Element:
     model.append(parsed("<pose>0 0 0 0 0 0</pose>"))
     model.append(parsed("<static>false</static>"))
     model.append(parsed('<link name="base"><inertial><mass>1</mass></inertial></link>'))
-    model.append(parsed('<joint name="fix" type="fixed"><parent>world</parent><child>base</child></joint>'))
-    model.append(parsed('<frame name="somewhere"><pose relative_to="base">0 0 1 0 0 0</pose></frame>'))
+    model.append(
+        parsed('<joint name="fix" type="fixed"><parent>world</parent><child>base</child></joint>')
+    )
+    model.append(
+        parsed('<frame name="somewhere"><pose relative_to="base">0 0 1 0 0 0</pose></frame>')
+    )
     for joint in machine.joints:
         moments = "".join(
             f"<i{'xyz'[i]}{'xyz'[j]}>{float(joint.moments[i, j])!r}</i{'xyz'[i]}{'xyz'[j]}>"
@@ -314,7 +336,10 @@ def sdf(machine: PlainMachine) -> Element:
     if machine.choice % 3:
         model.append(_urdf_motors(machine))
     model.append(parsed(_SDF_WRIST))
-    gear = '<mimic joint="wrist_joint" axis="axis"><multiplier>2</multiplier></mimic>' * machine.has_wrist_gear
+    gear = (
+        '<mimic joint="wrist_joint" axis="axis"><multiplier>2</multiplier></mimic>'
+        * machine.has_wrist_gear
+    )
     model.append(parsed(_SDF_WRIST_JOINT.format(parent=machine.joints[-1].child, gear=gear)))
     model.append(parsed('<link name="flying"><tauloop:massless/></link>'))
     model.append(parsed('<tauloop:free name="flight" parent="base" child="flying"/>'))
@@ -341,7 +366,10 @@ def _sdf_joint(machine: PlainMachine, joint: PlainJoint) -> Element:
         numbers = f"<multiplier>{ratio!r}</multiplier><offset>0</offset><reference>0</reference>"
         gear = f'<mimic joint="{leader}">{numbers}</mimic>'
         if machine.choice % 2:
-            gear, drake_gear = "", f'<drake:mimic joint="{leader}" multiplier="{ratio!r}" offset="0"/>'
+            gear, drake_gear = (
+                "",
+                f'<drake:mimic joint="{leader}" multiplier="{ratio!r}" offset="0"/>',
+            )
     rotor = "<drake:rotor_inertia>0</drake:rotor_inertia><drake:gear_ratio>1</drake:gear_ratio>"
     return parsed(
         f'<joint name="{joint.name}" type="{joint.kind}">{ends}{drake_gear}{rotor}<axis><xyz>{words(joint.axis)}</xyz>'
@@ -409,10 +437,14 @@ def mjcf(machine: PlainMachine) -> Element:
     if machine.gear is not None:
         follower, leader, ratio = machine.gear
         polynomial = f"0 {ratio!r} 0 0 0"
-        equality.append(parsed(f'<joint joint1="{follower}" joint2="{leader}" polycoef="{polynomial}"/>'))
+        equality.append(
+            parsed(f'<joint joint1="{follower}" joint2="{leader}" polycoef="{polynomial}"/>')
+        )
     equality.append(parsed('<weld name="off" body1="ship" active="false"/>'))
     name = machine.movable[0]
-    root.append(parsed(f'<tendon><fixed name="cord"><joint joint="{name}" coef="2"/></fixed></tendon>'))
+    root.append(
+        parsed(f'<tendon><fixed name="cord"><joint joint="{name}" coef="2"/></fixed></tendon>')
+    )
     motor = _MJCF_MOTORS[machine.choice % len(_MJCF_MOTORS)].format(joint=name)
     root.append(parsed(f"<actuator>{motor}</actuator>"))
     root.append(parsed('<keyframe><key name="home"/></keyframe>'))
@@ -441,8 +473,20 @@ WRITERS: Mapping[str, Callable[[PlainMachine], Element]] = {"urdf": urdf, "sdf":
 _DRAKE_LOOKS = {
     tag: f"<drake:{tag}/>"
     for tag in (
-        *("proximity_properties", "perception_properties", "illustration_properties", "accepting_renderer"),
-        *("diffuse_map", "ellipsoid", "capsule", "declare_convex", "visual", "deformable_properties"),
+        *(
+            "proximity_properties",
+            "perception_properties",
+            "illustration_properties",
+            "accepting_renderer",
+        ),
+        *(
+            "diffuse_map",
+            "ellipsoid",
+            "capsule",
+            "declare_convex",
+            "visual",
+            "deformable_properties",
+        ),
     )
 }
 
@@ -457,7 +501,11 @@ def _snippets(file_format: str, parent: str, **texts: str) -> dict[Place, str]:
 
 
 def _looks(file_format: str, *parents: str) -> dict[Place, str]:
-    return {(file_format, parent, f"drake:{tag}"): text for parent in parents for tag, text in _DRAKE_LOOKS.items()}
+    return {
+        (file_format, parent, f"drake:{tag}"): text
+        for parent in parents
+        for tag, text in _DRAKE_LOOKS.items()
+    }
 
 
 _TIE = '<drake:body_A name="link0"/><drake:body_B name="link1"/>'
@@ -632,7 +680,13 @@ SNIPPETS: dict[Place, str] = {
         drake__acceleration="<drake:acceleration>1</drake:acceleration>",
     ),
     **_snippets("sdf", "dynamics", drake__controller_gains='<drake:controller_gains p="1" d="1"/>'),
-    **_snippets("mjcf", "actuator", plugin='<plugin joint="j0" plugin="mujoco.pid"/>', pid="", orientation=""),
+    **_snippets(
+        "mjcf",
+        "actuator",
+        plugin='<plugin joint="j0" plugin="mujoco.pid"/>',
+        pid="",
+        orientation="",
+    ),
     **_snippets("mjcf", "default", pid="", orientation=""),
     **_snippets("mjcf", "geom", plugin='<plugin plugin="mujoco.sdf.torus"/>'),
     **_snippets("mjcf", "mesh", plugin='<plugin plugin="mujoco.sdf.torus"/>'),
@@ -682,7 +736,9 @@ SNIPPETS: dict[Place, str] = {
 }
 #: Where an element of MJCF goes that is not a section of the file; of others, the root element.
 _MJCF_PARENTS = {
-    **dict.fromkeys(("camera", "light", "replicate", "composite", "flexcomp", "attach", "plugin"), "body"),
+    **dict.fromkeys(
+        ("camera", "light", "replicate", "composite", "flexcomp", "attach", "plugin"), "body"
+    ),
     **dict.fromkeys(("texture", "layer", "hfield", "skin", "bone", "model"), "asset"),
 }
 
@@ -716,7 +772,8 @@ def with_element(rng: np.random.Generator, root: Element, place: Place) -> str:
     candidates = [node for node in root.iter(parent) if id(node) not in apart]
     if not candidates:  # of a world, in a model alone
         return ""
-    if file_format == "sdf" and parent == "joint":  # Gazebo's type of a joint decides on these, and it has an axis
+    # Gazebo's type of a joint decides on these, and it has an axis
+    if file_format == "sdf" and parent == "joint":
         candidates = [node for node in candidates if node.find("axis") is not None]
     candidates[rng.integers(len(candidates))].append(parsed(text))
     return text
@@ -765,7 +822,9 @@ def state(seed: int, number: int, name: str) -> np.ndarray:
     return np.random.default_rng([seed, number, *name.encode()]).uniform(-1.0, 1.0, size=3)
 
 
-def require_same_forces(what: str, first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> None:
+def require_same_forces(
+    what: str, first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]
+) -> None:
     """Compare the forces on coordinates that both have.
 
     Raises:
@@ -778,7 +837,9 @@ def require_same_forces(what: str, first: Mapping[str, np.ndarray], second: Mapp
     for name in names:
         difference = float(np.abs(first[name] - second[name]).max())
         if difference > AGREEMENT * (1.0 + largest):
-            raise FaultFound(f"{what}: forces on {name} differ by {difference:.2e}, of {largest:.3g}")
+            raise FaultFound(
+                f"{what}: forces on {name} differ by {difference:.2e}, of {largest:.3g}"
+            )
 
 
 def mujoco_forces(text: str, seed: int, names: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -797,7 +858,12 @@ def mujoco_forces(text: str, seed: int, names: tuple[str, ...]) -> dict[str, np.
         mujoco.mj_forward(engine, data)
         mass = np.zeros((engine.nv, engine.nv))
         mujoco.mj_fullM(engine, data, mass)
-        tau = mass @ a + data.qfrc_bias - data.qfrc_passive + engine.dof_frictionloss * np.sign(data.qvel)
+        tau = (
+            mass @ a
+            + data.qfrc_bias
+            - data.qfrc_passive
+            + engine.dof_frictionloss * np.sign(data.qvel)
+        )
         for name in names:
             forces[name].append(float(tau[engine.joint(name).dofadr[0]]))
     return {name: np.array(values) for name, values in forces.items()}
@@ -808,7 +874,10 @@ def pinocchio_forces(text: str, seed: int, names: tuple[str, ...]) -> dict[str, 
     pin = extra("pinocchio")
     engine = pin.buildModelFromXML(text)
     data = engine.createData()
-    losses = {node.get("name", ""): node.find("dynamics") for node in ElementTree.fromstring(text).findall("joint")}
+    losses = {
+        node.get("name", ""): node.find("dynamics")
+        for node in ElementTree.fromstring(text).findall("joint")
+    }
     forces: dict[str, list[float]] = {name: [] for name in names}
     for k in range(STATES):
         x, v, a = np.zeros((3, engine.nv))
@@ -842,7 +911,9 @@ def try_read(seed: int) -> str:
         engine = {"mjcf": mujoco_forces, "urdf": pinocchio_forces}.get(file_format)
         if engine is not None:
             theirs = engine(text, seed, machine.movable)
-            require_same_forces(f"{file_format} of seed {seed} and the engine", forces[file_format], theirs)
+            require_same_forces(
+                f"{file_format} of seed {seed} and the engine", forces[file_format], theirs
+            )
         gears = (machine.gear is not None) + (file_format == "sdf" and machine.has_wrist_gear)
         for what, count, expected in (
             ("loops", len(topology(mechanism).cuts), machine.loop is not None),
@@ -910,19 +981,28 @@ def try_refused(seed: int) -> str:
     return "refused"
 
 
-def require_refusal(file_format: str, root: Element, place: Place, rng: np.random.Generator) -> None:
+def require_refusal(
+    file_format: str, root: Element, place: Place, rng: np.random.Generator
+) -> None:
     """Put a refused element into a file, and read it. See `try_refused`."""
     text = with_element(rng, root, place)
     if not text:
         return
     rows = (row_of(file_format, place[1], node.tag) for node in parsed(text).iter())
-    names = {tag for row in rows if row is not None and row.treatment is Treatment.REFUSED for tag in row.tags}
+    names = {
+        tag
+        for row in rows
+        if row is not None and row.treatment is Treatment.REFUSED
+        for tag in row.tags
+    }
     try:
         read(file_format, text_of(root))
     except TauloopError as refusal:
         message = str(refusal)
         if not any(f"<{name}>" in message for name in names) or "line " not in message:
-            raise FaultFound(f"{file_format}: {text} is refused without its name and line: {message}") from refusal
+            raise FaultFound(
+                f"{file_format}: {text} is refused without its name and line: {message}"
+            ) from refusal
         return
     raise FaultFound(f"{file_format}: {text} is read, and is in the list of refused elements")
 
@@ -937,7 +1017,13 @@ def try_unknown(seed: int) -> str:
     machine = plain_machine(rng)
     for file_format, write in WRITERS.items():
         root = write(machine)
-        parents = sorted({row.parent for row in ELEMENTS if row.file_format == file_format and row.parent != ANYWHERE})
+        parents = sorted(
+            {
+                row.parent
+                for row in ELEMENTS
+                if row.file_format == file_format and row.parent != ANYWHERE
+            }
+        )
         if file_format == "mjcf":
             parents = ["mujoco", "body", "actuator", "equality", "worldbody"]
         apart = read_apart(root)
@@ -950,7 +1036,9 @@ def try_unknown(seed: int) -> str:
         except TauloopError as refusal:
             known = (str(refusal),)
         if not any(f"<{tag}>" in text for text in known):
-            raise FaultFound(f"{file_format} of seed {seed}: <{tag}> of <{node.tag}> is passed over: {known}")
+            raise FaultFound(
+                f"{file_format} of seed {seed}: <{tag}> of <{node.tag}> is passed over: {known}"
+            )
     return "a finding"
 
 

@@ -44,9 +44,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         for i, good in enumerate(target.corpus()):
             (Path(folder) / str(i)).write_bytes(good)
-        flags = (f"-max_total_time={options.seconds}", f"-seed={options.seed}", "-max_len=400000", "-timeout=20")
+        flags = (
+            f"-max_total_time={options.seconds}",
+            f"-seed={options.seed}",
+            "-max_len=400000",
+            "-timeout=20",
+        )
         atheris.Setup(
-            [sys.argv[0], *flags, "-print_final_stats=1", "-verbosity=0", folder], judge, custom_mutator=changed
+            [sys.argv[0], *flags, "-print_final_stats=1", "-verbosity=0", folder],
+            judge,
+            custom_mutator=changed,
         )
         atheris.Fuzz()
 

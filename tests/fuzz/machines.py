@@ -1,6 +1,7 @@
 """Random machines and damaged machine files, built and evaluated.
 
-None ends in a traceback; what is evaluated closes its loops, and its forward dynamics undo its inverse dynamics.
+None ends in a traceback; what is evaluated closes its loops, and its forward dynamics undo its
+inverse dynamics.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 def damaged_file(rng: np.random.Generator) -> Mechanism:
     """A shipped machine or a case of the tests with one change in its text, where that still reads."""
     corpus = TARGETS["machine"].corpus()
-    text = mutated(lambda n: int(rng.integers(n)), corpus[rng.integers(len(corpus))], corpus, most=1)
+    text = mutated(
+        lambda n: int(rng.integers(n)), corpus[rng.integers(len(corpus))], corpus, most=1
+    )
     return loads(text.decode("utf-8", "replace"))
 
 
 KINDS = (serial_chain, six_legs, planar_loop, damaged_file)
 #: Largest loop residual of an evaluated state, m: far below a micrometre, far above rounding.
 CLOSED = 1e-9
-#: forward(inverse(a)) against a, relative to the largest, times the state's condition: rounding of both.
+#: forward(inverse(a)) against a, relative to the largest, times the state's condition: rounding of
+#: both.
 BACK = 1e-9
 #: Processor time that a machine may take, s (issue 13).
 SLOWEST = 20.0
@@ -49,7 +53,8 @@ def tried(seed: int, states: int = 4) -> Trial:
     """Build the machine of a seed and evaluate it at random states.
 
     Raises:
-        AssertionError: a loop is open, forward dynamics do not undo inverse dynamics, or it took too long.
+        AssertionError: a loop is open, forward dynamics do not undo inverse dynamics, or it took
+            too long.
     """
     started = _processor_time()
     try:
@@ -81,7 +86,9 @@ def _evaluated(seed: int, states: int) -> str:
         1.0, np.abs(np.asarray(forces.state.a)).max()
     )
     worst = float(functions.condition(q).max())
-    assert error < BACK * worst, f"seed {seed}: forward(inverse) differs by {error:.1e} at condition {worst:.1e}"
+    assert error < BACK * worst, (
+        f"seed {seed}: forward(inverse) differs by {error:.1e} at condition {worst:.1e}"
+    )
     return "evaluated"
 
 

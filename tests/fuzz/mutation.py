@@ -1,7 +1,7 @@
 """Damaged copies of a good file: bytes, words and lines changed as people, editors and attackers change them.
 
-Every choice is asked of a function ``draw(n)`` that gives a whole number below n, so that hypothesis, atheris and a
-random generator drive the same code.
+Every choice is asked of a function ``draw(n)`` that gives a whole number below n, so that
+hypothesis, atheris and a random generator drive the same code.
 """
 
 from __future__ import annotations
@@ -13,13 +13,80 @@ Draw = Callable[[int], int]
 
 #: Words that readers have stumbled over, here or elsewhere.
 HOSTILE = (
-    *(b"", b"0", b"-1", b"1e308", b"1e-320", b"-0.0", b"nan", b"inf", b"-.inf", b"0x1F", b"1_000", b"007", b"1e", b"+"),
-    *(b"9" * 400, b"1" + b"0" * 5000, b"1e99999", b"0.5mm", b"0.5 mm", b"30 deg", b"2 furlong", b"1/0", b"2 ** 999"),
-    *(b"null", b"~", b"true", b"no", b"[]", b"{}", b"[[[[[[", b"{a: {b: {c: {}}}}", b"&a [*a, *a]", b"*a", b"<<: *a"),
-    *(b"!!python/object:os.system", b"!!binary aaaa", b"%YAML 9.9", b"--- ", b"...", b"? ", b"- " * 60, b"|", b">-"),
-    *(b"\x00", b"\x1b[31m", b"\x07", b"\x7f", b"\xff\xfe", b"\xef\xbb\xbf", b"\xc0\x80", b"\xed\xa0\x80"),
+    *(
+        b"",
+        b"0",
+        b"-1",
+        b"1e308",
+        b"1e-320",
+        b"-0.0",
+        b"nan",
+        b"inf",
+        b"-.inf",
+        b"0x1F",
+        b"1_000",
+        b"007",
+        b"1e",
+        b"+",
+    ),
+    *(
+        b"9" * 400,
+        b"1" + b"0" * 5000,
+        b"1e99999",
+        b"0.5mm",
+        b"0.5 mm",
+        b"30 deg",
+        b"2 furlong",
+        b"1/0",
+        b"2 ** 999",
+    ),
+    *(
+        b"null",
+        b"~",
+        b"true",
+        b"no",
+        b"[]",
+        b"{}",
+        b"[[[[[[",
+        b"{a: {b: {c: {}}}}",
+        b"&a [*a, *a]",
+        b"*a",
+        b"<<: *a",
+    ),
+    *(
+        b"!!python/object:os.system",
+        b"!!binary aaaa",
+        b"%YAML 9.9",
+        b"--- ",
+        b"...",
+        b"? ",
+        b"- " * 60,
+        b"|",
+        b">-",
+    ),
+    *(
+        b"\x00",
+        b"\x1b[31m",
+        b"\x07",
+        b"\x7f",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+        b"\xc0\x80",
+        b"\xed\xa0\x80",
+    ),
     *("\u202e".encode(), "é".encode(), "\u2028".encode(), "Ω".encode(), "\U0001f980".encode()),
-    *(b"$x^{", b"%s%n", b"{0.__class__}", b"*/", b'"', b"'", b"`id`", b"$(id)", b"../../etc/passwd", b"/dev/stdin"),
+    *(
+        b"$x^{",
+        b"%s%n",
+        b"{0.__class__}",
+        b"*/",
+        b'"',
+        b"'",
+        b"`id`",
+        b"$(id)",
+        b"../../etc/passwd",
+        b"/dev/stdin",
+    ),
     *(
         b"a" * 3000,
         b"con",
@@ -32,7 +99,18 @@ HOSTILE = (
         b"<![CDATA[",
         b"]]>",
     ),
-    *(b",", b";", b"\t", b"\r", b"\r\n", b"1,5", b"1.5.2", b"12:30:00", b"repeat: 1000000", b"1000000"),
+    *(
+        b",",
+        b";",
+        b"\t",
+        b"\r",
+        b"\r\n",
+        b"1,5",
+        b"1.5.2",
+        b"12:30:00",
+        b"repeat: 1000000",
+        b"1000000",
+    ),
 )
 _WORD = re.compile(rb"[\w.+-]+")
 #: Longest copy, bytes: a mutation that doubles lines again and again ends there.
@@ -69,7 +147,14 @@ def _number(draw: Draw, data: bytes, others: tuple[bytes, ...]) -> bytes:
         return data
     start, end = places[draw(len(places))]
     old = data[start:end]
-    new = (b"0", b"-" + old, b"0." + old.replace(b".", b""), old + b"e6", old.replace(b".", b","), old + b".")[draw(6)]
+    new = (
+        b"0",
+        b"-" + old,
+        b"0." + old.replace(b".", b""),
+        old + b"e6",
+        old.replace(b".", b","),
+        old + b".",
+    )[draw(6)]
     return data[:start] + new + data[end:]
 
 

@@ -70,7 +70,9 @@ def converted(machine: Mechanism, path: Path) -> str:
     try:
         conversion = convert(machine, path, ConvertOptions(solids=False))
     except TauloopError as refusal:
-        if not refusal.problems or not all(item.where and item.what and item.remedy for item in refusal.problems):
+        if not refusal.problems or not all(
+            item.where and item.what and item.remedy for item in refusal.problems
+        ):
             raise FaultFound(f"a refusal without place, reason or remedy: {refusal}") from refusal
         if "would not be read again" in str(refusal):
             raise FaultFound(f"a file that cannot be read again: {refusal}") from refusal
@@ -80,7 +82,9 @@ def converted(machine: Mechanism, path: Path) -> str:
     bad = [str(item) for item in conversion.evidence if not item.is_good]
     if bad:
         plain = without_named_losses(machine)
-        if plain == machine or not any(NAMED_LOSSES.search(note) for note in conversion.written.notes):
+        if plain == machine or not any(
+            NAMED_LOSSES.search(note) for note in conversion.written.notes
+        ):
             raise FaultFound(f"{bad[0]}; notes: {conversion.written.notes}")
         return f"lossy; without what the notes name: {converted(plain, path)}"
     unknown = [item.name for item in conversion.evidence if item.value is None]
@@ -94,7 +98,9 @@ def converted(machine: Mechanism, path: Path) -> str:
     except Exception as error:
         raise FaultFound(f"after reading back: {type(error).__name__}: {error}") from error
     if difference > SAME_FORCES:
-        raise FaultFound(f"convert compared four states, but forces elsewhere differ by {difference:.1e}")
+        raise FaultFound(
+            f"convert compared four states, but forces elsewhere differ by {difference:.1e}"
+        )
     return "same"
 
 

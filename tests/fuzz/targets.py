@@ -56,7 +56,8 @@ def outcome(target: Target, data: bytes) -> str:
     """ "read" or "refused".
 
     Raises:
-        FaultFound: another exception came, or a refusal that says nothing or carries control characters.
+        FaultFound: another exception came, or a refusal that says nothing or carries control
+            characters.
     """
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         path = Path(folder) / f"input{target.ending}"
@@ -67,7 +68,9 @@ def outcome(target: Target, data: bytes) -> str:
             if not refusal.problems or not all(problem.what for problem in refusal.problems):
                 raise FaultFound(f"{target.name}: a refusal that says nothing") from refusal
             if _CONTROL.search(visible(str(refusal))):
-                raise FaultFound(f"{target.name}: control characters in {str(refusal)[:200]!r}") from refusal
+                raise FaultFound(
+                    f"{target.name}: control characters in {str(refusal)[:200]!r}"
+                ) from refusal
             return "refused"
         except Exception as error:
             raise FaultFound(f"{target.name}: {type(error).__name__}: {error}"[:500]) from error
@@ -130,7 +133,10 @@ def _csv_files() -> tuple[bytes, ...]:
     rows = np.column_stack(list(columns.values()))
     texts = []
     for separator in (",", ";", "\t"):
-        lines = [separator.join(columns), *(separator.join(f"{x:.6g}" for x in row) for row in rows)]
+        lines = [
+            separator.join(columns),
+            *(separator.join(f"{x:.6g}" for x in row) for row in rows),
+        ]
         texts.append("\n".join(lines).encode())
     return tuple(texts)
 
@@ -162,7 +168,10 @@ def _mat_files() -> tuple[bytes, ...]:
 
 @functools.cache
 def _measurement_tables() -> tuple[bytes, ...]:
-    header = [*(f"encoder.tower{i}.motor [mm]" for i in (1, 2, 3)), *(f"measured.{axis} [mm]" for axis in "xyz")]
+    header = [
+        *(f"encoder.tower{i}.motor [mm]" for i in (1, 2, 3)),
+        *(f"measured.{axis} [mm]" for axis in "xyz"),
+    ]
     rows = [f"{10 * i}.5,{7 * i},{3 * i},{i}.25,{2 * i},-{i}" for i in range(12)]
     return ("\n".join([",".join(header), *rows]).encode(),)
 
@@ -188,7 +197,9 @@ def _bags(ending: str) -> tuple[bytes, ...]:
     (folder / "log.csv").write_bytes(_csv_files()[0])
     log = read_log(folder / "log.csv")
     some = [log, log.drop_vars("position.left"), log.drop_vars(["position.left", "position.right"])]
-    return tuple(write_log(folder / f"{k}{ending}", part).read_bytes() for k, part in enumerate(some))
+    return tuple(
+        write_log(folder / f"{k}{ending}", part).read_bytes() for k, part in enumerate(some)
+    )
 
 
 def _read_log(path: Path) -> object:
@@ -202,7 +213,12 @@ def _read_columns(path: Path) -> object:
 
     columns = {"position": {"left": "c1", "right": "c2"}, "force": {"left": "c3", "right": "c4"}}
     return read_log(
-        LogFile(path=path, columns=columns, units={"c0": "s", "position": "rad", "force": "N m"}, time="c0")
+        LogFile(
+            path=path,
+            columns=columns,
+            units={"c0": "s", "position": "rad", "force": "N m"},
+            time="c0",
+        )
     )
 
 
@@ -253,7 +269,9 @@ def _open_fmu(path: Path) -> object:
     """A description packed as an FMU with empty libraries, and opened; nothing is loaded."""
     packed = path.with_suffix(".fmu")
     places = [library_place(version, "five_bar_plant") for version in ("2", "3")]
-    packed.write_bytes(archive({"modelDescription.xml": path.read_bytes(), **dict.fromkeys(places, b"")}))
+    packed.write_bytes(
+        archive({"modelDescription.xml": path.read_bytes(), **dict.fromkeys(places, b"")})
+    )
     with ForeignFmu(path=packed) as fmu:
         return fmu.starts(dict.fromkeys([*fmu.variables][:3], "1"))
 
@@ -261,7 +279,10 @@ def _open_fmu(path: Path) -> object:
 def _descriptions() -> tuple[bytes, ...]:
     """Of FMUs of both versions."""
     extra("fmpy")
-    made = (export_fmu(load("five_bar"), FmuOptions(version=version, binary=False)) for version in ("2", "3"))
+    made = (
+        export_fmu(load("five_bar"), FmuOptions(version=version, binary=False))
+        for version in ("2", "3")
+    )
     return tuple(str(export.files["modelDescription.xml"]).encode() for export in made)
 
 
@@ -270,9 +291,13 @@ TARGETS = {
     for target in (
         Target(name="machine", ending=".yaml", read=load, texts=_machine_files),
         Target(name="mjcf", ending=".xml", read=load, texts=lambda: _converted(".xml")),
-        Target(name="urdf", ending=".urdf", read=_read_urdf, texts=lambda: _converted("five_bar.urdf")),
+        Target(
+            name="urdf", ending=".urdf", read=_read_urdf, texts=lambda: _converted("five_bar.urdf")
+        ),
         Target(name="sdf", ending=".sdf", read=load, texts=lambda: _converted(".sdf")),
-        Target(name="plain-urdf", ending=".urdf", read=load, texts=lambda: (_ARM, *_converted(".urdf"))),
+        Target(
+            name="plain-urdf", ending=".urdf", read=load, texts=lambda: (_ARM, *_converted(".urdf"))
+        ),
         Target(name="side", ending=".yaml", read=_read_side, texts=_side_files),
         Target(name="csv", ending=".csv", read=_read_log, texts=_csv_files),
         Target(name="parquet", ending=".parquet", read=_read_log, texts=_parquet_files),

@@ -19,10 +19,14 @@ from tauloop.simulation import Sampling, prepared_loop
 from tauloop.simulation.controllers.laws import PD, ComputedTorque
 from tauloop.simulation.controllers.loop import CompiledLoop
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-#: The same text around the same machine, with products and sums fused elsewhere, over some hundred steps.
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
+#: The same text around the same machine, with products and sums fused elsewhere, over some hundred
+#: steps.
 SAME = 1e-9
-#: Instructions for doubles that explicit steps take for each number of a state; implicit ones take 150 and more.
+#: Instructions for doubles that explicit steps take for each number of a state; implicit ones take
+#: 150 and more.
 MOST_OF_A_STATE = 50
 
 
@@ -44,7 +48,9 @@ def trajectory(name, seconds=0.05):
     ("name", "law"),
     [
         ("five_bar", ComputedTorque(bandwidth=80.0)),
-        pytest.param("delta", ComputedTorque(bandwidth=80.0, space="platform"), marks=pytest.mark.nightly),
+        pytest.param(
+            "delta", ComputedTorque(bandwidth=80.0, space="platform"), marks=pytest.mark.nightly
+        ),
         pytest.param("rcid", PD(bandwidth=80.0), marks=pytest.mark.nightly),
     ],
 )
@@ -54,7 +60,9 @@ def test_every_start_moves_as_alone(name, law, folder):
     model, rng = loop.plant, np.random.default_rng(4)
     kernel = ControlKernel(model, model, law, Cuda(device=Processor(), folder=folder))
     angles = np.array([unit != "m" for unit in model.platform.ports.position.units])
-    position = loop.position + np.where(angles, 0.0, 1e-3 * rng.normal(size=(5, len(loop.position))))
+    position = loop.position + np.where(
+        angles, 0.0, 1e-3 * rng.normal(size=(5, len(loop.position)))
+    )
     q = model.platform.kinematics(position, start=np.tile(loop.q, (5, 1))).q
     velocity = 1e-2 * rng.normal(size=(5, len(loop.velocity)))
     starts = kernel(loop, position, velocity, q, every=3)
@@ -87,7 +95,9 @@ def check_what_ends_and_what_is_refused(kernel, loop, position, velocity, q):
     assert np.isnan(starts.position[2, reached:]).all()
     assert np.isfinite(starts.position[1]).all()
     with pytest.raises(InputError) as error:
-        kernel(replace(loop, delay=1, load=np.zeros((len(loop.forward), 16))), position, velocity, q)
+        kernel(
+            replace(loop, delay=1, load=np.zeros((len(loop.forward), 16))), position, velocity, q
+        )
     assert all(word in str(error.value) for word in ("has a delay", "has a load"))
     with pytest.raises(InputError, match=r"velocity: has shape \(5, 1\), needs \(5, 2\)"):
         kernel(loop, position, velocity[:, :1], q)
@@ -101,7 +111,9 @@ def test_it_compiles_for_a_gpu(name, tmp_path, monkeypatch):
     extra("nvidia.cuda_nvrtc")
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     model = Model(load(name))
-    kernel = ControlKernel(model, model, ComputedTorque(bandwidth=80.0), Cuda(device=Processor(), folder=tmp_path))
+    kernel = ControlKernel(
+        model, model, ComputedTorque(bandwidth=80.0), Cuda(device=Processor(), folder=tmp_path)
+    )
     code = compile_cuda(kernel.text, folder=tmp_path)
     assert 0 < code.kernel("tl_control").registers <= 255
     assert code.kernel("tl_control").spill_stores == 0

@@ -12,7 +12,14 @@ from tauloop.gpu import DeviceFunction, Precision, Processor, compile_cuda
 from tauloop.gpu.source import kernel_name, kernels_text
 
 pytestmark = pytest.mark.nightly
-PROGRAMS = ("kinematics_0", "kinematics_2", "embedding", "inverse_dynamics", "forward_dynamics", "regressor_actuators")
+PROGRAMS = (
+    "kinematics_0",
+    "kinematics_2",
+    "embedding",
+    "inverse_dynamics",
+    "forward_dynamics",
+    "regressor_actuators",
+)
 MACHINES = ("delta", "rcid", "five_bar", "gantry_tau_3dof")
 
 
@@ -27,7 +34,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_kernel_has_the_numbers_of_c_to_the_last_bit(name, entry, which, folder):
     made, inputs = function(name, entry, which), motion(name, entry, 33)
-    outputs = DeviceFunction(made, Processor(compiler=exact_compiler()), folder=folder).batch(inputs)
+    outputs = DeviceFunction(made, Processor(compiler=exact_compiler()), folder=folder).batch(
+        inputs
+    )
     expected = sample_by_sample(made, inputs, folder)
     for port, array in outputs.items():
         assert np.array_equal(array, expected[port]), port

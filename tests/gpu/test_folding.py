@@ -12,9 +12,16 @@ from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import InputError, PoseError
 from tauloop.gpu import Cuda, Processor, RegressorFold, compile_cuda
 from tauloop.gpu.folding import SHARED
-from tauloop.identification import RegressionData, WeightedLeastSquares, condense_parts, estimate_condensed
+from tauloop.identification import (
+    RegressionData,
+    WeightedLeastSquares,
+    condense_parts,
+    estimate_condensed,
+)
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: Two orders of elimination of the same rows: rounding over the longest column.
 SAME = 1e-12
 #: The same through the conditioning of the base parameters.
@@ -51,16 +58,22 @@ def test_triangles_are_those_of_lapack(model, cuda, chunks):
     for k, triangle in enumerate(folded.triangles):
         rows = np.column_stack([Y[:, k], forces[:, k]])
         assert np.array_equal(triangle, np.triu(triangle))
-        assert np.abs(triangle.T @ triangle - rows.T @ rows).max() < SAME * np.abs(rows.T @ rows).max()
+        assert (
+            np.abs(triangle.T @ triangle - rows.T @ rows).max() < SAME * np.abs(rows.T @ rows).max()
+        )
         singular = np.linalg.svd(rows, compute_uv=False)
-        assert np.abs(np.linalg.svd(triangle, compute_uv=False) - singular).max() < SAME * singular[0]
+        assert (
+            np.abs(np.linalg.svd(triangle, compute_uv=False) - singular).max() < SAME * singular[0]
+        )
 
 
 @needs_compiler
 def test_estimates_are_those_of_the_processor(model, cuda):
     moved, Y, forces = samples(model)
     folded = RegressorFold(model, model.platform, cuda)(*moved, forces)
-    names, units = zip(*((parameter.name, parameter.unit) for parameter in model.parameters), strict=True)
+    names, units = zip(
+        *((parameter.name, parameter.unit) for parameter in model.parameters), strict=True
+    )
     outputs, output_units = model.output_ports("actuators")
     data = RegressionData(
         regressor=Y,
@@ -71,14 +84,20 @@ def test_estimates_are_those_of_the_processor(model, cuda):
         output_units=output_units,
     )
     here = condense_parts([data])
-    assert (folded.unknowns, folded.unknown_units, folded.outputs) == (here.unknowns, here.unknown_units, here.outputs)
+    assert (folded.unknowns, folded.unknown_units, folded.outputs) == (
+        here.unknowns,
+        here.unknown_units,
+        here.outputs,
+    )
     (base, estimate), (expected_base, expected) = (
         estimate_condensed(each, WeightedLeastSquares()) for each in (folded, here)
     )
     assert np.array_equal(base.independent, expected_base.independent)
     assert np.abs(estimate.values - expected.values).max() < FITTED * np.abs(expected.values).max()
     deviations = expected.standard_deviations
-    assert np.abs(estimate.standard_deviations - deviations).max() < FITTED * np.abs(deviations).max()
+    assert (
+        np.abs(estimate.standard_deviations - deviations).max() < FITTED * np.abs(deviations).max()
+    )
 
 
 @needs_compiler
@@ -97,7 +116,9 @@ def test_bad_samples_are_named_by_their_chunk(model, cuda):
         fold(*moved, forces[:, :1])
 
 
-@pytest.mark.parametrize("name", ["five_bar", *(pytest.param(name, marks=pytest.mark.nightly) for name in BY_NIGHT)])
+@pytest.mark.parametrize(
+    "name", ["five_bar", *(pytest.param(name, marks=pytest.mark.nightly) for name in BY_NIGHT)]
+)
 def test_it_compiles_for_a_gpu_and_shares_what_a_block_may(name, tmp_path):
     extra("nvidia.cuda_nvrtc")
     machine = Model(load(name), evaluator=Interpreted())

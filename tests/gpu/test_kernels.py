@@ -17,10 +17,13 @@ from tauloop.gpu import Cuda, DeviceFunction, Precision, Processor
 from tauloop.kinematics import random_states
 from tauloop.testing.machines import planar_loop
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: Floats through the conditioning of regular states, over the largest number.
 SINGLE = 2e-4
-#: Newton's tolerance, through a condition of some hundred; and residuals of loops that count as closed, m.
+#: Newton's tolerance, through a condition of some hundred; and residuals of loops that count as
+#: closed, m.
 FAR, CLOSED = 1e-7, 1e-9
 #: Against the interpreter: the same operations up to their order.
 SAME = 1e-12
@@ -56,7 +59,11 @@ def test_kernels_have_the_numbers_of_c_to_the_last_bit(name, entry, which, folde
 def test_a_random_machine_too(folder):
     machine = Model(planar_loop(np.random.default_rng(11)), evaluator=Interpreted())
     states = random_states(machine, 9, np.random.default_rng(2))
-    inputs = {"position": states.position, "velocity": states.velocity, "acceleration": states.acceleration}
+    inputs = {
+        "position": states.position,
+        "velocity": states.velocity,
+        "acceleration": states.acceleration,
+    }
     inputs |= {"start": states.q, "theta": np.zeros((9, 0))}
     check_bits(c_function(machine.platform.program("inverse_dynamics"), inputs), inputs, folder)
 
@@ -78,7 +85,9 @@ def test_single_precision_is_near(folder):
 @pytest.fixture(scope="module")
 def inverse(folder):
     model = Model(load("five_bar"), evaluator=Interpreted())
-    return Cuda(device=Processor(), folder=folder).function(model.actuators, "inverse_dynamics", ("force", "q"))
+    return Cuda(device=Processor(), folder=folder).function(
+        model.actuators, "inverse_dynamics", ("force", "q")
+    )
 
 
 def five_bar(n=50):
@@ -92,7 +101,9 @@ def test_one_row_serves_all_samples_or_each_has_its_own(inverse):
     own = inverse(*moved, start=inputs["start"])
     nominal = inverse(*moved)
     shared = inverse(*moved, start=inverse.inputs.nominal["start"])
-    seen_as_many = inverse(*moved, start=np.broadcast_to(inverse.inputs.nominal["start"], inputs["start"].shape))
+    seen_as_many = inverse(
+        *moved, start=np.broadcast_to(inverse.inputs.nominal["start"], inputs["start"].shape)
+    )
     for a, b, c, d in zip(own, nominal, shared, seen_as_many, strict=True):
         assert np.abs(a - b).max() < SAME * max(np.abs(a).max(), 1.0)
         assert np.array_equal(b, c)
@@ -128,7 +139,11 @@ def test_all_that_is_wrong_with_arrays_is_said_at_once(inverse):
     with pytest.raises(InputError) as error:
         inverse.batch({"position": inputs["position"][:, :1], "velocity": inputs["velocity"] + 0j})
     text = str(error.value)
-    for word in ("position: has shape (50, 1), needs (50, 2)", "velocity: cannot be read", "acceleration: is missing"):
+    for word in (
+        "position: has shape (50, 1), needs (50, 2)",
+        "velocity: cannot be read",
+        "acceleration: is missing",
+    ):
         assert word in text
     with pytest.raises(InputError, match="2 arrays are not 3"):
         inverse(inputs["position"], inputs["velocity"])
@@ -138,7 +153,9 @@ def test_all_that_is_wrong_with_arrays_is_said_at_once(inverse):
 
 def test_a_pose_out_of_reach_is_refused_and_which(folder):
     model = Model(load("delta"), evaluator=Interpreted())
-    inverse = Cuda(device=Processor(), folder=folder).function(model.platform, "inverse_dynamics", ("force",))
+    inverse = Cuda(device=Processor(), folder=folder).function(
+        model.platform, "inverse_dynamics", ("force",)
+    )
     position = np.tile([0.0, 0.0, -0.5], (7, 1))
     position[4] = [9.0, 0.0, 0.0]
     with pytest.raises(PoseError, match="sample 4 of 7: out of reach"):
@@ -183,7 +200,9 @@ def test_functions_keep_the_mode_where_models_do(folder):
     model = Model(machine, evaluator=Interpreted())
     home = model.actuators.ports.at(model.assembly.q)
     lengths = np.linspace(home, 0.2164, 200)
-    function = Cuda(device=Processor(), folder=folder).function(model.actuators, "kinematics_0", ("q",))
+    function = Cuda(device=Processor(), folder=folder).function(
+        model.actuators, "kinematics_0", ("q",)
+    )
     expected = model.forward_kinematics(lengths).q
     strayed = function.batch({"position": lengths}, way=(home, 12))
     is_closed = np.abs(strayed["health"][:, 2]) < CLOSED
@@ -193,6 +212,9 @@ def test_functions_keep_the_mode_where_models_do(folder):
 
 def test_what_is_compiled_is_kept_by_its_hash(folder, tmp_path):
     of_delta = function("delta", "platform", "kinematics_0")
-    texts = {DeviceFunction(each, Processor(), folder=tmp_path).text for each in (of_delta, replace(of_delta))}
+    texts = {
+        DeviceFunction(each, Processor(), folder=tmp_path).text
+        for each in (of_delta, replace(of_delta))
+    }
     assert len(texts) == 1
     assert len(list(tmp_path.glob("*.so"))) == 1

@@ -27,12 +27,15 @@ ptxas info    : Used 24 registers, used 0 barriers
 
 def test_what_the_assembler_says_is_read():
     first, second = figures(LOG)
-    assert first == KernelFigures(name="first_grid", registers=255, stack=864, spill_stores=16, spill_loads=24)
+    assert first == KernelFigures(
+        name="first_grid", registers=255, stack=864, spill_stores=16, spill_loads=24
+    )
     assert (second.name, second.registers, second.stack) == ("second_grid", 24, 0)
 
 
 @pytest.mark.parametrize(
-    ("registers", "threads", "share"), [(32, 128, 1.0), (64, 128, 0.5), (255, 128, 0.125), (168, 128, 0.1875)]
+    ("registers", "threads", "share"),
+    [(32, 128, 1.0), (64, 128, 0.5), (255, 128, 0.125), (168, 128, 0.1875)],
 )
 def test_occupancy_is_that_of_nvidias_table(registers, threads, share):
     """By hand: 65536 registers and 2048 threads; 255 registers are 8192 a warp, two blocks of four warps."""

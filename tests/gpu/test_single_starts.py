@@ -28,19 +28,26 @@ from tauloop.simulation import (
 from tauloop.simulation.controllers.laws import PD, ComputedTorque
 from tauloop.simulation.stepping.starts import steps_text
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 FLOATS = Cuda(device=Processor(), at_least=2, precision=Precision.SINGLE)
-#: A float's rounding of coordinates of half a metre and some radians is 1e-7; it adds up over hundreds of steps.
+#: A float's rounding of coordinates of half a metre and some radians is 1e-7; it adds up over
+#: hundreds of steps.
 NEAR, NEAR_SPEED = 1e-5, 1e-3
 
 
 def simulated(evaluator, integrator, route=None):
     model = Model(load("delta"), evaluator=evaluator)
     q = np.tile(model.assembly.q, (5, 1))
-    held = model.platform.inverse_dynamics(model.platform_position(q[0]), np.zeros(3), np.zeros(3)).force
+    held = model.platform.inverse_dynamics(
+        model.platform_position(q[0]), np.zeros(3), np.zeros(3)
+    ).force
     speed = 0.05 * np.random.default_rng(1).normal(size=(5, 3))
     v = model.platform.kinematics(model.platform.ports.at(q), speed).v
-    return simulate_many(Simulator(model, integrator=integrator, route=route), 0.2, q, v, force=held, samples=11)
+    return simulate_many(
+        Simulator(model, integrator=integrator, route=route), 0.2, q, v, force=held, samples=11
+    )
 
 
 @needs_compiler
@@ -53,7 +60,9 @@ def simulated(evaluator, integrator, route=None):
     ],
 )
 def test_motions_in_floats_stay_near_those_in_doubles(integrator, route):
-    doubles, floats = (simulated(evaluator, integrator, route) for evaluator in (Compiled(), FLOATS))
+    doubles, floats = (
+        simulated(evaluator, integrator, route) for evaluator in (Compiled(), FLOATS)
+    )
     assert doubles.endings == floats.endings
     assert (floats.reached == 0.2).all()
     moved = np.abs(doubles.q - doubles.q[:, :1]).max()
@@ -67,7 +76,8 @@ def test_motions_in_floats_stay_near_those_in_doubles(integrator, route):
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "law", [pytest.param(PD(bandwidth=80.0), marks=pytest.mark.nightly), ComputedTorque(bandwidth=80.0)]
+    "law",
+    [pytest.param(PD(bandwidth=80.0), marks=pytest.mark.nightly), ComputedTorque(bandwidth=80.0)],
 )
 def test_control_in_floats_stays_near_that_in_doubles(law):
     results, rng = [], np.random.default_rng(2)
@@ -92,14 +102,18 @@ def test_control_in_floats_stays_near_that_in_doubles(law):
 
 @needs_compiler
 def test_tolerances_that_floats_do_not_keep_are_refused():
-    with pytest.raises(InputError, match=r"integrator: asks for a relative error of 1e-09, floats keep 1e-06"):
+    with pytest.raises(
+        InputError, match=r"integrator: asks for a relative error of 1e-09, floats keep 1e-06"
+    ):
         simulated(FLOATS, DormandPrince())
 
 
 def test_no_double_is_left_in_the_text():
     model = Model(load("delta"), evaluator=Interpreted())
     simulator = Simulator(model, integrator=RungeKutta4(step=1e-3), route=Projected())
-    text = re.sub(r"/\*.*?\*/", "", steps_text(simulator.stepper, Precision.SINGLE), flags=re.DOTALL)
+    text = re.sub(
+        r"/\*.*?\*/", "", steps_text(simulator.stepper, Precision.SINGLE), flags=re.DOTALL
+    )
     behind = text[text.index("#endif\n", text.index("TL_SHARED")) :]
     assert not re.search(r"\bdouble\b", behind)
     assert not re.search(r"\b(sqrt|fabs|pow|floor|fmin|fmax|sin|cos|exp|atan2)\(", behind)
@@ -109,7 +123,9 @@ def test_no_double_is_left_in_the_text():
 @pytest.mark.nightly
 def test_it_compiles_for_a_gpu(tmp_path):
     extra("nvidia.cuda_nvrtc")
-    simulator = Simulator(Model(load("five_bar"), evaluator=Interpreted()), integrator=RungeKutta4(step=1e-3))
+    simulator = Simulator(
+        Model(load("five_bar"), evaluator=Interpreted()), integrator=RungeKutta4(step=1e-3)
+    )
     single, double = (
         compile_cuda(steps_text(simulator.stepper, precision), folder=tmp_path).kernel("tl_many")
         for precision in (Precision.SINGLE, Precision.DOUBLE)

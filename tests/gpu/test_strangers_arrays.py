@@ -11,7 +11,9 @@ from tauloop import Model, load
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.gpu import Cuda, DeviceFunction, Processor
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 NAMES = ("position", "velocity", "acceleration")
 
 

@@ -37,7 +37,9 @@ def test_it_names_what_is_there_and_compiles_a_function_that_is_right() -> None:
     assert 0.0 < health.evidence[1].value < 1e-12
 
 
-def test_without_a_compiler_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_it_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     health = tl.doctor()
     assert health.status is Status.OK  # slower, and right
@@ -47,7 +49,9 @@ def test_without_a_compiler_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPat
     assert remedies["LinuxCNC"] == "apt install linuxcnc-uspace linuxcnc-uspace-dev"
 
 
-def test_a_compiler_that_fails_is_doubted_with_its_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_compiler_that_fails_is_doubted_with_its_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho out of order >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -57,18 +61,27 @@ def test_a_compiler_that_fails_is_doubted_with_its_words(monkeypatch: pytest.Mon
     assert "out of order" in health.evidence[0].advice
 
 
-def test_a_missing_package_comes_with_the_command_for_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_comes_with_the_command_for_this_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     original = look.metadata_of
-    monkeypatch.setattr(look, "metadata_of", lambda name: None if name == "viser" else original(name))
+    monkeypatch.setattr(
+        look, "metadata_of", lambda name: None if name == "viser" else original(name)
+    )
     if original("tauloop") is None:
         pytest.skip("Tauloop is not installed as a package here")
     (viser,) = [part for part in tl.doctor().missing if part.name == "viser"]
-    assert viser.remedy.startswith(sys.executable) or viser.remedy.startswith("uv pip install --python")
+    assert viser.remedy.startswith(sys.executable) or viser.remedy.startswith(
+        "uv pip install --python"
+    )
     assert "[view]'" in viser.remedy
 
 
 def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
-    parts = tuple(look.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'") for name in "ab")
+    parts = tuple(
+        look.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'")
+        for name in "ab"
+    )
     lines = [*health_lines(look.Checkup(parts=parts, evidence=(), provenance={}))]
     screen = Screen(width=60, file=io.StringIO())
     for line in lines:
@@ -78,4 +91,10 @@ def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
 
 def test_every_extra_for_users_is_looked_at() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert {*look.USES} == {*project["optional-dependencies"]} - {"all", "dev", "docs", "fuzz", "bench"}
+    assert {*look.USES} == {*project["optional-dependencies"]} - {
+        "all",
+        "dev",
+        "docs",
+        "fuzz",
+        "bench",
+    }

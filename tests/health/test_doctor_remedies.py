@@ -16,7 +16,11 @@ from conftest import ROOT
 
 def output(command: list[str] | str, clone: Path) -> str:
     """What a command prints in a clone, with nothing of this environment in its surroundings."""
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    surroundings = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
     done = subprocess.run(
         command,
         shell=isinstance(command, str),
@@ -33,7 +37,9 @@ def output(command: list[str] | str, clone: Path) -> str:
 @pytest.mark.nightly
 def test_every_command_that_it_names_brings_what_is_missing(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
-    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     for name in filter(None, files.split("\0")):
         if name.startswith("src/") or "/" not in name:
             (clone / name).parent.mkdir(parents=True, exist_ok=True)

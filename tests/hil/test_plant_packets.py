@@ -76,7 +76,9 @@ MALFORMED = [
 OUT_OF_RANGE = [packet(number, 0.0, 0.0, 0.0) for number in (-2.0, -0.5, 2.5, 4.0, 1e300)]
 
 
-def test_strays_of_any_content_are_refused_before_the_hello_and_later_and_the_controller_goes_on() -> None:
+def test_strays_of_any_content_are_refused_before_the_hello_and_later_and_the_controller_goes_on() -> (
+    None
+):
     """One stray datagram took the plant for the whole run."""
     port = free_port()
     strays = [*MALFORMED, *OUT_OF_RANGE, packet(0.0, 0.0, 0.0, 0.0)]
@@ -104,7 +106,10 @@ def test_a_second_controller_is_refused_and_gets_no_answer() -> None:
     port = free_port()
 
     def control() -> None:
-        with PlantClient(port=port) as link, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second:
+        with (
+            PlantClient(port=port) as link,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as second,
+        ):
             second.settimeout(0.2)
             second.connect(("127.0.0.1", port))
 
@@ -139,7 +144,12 @@ def test_what_a_controller_sends_malformed_is_refused_and_the_command_behind_it_
 
     run = run_beside(model(MACHINE), lock_step(port), control)
     counts = {key: run.counts[key] for key in ("answered", "missing", "refused", "strangers")}
-    assert counts == {"answered": 10, "missing": 0, "refused": len(MALFORMED) + len(OUT_OF_RANGE), "strangers": 0}
+    assert counts == {
+        "answered": 10,
+        "missing": 0,
+        "refused": len(MALFORMED) + len(OUT_OF_RANGE),
+        "strangers": 0,
+    }
 
 
 def test_in_real_time_commands_behind_runts_are_heard() -> None:
@@ -191,7 +201,14 @@ def test_a_client_passes_over_what_is_not_a_measurement() -> None:
 
         def answer() -> None:
             _, client = plant.recvfrom(8 * MOST)
-            malformed = (b"", b"abc", bytes(24), packet(math.nan, 1.0), packet(0.0, version=2.0), bytes(8 * MOST + 8))
+            malformed = (
+                b"",
+                b"abc",
+                bytes(24),
+                packet(math.nan, 1.0),
+                packet(0.0, version=2.0),
+                bytes(8 * MOST + 8),
+            )
             for content in malformed:
                 plant.sendto(content, client)
             plant.sendto(packet(7.0, 0.5), client)
@@ -330,7 +347,9 @@ def test_memory_of_another_program_is_left_alone(content: bytes, name: str) -> N
     assert place.read_bytes() == content
 
 
-@pytest.mark.parametrize("bad", ["", ".", "..", "a/b", "../x", "/a", "a b", "a\n", "ä", "x" * 61, "x" * 100_000])
+@pytest.mark.parametrize(
+    "bad", ["", ".", "..", "a/b", "../x", "/a", "a b", "a\n", "ä", "x" * 61, "x" * 100_000]
+)
 def test_names_that_memory_cannot_have_are_refused_by_name(bad: str) -> None:
     for refuse in (lambda: PlantOptions(shm=bad), lambda: PlantClient(shm=bad, wait=0.1)):
         with pytest.raises(InputError, match="is not a name of shared memory") as refused:

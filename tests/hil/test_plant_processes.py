@@ -33,9 +33,13 @@ MACHINE = "delta"
     ("duration", "frequency"),
     [(1e300, 1000.0), (1e6, 1e6), (1e308, 1e6), (2.0**61, 1.0), (2.0**64 / 8, 1.0), (1e9, 1000.0)],
 )
-def test_more_samples_than_memory_are_refused_before_the_plant_starts(duration: float, frequency: float) -> None:
+def test_more_samples_than_memory_are_refused_before_the_plant_starts(
+    duration: float, frequency: float
+) -> None:
     """The product of samples and their size overflowed, and rows were written outside the heap."""
-    options = PlantOptions(duration=duration, frequency=frequency, alone=True, udp=f"127.0.0.1:{free_port()}")
+    options = PlantOptions(
+        duration=duration, frequency=frequency, alone=True, udp=f"127.0.0.1:{free_port()}"
+    )
     with pytest.raises(InputError) as refused:
         tl.run_plant(model(MACHINE), options)
     (problem,) = refused.value.problems
@@ -61,7 +65,9 @@ def test_numbers_that_are_not_finite_and_positive_are_refused(field: str, number
         PlantOptions(**{field: number})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("words", [{"frequency": 1e-320}, {"frequency": 1e-4}, {"substeps": 10**9}, {"watchdog": -1}])
+@pytest.mark.parametrize(
+    "words", [{"frequency": 1e-320}, {"frequency": 1e-4}, {"substeps": 10**9}, {"watchdog": -1}]
+)
 def test_periods_and_steps_that_no_controller_has_are_refused(words: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(words))):
         PlantOptions(**words)  # type: ignore[arg-type]
@@ -82,7 +88,16 @@ def start_program(
     program = folder / "plant"
     program.write_bytes(PlantCode(model(MACHINE), PlantOptions(lockstep=True)).program())
     program.chmod(0o700)
-    numbers = ("0.001", steps, "lock", "20", "1000.0", record, 0, os.getpid() if parent is None else parent)
+    numbers = (
+        "0.001",
+        steps,
+        "lock",
+        "20",
+        "1000.0",
+        record,
+        0,
+        os.getpid() if parent is None else parent,
+    )
     words = [str(program), "127.0.0.1", str(free_port()), *map(str, numbers)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -106,6 +121,8 @@ def test_a_plant_ends_when_its_pipe_closes(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
-def test_a_plant_whose_parent_has_ended_before_it_could_ask_for_a_signal_does_not_start(tmp_path: Path) -> None:
+def test_a_plant_whose_parent_has_ended_before_it_could_ask_for_a_signal_does_not_start(
+    tmp_path: Path,
+) -> None:
     with start_program(tmp_path, parent=2**22 + 1) as process:
         assert process.wait(60) == 4

@@ -15,7 +15,14 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 from controlled import model
-from plants import compiled_loop, free_port, interrupt_plants, reference_table, run_beside, simulated
+from plants import (
+    compiled_loop,
+    free_port,
+    interrupt_plants,
+    reference_table,
+    run_beside,
+    simulated,
+)
 
 import tauloop as tl
 from tauloop.errors import InputError
@@ -23,7 +30,9 @@ from tauloop.hil import PlantClient, PlantOptions
 from tauloop.hil.client import MEMORY_VERSION, MOST
 from tauloop.realtime import FLAGS, ControllerOptions
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 night = pytest.mark.nightly
 #: So long the plant waits for a command: longer than any stall of a shared machine.
 TIMEOUT = 3.0
@@ -52,9 +61,14 @@ def test_lock_step_is_the_simulation_to_the_last_bit(
     """
     machine, port = model(name), free_port()
     where = {"shm": f"tauloop-test-{port}"} if shm else {"udp": f"127.0.0.1:{port}"}
-    plant = PlantOptions(frequency=frequency, duration=seconds, lockstep=True, timeout=TIMEOUT, **where)  # type: ignore[arg-type]
+    plant = PlantOptions(
+        frequency=frequency, duration=seconds, lockstep=True, timeout=TIMEOUT, **where
+    )  # type: ignore[arg-type]
     options = ControllerOptions(frequency=frequency, bandwidth=60.0, law=law)
-    loop, rows = compiled_loop(machine, options, tmp_path), reference_table(machine, tmp_path / "motion.csv", frequency)
+    loop, rows = (
+        compiled_loop(machine, options, tmp_path),
+        reference_table(machine, tmp_path / "motion.csv", frequency),
+    )
     faults = {"skip": {50}, "lose": {90}, "late": {130}, "twice": {170, 171}}
     script = ",".join(f"{kind}:{k}" for kind, samples in faults.items() for k in sorted(samples))
     host, number = plant.place
@@ -65,9 +79,19 @@ def test_lock_step_is_the_simulation_to_the_last_bit(
         printed.append(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
 
     run = run_beside(machine, plant, control)
-    counts = {key: run.counts[key] for key in ("steps", "missing", "late", "lost", "repeated", "refused")}
-    expected = {"steps": plant.steps, "missing": 3, "late": 1, "lost": 2, "repeated": 2, "refused": 0}
-    if shm:  # a mailbox keeps the newest command alone: the late one is seen only if it is fetched at once
+    counts = {
+        key: run.counts[key] for key in ("steps", "missing", "late", "lost", "repeated", "refused")
+    }
+    expected = {
+        "steps": plant.steps,
+        "missing": 3,
+        "late": 1,
+        "lost": 2,
+        "repeated": 2,
+        "refused": 0,
+    }
+    # a mailbox keeps the newest command alone: the late one is seen only if it is fetched at once
+    if shm:
         assert counts["late"] + counts["lost"] == 3
         counts |= {key: expected[key] for key in ("late", "lost", "repeated")}
     assert counts == expected
@@ -78,16 +102,22 @@ def test_lock_step_is_the_simulation_to_the_last_bit(
     assert run.digest == digest
     assert run.log is not None
     assert np.isfinite(run.log).all()
-    state = machine.forward_kinematics(end[: len(machine.mechanism.actuators)], start=machine.assembly.q)
+    state = machine.forward_kinematics(
+        end[: len(machine.mechanism.actuators)], start=machine.assembly.q
+    )
     wanted = rows[plant.steps % len(rows)][: len(machine.platform.ports.position.columns)]
-    assert np.abs(machine.platform.ports.at(state.q) - wanted).max() < 1e-3, "it follows its reference"
+    assert np.abs(machine.platform.ports.at(state.q) - wanted).max() < 1e-3, (
+        "it follows its reference"
+    )
 
 
 def test_the_plant_is_the_simulation_of_the_command() -> None:
     """Oracle: `tauloop control` with the same generated code, whose loop round the plant is another."""
     machine, frequency = model("delta"), 1000.0
     stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
-    run = tl.control_compiled(machine, tl.ControlOptions(stroke=stroke, controller=("pd",))).runs["pd"]
+    run = tl.control_compiled(machine, tl.ControlOptions(stroke=stroke, controller=("pd",))).runs[
+        "pd"
+    ]
     plant = tl.hil.CompiledPlant(machine, PlantOptions(frequency=frequency))
     for k, force in enumerate(run.force[:-1]):
         plant.step(force)
@@ -112,7 +142,9 @@ def test_brakes_hold_a_machine_that_nobody_controls(name: str) -> None:
 
 
 @pytest.mark.parametrize(("stall", "counted"), [("hold", "skipped"), ("catch-up", "caught_up")])
-def test_after_a_stall_time_stood_still_or_is_made_up_for_and_both_are_counted(stall: str, counted: str) -> None:
+def test_after_a_stall_time_stood_still_or_is_made_up_for_and_both_are_counted(
+    stall: str, counted: str
+) -> None:
     """A process that the system does not run for a while."""
     port = free_port()
     options = PlantOptions(udp=f"127.0.0.1:{port}", duration=1.5, alone=True, stall=stall)
@@ -140,7 +172,10 @@ def test_what_is_no_command_is_refused_and_strangers_are_not_heard() -> None:
     plant = PlantOptions(udp=f"127.0.0.1:{port}", duration=0.01, lockstep=True, timeout=TIMEOUT)
 
     def control() -> None:
-        with PlantClient(port=port) as link, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        with (
+            PlantClient(port=port) as link,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
+        ):
             while (measured := link.receive()) is not None and not measured.is_last:
                 if measured.sequence == 3:
                     stranger.sendto(bytes(56), ("127.0.0.1", port))
@@ -159,13 +194,27 @@ def test_a_command_that_an_exception_cut_short_does_not_damage_the_next() -> Non
     box = 16 + 8 * MOST
     path = Path(f"/dev/shm/tauloop-test-{os.getpid()}")
     measured = struct.pack("<QQ5d", 2, 5, 1.0, 0.0, 0.0, 0.0, 0.5)
-    path.write_bytes(measured.ljust(2 * box, b"\0") + struct.pack("<Qq", MEMORY_VERSION, os.getpid()))
+    path.write_bytes(
+        measured.ljust(2 * box, b"\0") + struct.pack("<Qq", MEMORY_VERSION, os.getpid())
+    )
     try:
-        with PlantClient(shm=path.name) as link, path.open("r+b") as file, mmap.mmap(file.fileno(), 2 * box) as memory:
+        with (
+            PlantClient(shm=path.name) as link,
+            path.open("r+b") as file,
+            mmap.mmap(file.fileno(), 2 * box) as memory,
+        ):
             for count, after in ((4, 6), (7, 10)):
                 struct.pack_into("<Q", memory, box, count)
                 link.send(1, 0.25, np.array([3.0]))
-                assert struct.unpack_from("<QQ5d", memory, box) == (after, 5, 1.0, 1.0, 0.25, 0.0, 3.0)
+                assert struct.unpack_from("<QQ5d", memory, box) == (
+                    after,
+                    5,
+                    1.0,
+                    1.0,
+                    0.25,
+                    0.0,
+                    3.0,
+                )
     finally:
         path.unlink()
 

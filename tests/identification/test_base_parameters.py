@@ -16,7 +16,8 @@ from tauloop.identification.regression.data import SAMPLES_AT_ONCE
 
 #: Forces by two routes; the condition numbers here are below 1e3, so rounding stays far below.
 SAME_FORCES = 1e-10
-#: Keeping the given order costs conditioning; over 300 random matrices 5.7 times that of column pivoting at most.
+#: Keeping the given order costs conditioning; over 300 random matrices 5.7 times that of column
+#: pivoting at most.
 ORDER_COST = 8.0
 
 
@@ -24,7 +25,9 @@ def letters(count: int) -> tuple[str, ...]:
     return tuple(f"p{k}" for k in range(count))
 
 
-def find(matrix: np.ndarray, names: tuple[str, ...] | None = None, **options: float) -> BaseParameters:
+def find(
+    matrix: np.ndarray, names: tuple[str, ...] | None = None, **options: float
+) -> BaseParameters:
     names = names or letters(matrix.shape[-1])
     return base_parameters(matrix, names, ("kg",) * len(names), RankOptions(**options))
 
@@ -32,11 +35,23 @@ def find(matrix: np.ndarray, names: tuple[str, ...] | None = None, **options: fl
 def test_planar_arm_has_the_base_parameters_of_the_textbook():
     """Moving the elbow's mass to the first link: mx1 + L m2 and I1 + L^2 m2; m1 never acts."""
     base = base_parameters(arm_data().regressor, NAMES, UNITS)
-    assert base.names == ("link1.mx + 0.4 link2.m", "link1.my", "link1.I + 0.16 link2.m", *NAMES[5:])
+    assert base.names == (
+        "link1.mx + 0.4 link2.m",
+        "link1.my",
+        "link1.I + 0.16 link2.m",
+        *NAMES[5:],
+    )
     assert base.no_effect == ("link1.m",)
     assert base.alone == ("link1.my", "link2.mx", "link2.my", "link2.I")
     assert base.combined == ("link1.mx", "link1.I", "link2.m")
-    assert [parameter.unit for parameter in base.base] == ["kg m", "kg m", "kg m^2", "kg m", "kg m", "kg m^2"]
+    assert [parameter.unit for parameter in base.base] == [
+        "kg m",
+        "kg m",
+        "kg m^2",
+        "kg m",
+        "kg m",
+        "kg m^2",
+    ]
     expected = [TRUE[1] + LENGTH * TRUE[4], TRUE[2], TRUE[3] + LENGTH**2 * TRUE[4], *TRUE[5:]]
     np.testing.assert_allclose(base.regroup(TRUE), expected, rtol=1e-12)
 
@@ -57,7 +72,10 @@ def test_tiny_terms_stay_in_the_regrouping_but_not_in_the_name():
     base = find(np.column_stack([a, b, b + 1e-7 * a]))
     assert base.names == ("p0", "p1 + p2")
     np.testing.assert_allclose(base.regrouping[0, 2], 1e-7, rtol=1e-6)
-    assert find(np.column_stack([a, b, b + 1e-7 * a]), smallest_share=1e-8).names == ("p0 + 1e-07 p2", "p1 + p2")
+    assert find(np.column_stack([a, b, b + 1e-7 * a]), smallest_share=1e-8).names == (
+        "p0 + 1e-07 p2",
+        "p1 + p2",
+    )
 
 
 def test_names_hold_four_digits_and_no_rounding_dust():
@@ -72,10 +90,13 @@ def test_long_names_are_shortened_and_say_by_how_much():
     terms = tuple(Term(parameter=f"body_{k}.mass", coefficient=0.25 * (k + 2)) for k in range(12))
     parameter = BaseParameter(representative="platform.mass", unit="kg", terms=terms)
     assert parameter.name.count("body") == 12
-    assert parameter.short_name(60) == "platform.mass + 0.5 body_0.mass + 0.75 body_1.mass … 10 more"
+    assert (
+        parameter.short_name(60) == "platform.mass + 0.5 body_0.mass + 0.75 body_1.mass … 10 more"
+    )
     assert len(parameter.short_name(60)) <= 60
     assert parameter.short_name(1000) == parameter.name
-    assert parameter.short_name(5) == "platform.mass … 12 more"  # never shorter than its representative
+    # never shorter than its representative
+    assert parameter.short_name(5) == "platform.mass … 12 more"
 
 
 def test_earlier_columns_represent_later_ones():
@@ -89,7 +110,8 @@ def test_the_given_order_gives_way_to_conditioning():
     """Of a, a + 0.001 b and b, the first two would be 2 000 times worse conditioned than the first and third."""
     a, b = np.random.default_rng(0).standard_normal((2, 1000))
     matrix = np.column_stack([a, a + 1e-3 * b, b])
-    for options in ({}, {"preference": 1e-6}, {"largest_share": 1e6}):  # each of the two means is enough
+    # each of the two means is enough
+    for options in ({}, {"preference": 1e-6}, {"largest_share": 1e6}):
         base = find(matrix, **options)
         assert list(base.independent) == [0, 2]
         assert base.condition < 1.2
@@ -109,7 +131,9 @@ def rank_deficient(draw: st.DrawFn) -> np.ndarray:
     columns = draw(st.integers(2, 14))
     rank = draw(st.integers(1, columns))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    matrix = rng.standard_normal((60, rank)) @ np.hstack([np.eye(rank), rng.uniform(-2, 2, (rank, columns - rank))])
+    matrix = rng.standard_normal((60, rank)) @ np.hstack(
+        [np.eye(rank), rng.uniform(-2, 2, (rank, columns - rank))]
+    )
     zero = np.zeros((60, draw(st.integers(0, 2))))
     matrix = np.hstack([matrix * 10.0 ** rng.uniform(-3, 3, columns), zero])
     return matrix[:, rng.permutation(matrix.shape[1])]
@@ -124,7 +148,9 @@ def test_rank_and_forces_of_random_matrices(matrix):
     parameters = np.random.default_rng(0).standard_normal(matrix.shape[1])
     forces = matrix @ parameters
     tolerance = SAME_FORCES * np.abs(matrix) @ np.abs(parameters)
-    assert np.all(np.abs(matrix[:, base.independent] @ base.regroup(parameters) - forces) <= tolerance)
+    assert np.all(
+        np.abs(matrix[:, base.independent] @ base.regroup(parameters) - forces) <= tolerance
+    )
     assert np.all(np.abs(matrix @ base.spread(base.regroup(parameters)) - forces) <= tolerance)
     assert sorted([*base.alone, *base.combined, *base.no_effect]) == sorted(base.parameters)
     assert list(base.independent) == sorted(base.independent)
@@ -139,19 +165,27 @@ def test_order_of_the_columns_changes_names_only(matrix, random):
     shuffled = find(matrix[:, order])
     assert shuffled.rank == find(matrix).rank
     forces = matrix[:, order][:, shuffled.independent] @ shuffled.regroup(parameters[order])
-    np.testing.assert_allclose(forces, matrix @ parameters, atol=SAME_FORCES * np.abs(matrix @ parameters).max())
+    np.testing.assert_allclose(
+        forces, matrix @ parameters, atol=SAME_FORCES * np.abs(matrix @ parameters).max()
+    )
 
 
 def test_conditioning_is_near_that_of_column_pivoting():
     rng = np.random.default_rng(3)
     for _ in range(50):
-        matrix = rng.standard_normal((80, 12)) @ rng.standard_normal((12, 30)) * rng.uniform(0.1, 10, 30)
+        matrix = (
+            rng.standard_normal((80, 12)) @ rng.standard_normal((12, 30)) * rng.uniform(0.1, 10, 30)
+        )
         base = find(matrix)
         unit = matrix / np.linalg.norm(matrix, axis=0)
         _, _, pivots = scipy.linalg.qr(unit, mode="economic", pivoting=True)
         assert base.condition < ORDER_COST * np.linalg.cond(unit[:, pivots[:12]])
-        np.testing.assert_allclose(base.condition, np.linalg.cond(unit[:, base.independent]), rtol=1e-8)
-        np.testing.assert_allclose(base.condition_si, np.linalg.cond(matrix[:, base.independent]), rtol=1e-8)
+        np.testing.assert_allclose(
+            base.condition, np.linalg.cond(unit[:, base.independent]), rtol=1e-8
+        )
+        np.testing.assert_allclose(
+            base.condition_si, np.linalg.cond(matrix[:, base.independent]), rtol=1e-8
+        )
 
 
 def test_evidence_of_the_rank():
@@ -161,7 +195,9 @@ def test_evidence_of_the_rank():
     assert base.gap > 1e10
     assert base.singular_value_gap > 1e10
     unit = matrix / np.linalg.norm(matrix, axis=0)
-    np.testing.assert_allclose(base.singular_values[:5], np.linalg.svd(unit, compute_uv=False)[:5], rtol=1e-10)
+    np.testing.assert_allclose(
+        base.singular_values[:5], np.linalg.svd(unit, compute_uv=False)[:5], rtol=1e-10
+    )
     full = find(matrix[:, :5])
     assert full.gap is None
     assert full.singular_value_gap is None
@@ -192,9 +228,14 @@ def test_zero_regressor_is_refused():
 
 def test_unclear_rank_is_refused_with_its_figures():
     rng = np.random.default_rng(0)
-    left, right = np.linalg.qr(rng.standard_normal((60, 12)))[0], np.linalg.qr(rng.standard_normal((12, 12)))[0]
+    left, right = (
+        np.linalg.qr(rng.standard_normal((60, 12)))[0],
+        np.linalg.qr(rng.standard_normal((12, 12)))[0],
+    )
     matrix = left @ np.diag(10.0 ** -np.arange(12.0)) @ right
-    with pytest.raises(IdentificationError, match=r"no clear rank: at the tolerance 1e-08 .* by a factor of") as caught:
+    with pytest.raises(
+        IdentificationError, match=r"no clear rank: at the tolerance 1e-08 .* by a factor of"
+    ) as caught:
         find(matrix, least_gap=100.0)
     assert "excites more" in str(caught.value)
 

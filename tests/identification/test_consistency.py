@@ -23,7 +23,13 @@ from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import write_yaml
 from tauloop.identification import RegressionData, Regularisation, split, ties
 from tauloop.identification.parameters import prior_weight
-from tauloop.identification.parameters.cones import body_matrix, cones, divergence, regularised, slender_matrix
+from tauloop.identification.parameters.cones import (
+    body_matrix,
+    cones,
+    divergence,
+    regularised,
+    slender_matrix,
+)
 from tauloop.identification.parameters.consistency import (
     ConsistentIdentification,
     PhysicallyConsistent,
@@ -51,8 +57,16 @@ def body_parameters(rng: np.random.Generator, points: int = 6) -> np.ndarray:
     """Ten parameters of point masses: m, sum m r, sum m (r.r 1 - r r^T)."""
     masses, places = rng.uniform(0.1, 1.0, points), rng.normal(0.0, 0.3, (points, 3))
     h = masses @ places
-    about = np.einsum("i,iab->ab", masses, np.einsum("ij,ij,ab->iab", places, places, np.eye(3)) - _outer(places))
-    return np.array([masses.sum(), *h, *(about[i, j] for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)))])
+    about = np.einsum(
+        "i,iab->ab", masses, np.einsum("ij,ij,ab->iab", places, places, np.eye(3)) - _outer(places)
+    )
+    return np.array(
+        [
+            masses.sum(),
+            *h,
+            *(about[i, j] for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))),
+        ]
+    )
 
 
 def _outer(places: np.ndarray) -> np.ndarray:
@@ -89,12 +103,17 @@ def test_divergence_does_not_depend_on_the_frame(seed):
     move = np.eye(4)
     move[:3, :3] = Rotation.random(rng=rng).as_matrix()
     move[:3, 3] = rng.normal(size=3)
-    here, there = divergence(first, second), divergence(move @ first @ move.T, move @ second @ move.T)
+    here, there = (
+        divergence(first, second),
+        divergence(move @ first @ move.T, move @ second @ move.T),
+    )
     assert here > 0.0
     assert divergence(first, first) == pytest.approx(0.0, abs=1e-9)
     np.testing.assert_allclose(there, here, rtol=1e-6)
     relative = np.linalg.solve(second, first)
-    np.testing.assert_allclose(here, np.trace(relative) - np.log(np.linalg.det(relative)) - 4.0, rtol=1e-6)
+    np.testing.assert_allclose(
+        here, np.trace(relative) - np.log(np.linalg.det(relative)) - 4.0, rtol=1e-6
+    )
 
 
 def test_cones_of_a_machine_with_slender_rods_and_telescopes():
@@ -110,7 +129,9 @@ def test_cones_of_a_machine_with_slender_rods_and_telescopes():
     free = {p.role for j, p in enumerate(model.parameters) if j not in set(used)}
     assert free <= {"offset", "preload"}
     for cone in candidates:
-        np.testing.assert_allclose(cone.parameters(cone.matrix(model.pi)), model.pi[cone.columns], atol=ROUNDING)
+        np.testing.assert_allclose(
+            cone.parameters(cone.matrix(model.pi)), model.pi[cone.columns], atol=ROUNDING
+        )
     slender = [cone for cone in cones(machine("delta").parameters) if cone.kind == "slender"]
     assert slender
     m, h, J = model_values(machine("delta"), slender[0].columns)
@@ -132,9 +153,13 @@ def test_singular_bodies_are_named_and_given_a_size():
     prior, _ = regularised(prior, candidates, Regularisation())
     flat, empty = bodies[0], bodies[1]
     m, h = 2.0, np.array([0.1, 0.0, -0.2])
-    prior[flat.columns] = flat.parameters(np.block([[np.outer(h, h) / m, h[:, None]], [h[None], np.array([[m]])]]))
+    prior[flat.columns] = flat.parameters(
+        np.block([[np.outer(h, h) / m, h[:, None]], [h[None], np.array([[m]])]])
+    )
     prior[empty.columns] = 0.0
-    values, changed = regularised(prior, candidates, Regularisation(mass_share=0.02, radius_share=0.2))
+    values, changed = regularised(
+        prior, candidates, Regularisation(mass_share=0.02, radius_share=0.2)
+    )
     assert [body.element for body in changed] == [flat.element, empty.element]
     assert changed[0].mass == changed[0].mass_before == pytest.approx(m)
     assert changed[1].mass_before == 0.0
@@ -165,7 +190,9 @@ def test_minimum_against_another_solver(weight):
     rng = np.random.default_rng(3)
     prior, truth = (body_parameters(rng) for _ in range(2))
     candidates = cones(machine("five_bar").parameters)
-    cone = dataclasses.replace(next(c for c in candidates if c.kind == "body"), columns=np.arange(10))
+    cone = dataclasses.replace(
+        next(c for c in candidates if c.kind == "body"), columns=np.arange(10)
+    )
     A = rng.normal(size=(7, 10))  # three directions are the prior's alone
     b = A @ truth + rng.normal(size=7)
     problem = ConicProblem(
@@ -188,25 +215,47 @@ def test_minimum_against_another_solver(weight):
 
     def objective(entries: np.ndarray) -> float:
         p = parameters(entries)
-        return 0.5 * np.sum((A @ p - b) ** 2) + weight * divergence(cone.matrix(p), cone.matrix(prior))
+        return 0.5 * np.sum((A @ p - b) ** 2) + weight * divergence(
+            cone.matrix(p), cone.matrix(prior)
+        )
 
-    other = minimize(objective, np.eye(4)[lower], method="BFGS", options={"gtol": 1e-7, "maxiter": 2000})
-    np.testing.assert_allclose(solution.unknowns, parameters(other.x), atol=TWO_SOLVERS * np.abs(prior).max())
+    other = minimize(
+        objective, np.eye(4)[lower], method="BFGS", options={"gtol": 1e-7, "maxiter": 2000}
+    )
+    np.testing.assert_allclose(
+        solution.unknowns, parameters(other.x), atol=TWO_SOLVERS * np.abs(prior).max()
+    )
     assert solution.decrement < 1e-12
-    # shares by the other formula for a conditioned normal distribution, given the seven equations that the data give
+    # shares by the other formula for a conditioned normal distribution, given the seven equations
+    # that the data give
     inverse = np.linalg.inv(cone.matrix(solution.unknowns))
     H = np.array([[np.trace(inverse @ E @ inverse @ F) for F in cone.basis] for E in cone.basis])
     covariance = np.linalg.inv(H)
     left = covariance - covariance @ A.T @ np.linalg.inv(A @ covariance @ A.T) @ A @ covariance
-    np.testing.assert_allclose(solution.reachable_share, 1.0 - np.diag(left) / np.diag(covariance), atol=1e-7)
-    left = covariance - covariance @ A.T @ np.linalg.inv(A @ covariance @ A.T + weight * np.eye(7)) @ A @ covariance
-    np.testing.assert_allclose(solution.data_share, 1.0 - np.diag(left) / np.diag(covariance), atol=1e-7)
+    np.testing.assert_allclose(
+        solution.reachable_share, 1.0 - np.diag(left) / np.diag(covariance), atol=1e-7
+    )
+    left = (
+        covariance
+        - covariance
+        @ A.T
+        @ np.linalg.inv(A @ covariance @ A.T + weight * np.eye(7))
+        @ A
+        @ covariance
+    )
+    np.testing.assert_allclose(
+        solution.data_share, 1.0 - np.diag(left) / np.diag(covariance), atol=1e-7
+    )
 
 
 def test_friction_that_would_be_negative_is_zero():
     candidates = cones(machine("five_bar").parameters)
-    body = dataclasses.replace(next(c for c in candidates if c.kind == "body"), columns=np.arange(10))
-    number = dataclasses.replace(next(c for c in candidates if c.kind == "number"), columns=np.array([10]))
+    body = dataclasses.replace(
+        next(c for c in candidates if c.kind == "body"), columns=np.arange(10)
+    )
+    number = dataclasses.replace(
+        next(c for c in candidates if c.kind == "number"), columns=np.array([10])
+    )
     rng = np.random.default_rng(4)
     prior = np.append(body_parameters(rng), 0.0)
     A = rng.normal(size=(30, 11))
@@ -247,9 +296,9 @@ def experiment(name: str = "five_bar", tied: bool = False) -> tuple[RegressionDa
     for cone in candidates:
         truth[cone.columns] *= rng.uniform(0.7, 1.4)
     center = model.actuator_position(model.assembly.q)
-    motion = random_multisine(center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0).sample(
-        np.arange(0.0, 12.0, 0.02)
-    )
+    motion = random_multisine(
+        center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0
+    ).sample(np.arange(0.0, 12.0, 0.02))
     regressor = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration)
     ties = leaf_ties(model) if tied else None
     if ties is not None:
@@ -283,7 +332,10 @@ def test_every_body_can_exist_and_predicts_as_well():
         assert judged.rmse < 1.05 * free.rmse
     # the unconstrained base parameters spread over the columns are no machine at all
     spread = result.unconstrained.parameters
-    assert min(np.linalg.eigvalsh(cone.matrix(spread))[0] for cone in result.cones if cone.is_inertial) < 0.0
+    assert (
+        min(np.linalg.eigvalsh(cone.matrix(spread))[0] for cone in result.cones if cone.is_inertial)
+        < 0.0
+    )
     assert result.status is Status.OK
     least = min(result.trials, key=lambda trial: trial.validation_error)
     assert result.weight == least.weight
@@ -292,7 +344,9 @@ def test_every_body_can_exist_and_predicts_as_well():
 def test_what_the_data_tell_is_right_and_what_they_do_not_is_the_priors():
     result, (data, truth) = identified(), experiment()
     np.testing.assert_allclose(
-        result.predict(data.regressor), data.regressor @ truth, atol=NOISE * np.abs(data.forces).max()
+        result.predict(data.regressor),
+        data.regressor @ truth,
+        atol=NOISE * np.abs(data.forces).max(),
     )
     names = dict(zip(result.unknowns, result.values, strict=True))
     prior = dict(zip(result.regressor_parameters, result.prior, strict=True))
@@ -303,15 +357,21 @@ def test_what_the_data_tell_is_right_and_what_they_do_not_is_the_priors():
     reachable = dict(zip(result.unknowns, result.reachable_share, strict=True))
     assert min(reachable[name] for name in base.alone) > 1.0 - 1e-6
     assert np.all(result.data_share <= result.reachable_share + 1e-6)
-    assert any(names[name] == pytest.approx(prior[name], rel=1e-6, abs=1e-9) for name in result.prior_alone)
+    assert any(
+        names[name] == pytest.approx(prior[name], rel=1e-6, abs=1e-9) for name in result.prior_alone
+    )
 
 
 def test_a_strong_prior_is_kept():
     model, (data, _) = machine("five_bar"), experiment()
-    result = fit_consistent(*split(data), cones(model.parameters), model.pi, PhysicallyConsistent(weights=(1e9,)))
+    result = fit_consistent(
+        *split(data), cones(model.parameters), model.pi, PhysicallyConsistent(weights=(1e9,))
+    )
     for cone in result.cones:
         if cone.is_inertial:
-            np.testing.assert_allclose(result.parameters[cone.columns], result.prior[cone.columns], atol=1e-5)
+            np.testing.assert_allclose(
+                result.parameters[cone.columns], result.prior[cone.columns], atol=1e-5
+            )
 
 
 def test_parameters_of_the_machine_file_stay_tied():
@@ -371,7 +431,9 @@ def test_known_values_that_no_body_can_have_are_named():
         ({"link_2.m": 0.1, "link_2.mcx": 1.0, "link_2.Iyy": 0.01}, "link_2"),
     ):
         fixed = dataclasses.replace(data, ties=ties(names, units, known=known))
-        with pytest.raises(IdentificationError, match="known values leave no set of parameters") as caught:
+        with pytest.raises(
+            IdentificationError, match="known values leave no set of parameters"
+        ) as caught:
             fit_consistent(*split(fixed), cones(model.parameters), model.pi)
         assert [problem.where for problem in caught.value.problems] == [element]
 
@@ -393,7 +455,9 @@ def test_a_measured_arm_has_sane_masses_and_predicts_as_well(shared, tmp_path):
     """The issue's own bounds: held-out error within 5 %, and the same torques to 1e-9 from the file written."""
     folder = shared / "data" / "tx40"
     if not folder.is_dir():
-        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+        pytest.skip(
+            "needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here"
+        )
     model, data = measured_arm(folder)
     result = fit_consistent(*split(data), cones(model.parameters), model.pi)
     assert result.status is Status.OK
@@ -428,20 +492,35 @@ def test_the_weight_is_chosen_on_groups_that_are_left_out():
     groups = np.arange(len(training)) * 3 // len(training)
     weights = (1e-3, 1e-1, 10.0)
     options = PhysicallyConsistent(weights=weights)
-    candidates = fit_consistent(training, held_out, cones(model.parameters), model.pi, options, groups=groups)
+    candidates = fit_consistent(
+        training, held_out, cones(model.parameters), model.pi, options, groups=groups
+    )
     noise = candidates.unconstrained.estimate.weights
     squares = np.zeros(3)
     for k in range(3):
-        inner, rest = training.part(np.flatnonzero(groups != k)), training.part(np.flatnonzero(groups == k))
+        inner, rest = (
+            training.part(np.flatnonzero(groups != k)),
+            training.part(np.flatnonzero(groups == k)),
+        )
         for i, weight in enumerate(weights):
             single = fit_consistent(
-                inner, rest, cones(model.parameters), model.pi, PhysicallyConsistent(weights=(weight,))
+                inner,
+                rest,
+                cones(model.parameters),
+                model.pi,
+                PhysicallyConsistent(weights=(weight,)),
             )
-            # its own noise differs a little from that of all training data, so the weight of the prior does too
+            # its own noise differs a little from that of all training data, so the weight of the
+            # prior does too
             squares[i] += np.sum((noise * (rest.forces - single.predict(rest.regressor))) ** 2)
     by_hand = np.sqrt(squares / (len(training) * 2))
-    assert [trial.validation_error for trial in candidates.trials] == pytest.approx(by_hand, rel=2e-3)
-    assert candidates.weight == weights[int(np.argmin([trial.validation_error for trial in candidates.trials]))]
+    assert [trial.validation_error for trial in candidates.trials] == pytest.approx(
+        by_hand, rel=2e-3
+    )
+    assert (
+        candidates.weight
+        == weights[int(np.argmin([trial.validation_error for trial in candidates.trials]))]
+    )
 
 
 @pytest.mark.parametrize("groups", [np.zeros(3), np.zeros(420)])
@@ -469,15 +548,20 @@ def test_small_coefficients_are_no_smaller_in_other_units():
 # Coefficients at their bounds, whatever their unit
 
 
-#: Noise of forces near one, and five of the deviations that it leaves a coefficient by thirty equations.
+#: Noise of forces near one, and five of the deviations that it leaves a coefficient by thirty
+#: equations.
 QUIET, NEAR = 1e-4, 1e-4
 
 
 def friction_problem(truth: float, unit: float) -> ConicProblem:
     """A body and a coefficient, good data of both; the coefficient is counted in a unit of this many SI units."""
     candidates = cones(machine("five_bar").parameters)
-    body = dataclasses.replace(next(c for c in candidates if c.kind == "body"), columns=np.arange(10))
-    number = dataclasses.replace(next(c for c in candidates if c.kind == "number"), columns=np.array([10]))
+    body = dataclasses.replace(
+        next(c for c in candidates if c.kind == "body"), columns=np.arange(10)
+    )
+    number = dataclasses.replace(
+        next(c for c in candidates if c.kind == "number"), columns=np.array([10])
+    )
     rng = np.random.default_rng(4)
     prior = np.append(body_parameters(rng), 0.0)
     A = rng.normal(size=(30, 11)) * np.append(np.ones(10), 1.0 / unit)
@@ -531,7 +615,9 @@ def test_weights_that_end_too_early_are_widened():
     whole = identified()
     options = PhysicallyConsistent(weights=(1.0, 10.0, 100.0))
     result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
-    assert [trial.weight for trial in result.trials] == pytest.approx([1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0])
+    assert [trial.weight for trial in result.trials] == pytest.approx(
+        [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
+    )
     assert result.weight == pytest.approx(whole.weight)
     assert result.status is Status.OK
 
@@ -544,9 +630,13 @@ def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
     assert result.weight == pytest.approx(1e-5)
     assert result.status is Status.DOUBTFUL
-    assert any("ever more weight of the prior predicts better, to 1e-05" in line for line in result.advice)
+    assert any(
+        "ever more weight of the prior predicts better, to 1e-05" in line for line in result.advice
+    )
     alone = PhysicallyConsistent(weights=(1e-5,))  # not chosen, hence no finding
-    assert fit_consistent(*split(data), cones(model.parameters), model.pi, alone).status is Status.OK
+    assert (
+        fit_consistent(*split(data), cones(model.parameters), model.pi, alone).status is Status.OK
+    )
 
 
 @pytest.mark.parametrize(
@@ -573,7 +663,10 @@ def test_columns_beside_the_machines_need_no_prior():
     columns = rng.normal(size=(*data.forces.shape, 2))
     effect = np.array([0.4, -0.7]) * np.abs(data.forces).max() / 10.0
     wider = with_columns(
-        dataclasses.replace(data, forces=data.forces + columns @ effect), columns, ("s.one", "s.two"), ("N m", "N m")
+        dataclasses.replace(data, forces=data.forces + columns @ effect),
+        columns,
+        ("s.one", "s.two"),
+        ("N m", "N m"),
     )
     options = PhysicallyConsistent(weights=(0.1,))
     candidates = fit_consistent(*split(wider), cones(model.parameters), model.pi, options)
@@ -582,4 +675,6 @@ def test_columns_beside_the_machines_need_no_prior():
     by_hand = fit_consistent(*split(wider), cones(model.parameters), whole, options)
     np.testing.assert_array_equal(candidates.parameters, by_hand.parameters)
     with pytest.raises(IdentificationError, match=r"give .* finite values, one for each column"):
-        fit_consistent(*split(wider), cones(machine("four_bar").parameters), machine("four_bar").pi, options)
+        fit_consistent(
+            *split(wider), cones(machine("four_bar").parameters), machine("four_bar").pi, options
+        )

@@ -28,7 +28,8 @@ from tauloop.result import Status
 
 #: The same least-squares solution by two routes at condition numbers below 100.
 SAME_SOLUTION = 1e-9
-#: Standard deviations of 400 repetitions have an accuracy of 1/sqrt(800) = 3.5 %; this is 4.5 times as much.
+#: Standard deviations of 400 repetitions have an accuracy of 1/sqrt(800) = 3.5 %; this is 4.5 times
+#: as much.
 MONTE_CARLO, REPETITIONS = 0.16, 400
 BOTH = (OrdinaryLeastSquares(), WeightedLeastSquares())
 BASE = [1, 2, 3, 5, 6, 7]  # representatives of the planar arm, by test_base_parameters
@@ -56,7 +57,9 @@ def test_ordinary_least_squares_is_lstsq():
     matrix = data.regressor[:, :, BASE].reshape(-1, 6)
     expected, *_ = np.linalg.lstsq(matrix, data.forces.ravel())
     np.testing.assert_allclose(result.values, expected, rtol=SAME_SOLUTION)
-    np.testing.assert_allclose(result.values, true_base(), atol=5 * result.standard_deviations.max())
+    np.testing.assert_allclose(
+        result.values, true_base(), atol=5 * result.standard_deviations.max()
+    )
 
 
 def test_weighted_least_squares_is_repeated_lstsq():
@@ -68,7 +71,10 @@ def test_weighted_least_squares_is_repeated_lstsq():
         whole = (weights[:, None] * matrix).reshape(-1, 6)
         values, *_ = np.linalg.lstsq(whole, (weights * data.forces).ravel())
         freedom = len(data) - _leverage(weights[:, None] * matrix)
-        used, weights = weights, 1 / np.sqrt(np.sum((data.forces - matrix @ values) ** 2, axis=0) / freedom)
+        used, weights = (
+            weights,
+            1 / np.sqrt(np.sum((data.forces - matrix @ values) ** 2, axis=0) / freedom),
+        )
     np.testing.assert_allclose(result.values, values, rtol=SAME_SOLUTION)
     np.testing.assert_allclose(result.estimate.weights, used, rtol=SAME_SOLUTION)
     np.testing.assert_allclose(result.estimate.noise, 1 / weights, rtol=SAME_SOLUTION)
@@ -86,14 +92,18 @@ def test_covariance_of_one_output_is_the_textbook_formula():
     matrix = data.regressor[:, 0, result.base.independent]
     residual = data.forces[:, 0] - matrix @ result.values
     variance = residual @ residual / (len(matrix) - result.base.rank)
-    np.testing.assert_allclose(result.estimate.covariance, variance * np.linalg.inv(matrix.T @ matrix), rtol=1e-7)
+    np.testing.assert_allclose(
+        result.estimate.covariance, variance * np.linalg.inv(matrix.T @ matrix), rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize("estimator", BOTH)
 def test_standard_deviations_against_monte_carlo(estimator):
     """With outputs of very different noise, and few samples, so that the spare equations count too."""
     rng = np.random.default_rng(5)
-    results = [fit(arm_data(60, noise=(0.5, 0.05), rng=rng), None, estimator) for _ in range(REPETITIONS)]
+    results = [
+        fit(arm_data(60, noise=(0.5, 0.05), rng=rng), None, estimator) for _ in range(REPETITIONS)
+    ]
     scatter = np.std([result.values for result in results], axis=0, ddof=1)
     predicted = np.sqrt(np.mean([result.standard_deviations**2 for result in results], axis=0))
     np.testing.assert_allclose(predicted, scatter, rtol=MONTE_CARLO)
@@ -104,7 +114,9 @@ def test_standard_deviations_against_monte_carlo(estimator):
 
 
 def test_weights_make_better_estimates():
-    ordinary, weighted = (fit(arm_data(500, noise=(1.0, 0.01)), None, estimator) for estimator in BOTH)
+    ordinary, weighted = (
+        fit(arm_data(500, noise=(1.0, 0.01)), None, estimator) for estimator in BOTH
+    )
     assert np.all(weighted.standard_deviations[3:] < 0.5 * ordinary.standard_deviations[3:])
     np.testing.assert_allclose(weighted.estimate.weights * weighted.estimate.noise, 1.0, rtol=0.01)
 
@@ -112,7 +124,9 @@ def test_weights_make_better_estimates():
 def test_units_of_an_output_do_not_matter_to_converged_weights():
     data = arm_data(800, noise=(0.5, 0.05))
     scale = np.array([1.0, 1000.0])
-    other = dataclasses.replace(data, regressor=data.regressor * scale[:, None], forces=data.forces * scale)
+    other = dataclasses.replace(
+        data, regressor=data.regressor * scale[:, None], forces=data.forces * scale
+    )
     first, second = (fit(d, None, WeightedLeastSquares(reweightings=60)) for d in (data, other))
     np.testing.assert_allclose(second.values, first.values, rtol=1e-8)
     np.testing.assert_allclose(second.standard_deviations, first.standard_deviations, rtol=1e-6)
@@ -122,7 +136,10 @@ def test_units_of_an_output_do_not_matter_to_converged_weights():
 def test_order_of_the_columns_does_not_change_predictions(order, estimator):
     data = arm_data(300, noise=(0.1, 0.1))
     shuffled = dataclasses.replace(
-        data, regressor=data.regressor[:, :, order], parameters=tuple(NAMES[k] for k in order), ties=None
+        data,
+        regressor=data.regressor[:, :, order],
+        parameters=tuple(NAMES[k] for k in order),
+        ties=None,
     )
     first, second = (fit(d, None, estimator).predict(d.regressor) for d in (data, shuffled))
     np.testing.assert_allclose(second, first, atol=SAME_SOLUTION * np.abs(first).max())
@@ -143,7 +160,9 @@ def test_condensed_data_hold_the_same_products():
     assert triangles.shape == (2, 9, 9)
     for k in range(2):
         whole = np.column_stack([data.regressor[:, k], data.forces[:, k]])
-        np.testing.assert_allclose(triangles[k].T @ triangles[k], whole.T @ whole, atol=1e-10 * np.sum(whole**2))
+        np.testing.assert_allclose(
+            triangles[k].T @ triangles[k], whole.T @ whole, atol=1e-10 * np.sum(whole**2)
+        )
     few = data.part(slice(0, 4)).triangles
     assert few.shape == (2, 9, 9)
 
@@ -154,7 +173,9 @@ def test_condensed_data_hold_the_same_products():
 def test_outputs_that_are_not_measured_are_not_looked_at():
     data = arm_data(400, noise=(0.1, 0.1))
     blind = dataclasses.replace(
-        data, forces=np.column_stack([data.forces[:, 0], np.full(400, np.nan)]), measured=np.array([True, False])
+        data,
+        forces=np.column_stack([data.forces[:, 0], np.full(400, np.nan)]),
+        measured=np.array([True, False]),
     )
     alone = dataclasses.replace(
         data,
@@ -164,18 +185,24 @@ def test_outputs_that_are_not_measured_are_not_looked_at():
         output_units=("N m",),
         measured=None,
     )
-    first, second = fit(blind, None, WeightedLeastSquares()), fit(alone, None, WeightedLeastSquares())
+    first, second = (
+        fit(blind, None, WeightedLeastSquares()),
+        fit(alone, None, WeightedLeastSquares()),
+    )
     np.testing.assert_allclose(first.values, second.values, rtol=SAME_SOLUTION)
     assert [judged.output for judged in first.training] == ["shoulder"]
     assert first.predict(data.regressor).shape == (400, 2)
     assert first.residual(blind).shape == (400, 1)
     unseen = first.predict(data.regressor)[:, 1] - data.forces[:, 1]
-    assert np.sqrt(np.mean(unseen**2)) < 0.3  # its own noise of 0.1 N m, and the errors of parameters from 400 samples
+    # its own noise of 0.1 N m, and the errors of parameters from 400 samples
+    assert np.sqrt(np.mean(unseen**2)) < 0.3
 
 
 def test_ties_make_equal_parameters_one_and_take_out_known_ones():
     data = arm_data(400, noise=(0.05, 0.05))
-    tied = ties(NAMES, UNITS, equal={"my": ("link1.my", "link2.my")}, known={"link2.m": 2.0, "link1.m": 3.0})
+    tied = ties(
+        NAMES, UNITS, equal={"my": ("link1.my", "link2.my")}, known={"link2.m": 2.0, "link1.m": 3.0}
+    )
     assert tied.parameters == ("link1.mx", "my", "link1.I", "link2.mx", "link2.I")
     assert tied.units == ("kg m", "kg m", "kg m^2", "kg m", "kg m^2")
     result = fit(dataclasses.replace(data, ties=tied), None, OrdinaryLeastSquares())
@@ -188,7 +215,9 @@ def test_ties_make_equal_parameters_one_and_take_out_known_ones():
     assert result.parameters[NAMES.index("link2.m")] == 2.0
     assert result.parameters[NAMES.index("link1.my")] == result.parameters[NAMES.index("link2.my")]
     np.testing.assert_allclose(
-        result.predict(data.regressor), (columns @ expected) + 2.0 * data.regressor[:, :, 4], rtol=1e-8
+        result.predict(data.regressor),
+        (columns @ expected) + 2.0 * data.regressor[:, :, 4],
+        rtol=1e-8,
     )
 
 
@@ -200,7 +229,9 @@ def test_general_ties_are_a_matrix():
     data = arm_data(300)
     true = matrix @ np.array([3.0, 2.0])
     data = dataclasses.replace(
-        data, forces=data.regressor @ true, ties=Ties(matrix=matrix, parameters=("m1", "m2"), units=("kg", "kg"))
+        data,
+        forces=data.regressor @ true,
+        ties=Ties(matrix=matrix, parameters=("m1", "m2"), units=("kg", "kg")),
     )
     result = fit(data, None, WeightedLeastSquares())
     np.testing.assert_allclose(result.values, [3.0, 2.0], rtol=1e-10)
@@ -212,7 +243,10 @@ def test_base_parameters_known_before_are_used():
     random_states = arm_regressor(*rng.standard_normal((3, 100, 2)))
     base = base_parameters(random_states, NAMES, UNITS)
     data = arm_data(500, noise=(0.1, 0.1))
-    first, second = fit(data, None, OrdinaryLeastSquares(), base=base), fit(data, None, OrdinaryLeastSquares())
+    first, second = (
+        fit(data, None, OrdinaryLeastSquares(), base=base),
+        fit(data, None, OrdinaryLeastSquares()),
+    )
     assert first.base is base
     np.testing.assert_allclose(first.values, second.values, rtol=SAME_SOLUTION)
     np.testing.assert_allclose(first.condition, second.condition, rtol=1e-8)
@@ -250,14 +284,22 @@ def test_evidence_says_when_the_held_out_motion_needs_more():
 def test_correlated_residuals_are_reported():
     rng = np.random.default_rng(0)
     data = arm_data(2000)
-    slow = np.convolve(rng.standard_normal(2000 + 19), np.ones(20) / 20, mode="valid")  # correlation 0.95
-    result = fit(dataclasses.replace(data, forces=data.forces + slow[:, None]), None, OrdinaryLeastSquares())
+    # correlation 0.95
+    slow = np.convolve(rng.standard_normal(2000 + 19), np.ones(20) / 20, mode="valid")
+    result = fit(
+        dataclasses.replace(data, forces=data.forces + slow[:, None]), None, OrdinaryLeastSquares()
+    )
     (item,) = [item for item in result.evidence if "correlation" in item.name]
     correlation = np.mean([judged.residual_correlation for judged in result.training])
     np.testing.assert_allclose(correlation, 0.95, atol=0.03)
     known = FilteredErrors(correlation=1.0 - np.arange(20) / 20)  # a mean of 20 samples
     judged_alike, judged_rightly = (
-        fit(dataclasses.replace(data, forces=data.forces + slow[:, None]), None, OrdinaryLeastSquares(), errors=errors)
+        fit(
+            dataclasses.replace(data, forces=data.forces + slow[:, None]),
+            None,
+            OrdinaryLeastSquares(),
+            errors=errors,
+        )
         for errors in (IndependentErrors(), known)
     )
     truth = np.median(judged_rightly.standard_deviations / judged_alike.standard_deviations)
@@ -277,10 +319,15 @@ def refused(text: str, *arguments: object, **options: object) -> IdentificationE
 def test_too_few_samples():
     data = arm_data(400, noise=(0.1, 0.1))
     refused(
-        "3 samples of 2 measured outputs give 6 equations for 6", data.part(slice(0, 3)), None, OrdinaryLeastSquares()
+        "3 samples of 2 measured outputs give 6 equations for 6",
+        data.part(slice(0, 3)),
+        None,
+        OrdinaryLeastSquares(),
     )
     single = dataclasses.replace(data, measured=np.array([True, False])).part(slice(0, 5))
-    refused("5 samples of 1 measured outputs give 5 equations", single, None, WeightedLeastSquares())
+    refused(
+        "5 samples of 1 measured outputs give 5 equations", single, None, WeightedLeastSquares()
+    )
     rng = np.random.default_rng(0)
     regressor = np.zeros((3, 2, 4))
     regressor[:, 0, :3], regressor[:, 1, 3] = np.eye(3), 1.0
@@ -294,7 +341,9 @@ def test_too_few_samples():
 
 def test_machine_at_rest():
     data = arm_data(300)
-    still = dataclasses.replace(data, regressor=np.broadcast_to(data.regressor[:1], data.regressor.shape))
+    still = dataclasses.replace(
+        data, regressor=np.broadcast_to(data.regressor[:1], data.regressor.shape)
+    )
     refused("the same in all 300 samples: nothing moves", still, None, OrdinaryLeastSquares())
     refused("the same in all 1 samples", data.part(slice(0, 1)), None, OrdinaryLeastSquares())
 
@@ -311,7 +360,9 @@ def test_zero_rank():
 def test_forces_that_have_nothing_to_do_with_the_motion():
     data = arm_data(2000)
     rng = np.random.default_rng(4)
-    noise = np.where(np.arange(2000)[:, None] % 2, 1.0, -1.0) * (5.0 + 0.1 * rng.standard_normal((2000, 2)))
+    noise = np.where(np.arange(2000)[:, None] % 2, 1.0, -1.0) * (
+        5.0 + 0.1 * rng.standard_normal((2000, 2))
+    )
     error = refused(
         "no base parameter is determined: the best, ",
         dataclasses.replace(data, forces=noise),
@@ -336,16 +387,28 @@ def test_output_without_force():
 def test_held_out_data_that_are_no_test():
     data = arm_data(1000, noise=(0.1, 0.1))
     training, held_out = split(data)
-    refused("300 of 300 samples are copies of training samples", data, held_out, OrdinaryLeastSquares())
+    refused(
+        "300 of 300 samples are copies of training samples", data, held_out, OrdinaryLeastSquares()
+    )
     refused("700 of 700 samples are copies", training, training, OrdinaryLeastSquares())
-    refused("200 of 500 samples are copies", training, data.part(slice(500, None)), OrdinaryLeastSquares())
+    refused(
+        "200 of 500 samples are copies",
+        training,
+        data.part(slice(500, None)),
+        OrdinaryLeastSquares(),
+    )
     renamed = dataclasses.replace(held_out, outputs=("a", "b"), measured=np.array([True, False]))
-    assert len(refused("held-out outputs: differ", training, renamed, OrdinaryLeastSquares()).problems) == 2
+    assert (
+        len(refused("held-out outputs: differ", training, renamed, OrdinaryLeastSquares()).problems)
+        == 2
+    )
 
 
 def test_given_base_parameters_that_the_data_do_not_excite():
     base = base_parameters(arm_data().regressor, NAMES, UNITS)
-    error = refused("do not tell apart all 6 base", locked_elbow(400), None, OrdinaryLeastSquares(), base=base)
+    error = refused(
+        "do not tell apart all 6 base", locked_elbow(400), None, OrdinaryLeastSquares(), base=base
+    )
     assert "link2" in str(error)
     other = base_parameters(arm_data().regressor, tuple("abcdefgh"), UNITS)
     refused("of 8 other parameters", arm_data(300), None, OrdinaryLeastSquares(), base=other)
@@ -371,14 +434,23 @@ def test_all_faults_of_the_data_are_told_at_once():
     [
         ({"regressor": np.ones((10, 3))}, r"regressor: has shape \(10, 3\)"),
         ({"measured": np.array([False, False])}, "no output is measured"),
-        ({"time": np.array([0.0, 1.0, 1.0, *range(3, 10)])}, "does not increase at sample 2: 1 s, then 1 s"),
+        (
+            {"time": np.array([0.0, 1.0, 1.0, *range(3, 10)])},
+            "does not increase at sample 2: 1 s, then 1 s",
+        ),
         ({"parameters": "abc"}, "parameters: is one text"),
     ],
 )
 def test_faulty_data(change, text):
     rng = np.random.default_rng(0)
     with pytest.raises(IdentificationError, match=text):
-        plain_data(**{"regressor": rng.standard_normal((10, 2, 3)), "forces": rng.standard_normal((10, 2)), **change})
+        plain_data(
+            **{
+                "regressor": rng.standard_normal((10, 2, 3)),
+                "forces": rng.standard_normal((10, 2)),
+                **change,
+            }
+        )
 
 
 def test_numbers_that_are_not_finite_are_located():
@@ -397,7 +469,10 @@ def test_numbers_that_are_not_finite_are_located():
     ("arguments", "text"),
     [
         ({"known": {"mass": 1.0}}, "unknown parameter 'mass'"),
-        ({"known": {"link2.m": 1.0}, "equal": {"m": ("link1.m", "link2.m")}}, "'link2.m' is used 2 times"),
+        (
+            {"known": {"link2.m": 1.0}, "equal": {"m": ("link1.m", "link2.m")}},
+            "'link2.m' is used 2 times",
+        ),
         ({"equal": {"x": ("link1.m", "link1.I")}}, "different units: kg, kg m\\^2"),
         ({"equal": {"x": ()}}, "ties.x: has no members"),
         ({"known": dict.fromkeys(NAMES, 1.0)}, "ties.matrix: has shape"),

@@ -27,7 +27,11 @@ from tauloop.identification.excitation.criteria import (
 from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import Bound, ExcitationLimits
-from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask, expression_ties
+from tauloop.identification.excitation.problem import (
+    ExcitationProblem,
+    ExcitationTask,
+    expression_ties,
+)
 from tauloop.identification.excitation.result import Excitation
 from tauloop.identification.excitation.sample import sample_function, squared_distance
 from tauloop.identification.excitation.search import random_search, screened
@@ -47,14 +51,22 @@ DIFFERENCES = 1e-5
 CLOSED_DIFFERENCES = 1e-4
 LIMITS = ExcitationLimits(stroke=0.4, speed=3.0, acceleration=20.0)
 TASK = ExcitationTask(harmonics=3, period=3.0, limits=LIMITS)
-QUICK = ExcitationOptions(task=TASK, random=40, starts=1, polished=0, solver=SolverOptions(iterations=60))
+QUICK = ExcitationOptions(
+    task=TASK, random=40, starts=1, polished=0, solver=SolverOptions(iterations=60)
+)
 
 
 @cache
 def problem(name: str, space: str = "actuators") -> ExcitationProblem:
     """A small problem on a shipped machine."""
-    limits = LIMITS if space == "actuators" else ExcitationLimits(stroke=0.05, speed=0.5, acceleration=5.0)
-    return ExcitationProblem(load(name), ExcitationTask(harmonics=3, period=3.0, limits=limits, space=Entry(space)))
+    limits = (
+        LIMITS
+        if space == "actuators"
+        else ExcitationLimits(stroke=0.05, speed=0.5, acceleration=5.0)
+    )
+    return ExcitationProblem(
+        load(name), ExcitationTask(harmonics=3, period=3.0, limits=limits, space=Entry(space))
+    )
 
 
 def series(seed: int, harmonics: int = 4, size: int = 2) -> FourierSeries:
@@ -72,21 +84,29 @@ def test_series_is_the_sum_of_the_paper_from_one_on() -> None:
     w = 2 * np.pi / fourier.period
     for i in range(2):
         terms = [
-            fourier.mu[i, k - 1] / (k * w) * np.sin(k * w * t) - fourier.nu[i, k - 1] / (k * w) * np.cos(k * w * t)
+            fourier.mu[i, k - 1] / (k * w) * np.sin(k * w * t)
+            - fourier.nu[i, k - 1] / (k * w) * np.cos(k * w * t)
             for k in range(1, 5)
         ]
         assert fourier.sample(np.array([t])).position[0, i] == pytest.approx(
             fourier.center[i] + sum(terms), abs=ROUNDING
         )
-    assert FourierSeries.of(fourier.coefficients, fourier.period).nu == pytest.approx(fourier.nu, abs=ROUNDING)
+    assert FourierSeries.of(fourier.coefficients, fourier.period).nu == pytest.approx(
+        fourier.nu, abs=ROUNDING
+    )
 
 
-def _derivatives_agree(sample: Callable[[np.ndarray], object], time: np.ndarray, tolerance: float) -> None:
+def _derivatives_agree(
+    sample: Callable[[np.ndarray], object], time: np.ndarray, tolerance: float
+) -> None:
     step = 1e-6
     here, after, before = (sample(time + shift) for shift in (0.0, step, -step))
     for value, rate in (("position", "velocity"), ("velocity", "acceleration")):
         slope = (getattr(after, value) - getattr(before, value)) / (2 * step)
-        assert np.abs(slope - getattr(here, rate)).max() < tolerance * np.abs(getattr(here, rate)).max()
+        assert (
+            np.abs(slope - getattr(here, rate)).max()
+            < tolerance * np.abs(getattr(here, rate)).max()
+        )
 
 
 @given(seed=st.integers(0, 1000))
@@ -94,15 +114,17 @@ def _derivatives_agree(sample: Callable[[np.ndarray], object], time: np.ndarray,
 def test_series_derivatives_and_period(seed: int) -> None:
     fourier, time = series(seed), np.linspace(0.1, 7.0, 23)
     _derivatives_agree(fourier.sample, time, DIFFERENCES)
-    assert fourier.sample(time + fourier.period).position == pytest.approx(fourier.sample(time).position, abs=1e-9)
+    assert fourier.sample(time + fourier.period).position == pytest.approx(
+        fourier.sample(time).position, abs=1e-9
+    )
 
 
 def test_resting_series_start_at_rest_and_nothing_else_is_lost() -> None:
     basis = resting_series(5)
     assert basis.shape == (11, 9)
-    samples = FourierSeries.of((basis @ np.random.default_rng(0).normal(size=(9, 3))).T, 2.0).sample(
-        np.array([0.0, 2.0])
-    )
+    samples = FourierSeries.of(
+        (basis @ np.random.default_rng(0).normal(size=(9, 3))).T, 2.0
+    ).sample(np.array([0.0, 2.0]))
     assert np.abs(samples.velocity).max() < ROUNDING * 1e2
     assert np.abs(samples.acceleration).max() < ROUNDING * 1e3
     with pytest.raises(InputError, match="harmonics"):
@@ -148,13 +170,20 @@ def test_criteria_have_exact_gradients(number: int, seed: int) -> None:
 def test_criteria_are_what_they_are_called() -> None:
     Y = np.random.default_rng(2).normal(size=(20, 5)) * [1.0, 10.0, 0.1, 2.0, 3.0]
     for unit, scaled in ((False, Y), (True, Y / np.linalg.norm(Y, axis=0))):
-        exact, smooth = np.log(np.linalg.cond(scaled)), ConditionNumber(unit_norm=unit, sharpness=50.0).value(Y.T @ Y)
+        exact, smooth = (
+            np.log(np.linalg.cond(scaled)),
+            ConditionNumber(unit_norm=unit, sharpness=50.0).value(Y.T @ Y),
+        )
         assert -ROUNDING < smooth - exact <= np.log(5) / 50
-    assert LogDeterminant().value(Y.T @ Y) == pytest.approx(-np.linalg.slogdet(Y.T @ Y)[1] / 10, rel=ROUNDING)
+    assert LogDeterminant().value(Y.T @ Y) == pytest.approx(
+        -np.linalg.slogdet(Y.T @ Y)[1] / 10, rel=ROUNDING
+    )
     face = CriterionFunction(LogDeterminant(), 5)
     m = ca.MX.sym("m", 25)
     gradient = ca.Function("gradient", [m], [ca.gradient(face(m), m)])
-    assert np.asarray(gradient((Y.T @ Y).ravel())).ravel() == pytest.approx(-np.linalg.inv(Y.T @ Y).ravel() / 10)
+    assert np.asarray(gradient((Y.T @ Y).ravel())).ravel() == pytest.approx(
+        -np.linalg.inv(Y.T @ Y).ravel() / 10
+    )
 
 
 @given(seed=st.integers(0, 10_000))
@@ -165,7 +194,9 @@ def test_squared_distance_agrees_with_the_clearance_of_kinematics(seed: int) -> 
     assert result == pytest.approx(float(segment_distances(*points)) ** 2, abs=ROUNDING)
 
 
-@pytest.mark.parametrize(("name", "space"), [("five_bar", "actuators"), ("delta", "actuators"), ("delta", "platform")])
+@pytest.mark.parametrize(
+    ("name", "space"), [("five_bar", "actuators"), ("delta", "actuators"), ("delta", "platform")]
+)
 def test_differentiable_sample_agrees_with_the_model(name: str, space: str) -> None:
     task = problem(name, space)
     search = random_search(task, 3, np.random.default_rng(0))
@@ -175,15 +206,20 @@ def test_differentiable_sample_agrees_with_the_model(name: str, space: str) -> N
     scaled = (rows * (task.weights / np.sqrt(len(rows)))[:, None]).reshape(judged.regressor.shape)
     assert np.abs(scaled - judged.regressor).max() < 1e-8 * np.abs(judged.regressor).max()
     assert (broken <= 0).all()
-    assert judged.largest_share <= 1.02  # the random search is scaled on the same grid; centres move by whole reaches
+    # the random search is scaled on the same grid; centres move by whole reaches
+    assert judged.largest_share <= 1.02
 
 
 def test_open_loops_close_at_the_coordinates_that_the_search_uses() -> None:
     task = problem("gantry_tau_5dof")
     assert task.sample.open
-    motion = task.series(random_search(task, 1, np.random.default_rng(0)).coefficients[0]).sample(task.grid[:5])
+    motion = task.series(random_search(task, 1, np.random.default_rng(0)).coefficients[0]).sample(
+        task.grid[:5]
+    )
     z, _ = task.opened(motion)
-    residual = task.sample.function.map(5)(motion.position.T, motion.velocity.T, motion.acceleration.T, z.T)[1]
+    residual = task.sample.function.map(5)(
+        motion.position.T, motion.velocity.T, motion.acceleration.T, z.T
+    )[1]
     assert np.abs(np.asarray(residual)).max() < 1e-9
 
 
@@ -194,7 +230,8 @@ def test_gradient_through_the_loop_closure(name: str) -> None:
     rng = np.random.default_rng(3)
     start = random_search(task, 4, rng)
     base = task.base(start.triangles.reshape(-1, start.triangles.shape[-1]))
-    independent = base.independent[:4]  # well conditioned: differences of all are lost in the closing of the loops
+    # well conditioned: differences of all are lost in the closing of the loops
+    independent = base.independent[:4]
     criterion = LogDeterminant()
     program = ExcitationProgram(task, independent, criterion)
     coefficients = start.coefficients[0]
@@ -203,7 +240,9 @@ def test_gradient_through_the_loop_closure(name: str) -> None:
     f, g = face(ca.vec(program.normal)), program.residual
     size = task.admitted.shape[1] * len(task.free)
     slopes = ca.Function(
-        "slopes", [program.variables], [ca.jacobian(f, program.variables), ca.jacobian(g, program.variables)]
+        "slopes",
+        [program.variables],
+        [ca.jacobian(f, program.variables), ca.jacobian(g, program.variables)],
     )
     df, dg = (np.asarray(part) for part in slopes(x))
     total = df[0, :size]
@@ -217,7 +256,9 @@ def test_gradient_through_the_loop_closure(name: str) -> None:
         regressor, _ = screened(task, program.coefficients(moved)[None])
         Y = regressor[0][:, independent]
         values.append(criterion.value(Y.T @ Y))
-    assert (values[0] - values[1]) / (2 * step) == pytest.approx(total @ direction, rel=CLOSED_DIFFERENCES)
+    assert (values[0] - values[1]) / (2 * step) == pytest.approx(
+        total @ direction, rel=CLOSED_DIFFERENCES
+    )
 
 
 @pytest.mark.parametrize("kind", ["parallel", "serial"])
@@ -226,8 +267,12 @@ def test_singularity_limit_is_the_distance_of_kinematics(kind: str) -> None:
     task = problem("five_bar")
     model, position = task.model, task.center + np.array([0.2, -0.1])
     still = np.zeros((1, 2))
-    z, _ = task.opened(SampledMotion(time=np.zeros(1), position=position[None], velocity=still, acceleration=still))
-    distance = float(singularities(model, model.actuators.follow(position).q[None]).distance(kind)[0])
+    z, _ = task.opened(
+        SampledMotion(time=np.zeros(1), position=position[None], velocity=still, acceleration=still)
+    )
+    distance = float(
+        singularities(model, model.actuators.follow(position).q[None]).distance(kind)[0]
+    )
     for share in (0.99, 1.01):
         bound = Bound(kind="singularity", of=kind, unit="", lower=share * distance)
         sample = sample_function(model, model.actuators, "actuators", (bound,), None)
@@ -247,7 +292,9 @@ def test_excitation_beats_random_and_keeps_limits() -> None:
     model = Model(load("five_bar"))
     motion = excitation.sample(317.0)
     q = model.actuators.track(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=q)
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=q
+    )
     allowed = np.array([actuator.force for actuator in model.mechanism.actuators])
     assert (np.abs(forces.force) <= allowed * (1 + 1e-3)).all()
     assert np.abs(motion.velocity).max() <= 3.0 * (1 + 1e-3)
@@ -255,7 +302,9 @@ def test_excitation_beats_random_and_keeps_limits() -> None:
     assert np.abs(motion.velocity[0]).max() < 1e-9
     Y = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=q)
     unknown = expression_ties(model)
-    kept = [unknown.parameters.index(parameter.representative) for parameter in excitation.base.base]
+    kept = [
+        unknown.parameters.index(parameter.representative) for parameter in excitation.base.base
+    ]
     rows = (Y @ unknown.matrix).reshape(-1, len(unknown.parameters))[:, kept]
     assert np.linalg.cond(rows) == pytest.approx(excitation.conditions.si, rel=1e-2)
     json.dumps(excitation.as_dict(), allow_nan=False)
@@ -264,7 +313,9 @@ def test_excitation_beats_random_and_keeps_limits() -> None:
 def test_polishing_goes_on_where_limits_hold_between_samples() -> None:
     """From an optimum that broke limits by this share between the samples of its grid, on one twice as fine."""
     excitation, task = five_bar_excitation(), problem("five_bar")
-    program = ExcitationProgram(task, excitation.base.independent, ConditionNumber(sharpness=400.0), task.polish_grid)
+    program = ExcitationProgram(
+        task, excitation.base.independent, ConditionNumber(sharpness=400.0), task.polish_grid
+    )
     outcome = program.polish(excitation.series.coefficients, SolverOptions(iterations=30))
     assert outcome.value < outcome.started
     assert len(task.polish_grid) == 2 * len(task.grid)
@@ -273,12 +324,17 @@ def test_polishing_goes_on_where_limits_hold_between_samples() -> None:
 
 
 @pytest.mark.parametrize("name", ["five_bar", "gantry_tau_5dof"])
-def test_screening_on_few_samples_first_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screening_on_few_samples_first_changes_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problems = random_search(problem(name), 12, np.random.default_rng(2))
     monkeypatch.setattr(excitation_search, "THINNED", 1)
     direct = random_search(problem(name), 12, np.random.default_rng(2))
     assert np.array_equal(problems.coefficients, direct.coefficients)
-    assert np.abs(problems.triangles - direct.triangles).max() <= ROUNDING * np.abs(direct.triangles).max()
+    assert (
+        np.abs(problems.triangles - direct.triangles).max()
+        <= ROUNDING * np.abs(direct.triangles).max()
+    )
 
 
 def test_processes_find_what_one_process_finds() -> None:
@@ -326,12 +382,19 @@ def test_data_sets_in_sequence_tell_more_than_one() -> None:
     alone = excite(mechanism, options)
     after = excite(mechanism, replace(options, after=(first.sample(100.0),)))
     assert after.base.rank >= max(first.base.rank, alone.base.rank)
-    assert after.conditions.log_determinant > alone.conditions.log_determinant or after.base.rank > alone.base.rank
+    assert (
+        after.conditions.log_determinant > alone.conditions.log_determinant
+        or after.base.rank > alone.base.rank
+    )
 
 
 def test_motors_elsewhere() -> None:
     mechanism = load("five_bar")
-    free = [name for name in Model(mechanism).topology.coordinate_names if not name.startswith("platform")]
+    free = [
+        name
+        for name in Model(mechanism).topology.coordinate_names
+        if not name.startswith("platform")
+    ]
     moved = driven_at(mechanism, free[:2])
     assert [actuator.name for actuator in moved.actuators] == free[:2]
     with pytest.raises(InputError, match="no scalar coordinate"):
@@ -347,14 +410,26 @@ def test_motors_elsewhere() -> None:
         ("five_bar", {"period": -1.0}, InputError, "period"),
         ("five_bar", {"held": {"nobody": 0.1}}, InputError, "held.nobody"),
         ("five_bar", {"first": ("nothing",)}, InputError, "is no unknown"),
-        ("five_bar", {"limits": ExcitationLimits(stroke={"nobody": 1.0})}, InputError, "is no channel"),
+        (
+            "five_bar",
+            {"limits": ExcitationLimits(stroke={"nobody": 1.0})},
+            InputError,
+            "is no channel",
+        ),
         ("five_bar", {"limits": ExcitationLimits(stroke=-1.0)}, InputError, "must be positive"),
         ("five_bar", {"output": "legs"}, InputError, "output"),
-        ("five_bar", {"limits": ExcitationLimits(stroke=0.1, singularity=0.99)}, IdentificationError, "at rest in the"),
+        (
+            "five_bar",
+            {"limits": ExcitationLimits(stroke=0.1, singularity=0.99)},
+            IdentificationError,
+            "at rest in the",
+        ),
         ("hexapod", {"space": PLATFORM}, InputError, "quaternion"),
     ],
 )
-def test_bad_tasks_are_refused(name: str, change: dict[str, object], kind: type[TauloopError], says: str) -> None:
+def test_bad_tasks_are_refused(
+    name: str, change: dict[str, object], kind: type[TauloopError], says: str
+) -> None:
     settings = {"harmonics": 3, "period": 3.0, "limits": LIMITS} | change
     with pytest.raises(kind, match=says):
         ExcitationProblem(load(name), ExcitationTask(**settings))  # type: ignore[arg-type]

@@ -13,7 +13,10 @@ import pytest
 
 from tauloop import load
 from tauloop.errors import InputError
-from tauloop.identification.excitation import progress as excitation_progress, search as excitation_search
+from tauloop.identification.excitation import (
+    progress as excitation_progress,
+    search as excitation_search,
+)
 from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
@@ -21,13 +24,19 @@ from tauloop.identification.excitation.search import random_search
 from tauloop.identification.excitation.solver import STOPPED, SolverOptions, StartOutcome
 from tauloop.result import Status
 
-TASK = ExcitationTask(harmonics=3, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=3.0, acceleration=20.0))
+TASK = ExcitationTask(
+    harmonics=3, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=3.0, acceleration=20.0)
+)
 
 
 def test_times_and_tolerances_below_zero_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         SolverOptions(seconds=-4.0, tolerance=0.0, iterations=0)
-    assert {problem.where for problem in caught.value.problems} == {"seconds", "tolerance", "iterations"}
+    assert {problem.where for problem in caught.value.problems} == {
+        "seconds",
+        "tolerance",
+        "iterations",
+    }
 
 
 def test_ranges_of_the_file_are_limits_enough() -> None:
@@ -41,15 +50,21 @@ def test_ranges_of_the_file_are_limits_enough() -> None:
         assert 0.1 < judged.largest_share < 1.0
 
 
-def test_an_interrupt_of_the_random_search_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(excitation_search, "CHUNK", 5 * len(ExcitationProblem(load("five_bar"), TASK).grid))
+def test_an_interrupt_of_the_random_search_keeps_the_best_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        excitation_search, "CHUNK", 5 * len(ExcitationProblem(load("five_bar"), TASK).grid)
+    )
 
     def progress(phase: str, done: float, _: float) -> None:
         assert phase == "random"
         if done == 10:
             os.kill(os.getpid(), signal.SIGINT)
 
-    excitation = excite(load("five_bar"), ExcitationOptions(task=TASK, random=1000, starts=2), progress=progress)
+    excitation = excite(
+        load("five_bar"), ExcitationOptions(task=TASK, random=1000, starts=2), progress=progress
+    )
     tried = excitation.random.tried
     assert 10 <= tried < 1000
     whole = excite(load("five_bar"), ExcitationOptions(task=TASK, random=tried, starts=0))
@@ -61,7 +76,9 @@ def test_an_interrupt_of_the_random_search_keeps_the_best_so_far(monkeypatch: py
         os.kill(os.getpid(), signal.SIGINT)  # the former handler is back
 
 
-def test_a_step_that_takes_long_is_left_with_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_takes_long_is_left_with_the_best_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The optimiser does not look around for a minute, as in the middle of an iteration with many loops."""
     woken = threading.Event()
 

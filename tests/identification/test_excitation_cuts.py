@@ -20,14 +20,21 @@ from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion import random_multisine
 from tauloop.result import Status
 
-#: Angles by geometry against those of the frames, rad; speeds against central differences of 1e-3 s, rad/s.
+#: Angles by geometry against those of the frames, rad; speeds against central differences of 1e-3
+#: s, rad/s.
 SAME, BY_DIFFERENCES = 1e-9, 1e-4
 REFERENCE = {"elbow_1": -89.54162887451466, "tip": 97.55008118966038}  # the file's, deg
 
 
 def five_bar(limits: dict[str, str]) -> Model:
     lines = {f"    reference: {REFERENCE[joint]} deg\n": limit for joint, limit in limits.items()}
-    return Model(loads(shipped_text("five_bar", *((line, f"{line}    {limit}\n") for line, limit in lines.items()))))
+    return Model(
+        loads(
+            shipped_text(
+                "five_bar", *((line, f"{line}    {limit}\n") for line, limit in lines.items())
+            )
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +42,9 @@ def limited() -> Model:
     return five_bar({"tip": "limits: [94 deg, 101 deg]", "elbow_1": "speed: 0.8 rad/s"})
 
 
-def test_angles_and_speeds_of_cut_joints_are_those_of_the_file_and_of_the_geometry(limited: Model) -> None:
+def test_angles_and_speeds_of_cut_joints_are_those_of_the_file_and_of_the_geometry(
+    limited: Model,
+) -> None:
     cuts = cut_freedoms(limited.mechanism, limited.topology)
     assert set(cuts.names) <= {"tip", "elbow_1"}
     assert "tip" in cuts.names
@@ -44,18 +53,26 @@ def test_angles_and_speeds_of_cut_joints_are_those_of_the_file_and_of_the_geomet
     for name, value in zip(cuts.names, result[0], strict=True):
         assert np.rad2deg(value) == pytest.approx(REFERENCE[name], abs=1e-6)
     center = limited.actuator_position(limited.assembly.q)
-    moved = random_multisine(center, np.full(2, 0.2), np.random.default_rng(1), terms=3, lowest=0.3, highest=1).sample(
-        np.arange(400) * 1e-3
-    )
+    moved = random_multisine(
+        center, np.full(2, 0.2), np.random.default_rng(1), terms=3, lowest=0.3, highest=1
+    ).sample(np.arange(400) * 1e-3)
     state = limited.actuators.kinematics(
-        moved.position, moved.velocity, moved.acceleration, start=limited.actuators.track(moved.position).q
+        moved.position,
+        moved.velocity,
+        moved.acceleration,
+        start=limited.actuators.track(moved.position).q,
     )
     angle, speed = cuts.positions_and_speeds(state.q, np.asarray(state.v))
     rate = np.gradient(angle, 1e-3, axis=0)[1:-1]
     assert np.abs(rate - speed[1:-1]).max() < BY_DIFFERENCES
-    # around the loop: shoulder_1 + elbow_1 + tip = shoulder_2 + elbow_2 in the plane; the motors' angles are shoulders
+    # around the loop: shoulder_1 + elbow_1 + tip = shoulder_2 + elbow_2 in the plane; the motors'
+    # angles are shoulders
     names = limited.topology.coordinate_names
-    turned = {name: state.q[:, names.index(name)] for name in names if name in ("shoulder_1", "shoulder_2", "elbow_2")}
+    turned = {
+        name: state.q[:, names.index(name)]
+        for name in names
+        if name in ("shoulder_1", "shoulder_2", "elbow_2")
+    }
     platform = state.q[:, names.index("platform.angle")]
     tip = turned["shoulder_2"] + turned["elbow_2"] - platform
     apart = angle[:, cuts.names.index("tip")] - tip
@@ -63,7 +80,9 @@ def test_angles_and_speeds_of_cut_joints_are_those_of_the_file_and_of_the_geomet
 
 
 def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: Model) -> None:
-    task = ExcitationTask(harmonics=2, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=1.5, acceleration=8.0))
+    task = ExcitationTask(
+        harmonics=2, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=1.5, acceleration=8.0)
+    )
     few = SolverOptions(iterations=12)
     free, kept = (
         excite(machine.mechanism, replace(options, task=task))
@@ -78,7 +97,10 @@ def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: 
     for result in (free, kept):
         moved = result.series.sample(np.arange(600) * 3.0 / 600)
         state = limited.actuators.kinematics(
-            moved.position, moved.velocity, moved.acceleration, start=limited.actuators.track(moved.position).q
+            moved.position,
+            moved.velocity,
+            moved.acceleration,
+            start=limited.actuators.track(moved.position).q,
         )
         angle, _ = cuts.positions_and_speeds(state.q, np.asarray(state.v))
         ranges.append(np.rad2deg([angle[:, tip].min(), angle[:, tip].max()]))
@@ -89,7 +111,9 @@ def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: 
 
 def test_limits_of_other_cut_joints_are_refused(limited: Model) -> None:
     joints = tuple(replace(joint, kind="cylindrical") for joint in limited.topology.cuts)
-    other = SimpleNamespace(topology=SimpleNamespace(cuts=joints, n_v=0), mechanism=limited.mechanism)
+    other = SimpleNamespace(
+        topology=SimpleNamespace(cuts=joints, n_v=0), mechanism=limited.mechanism
+    )
     with pytest.raises(InputError, match="closes a loop as a cylindrical joint"):
         cut_freedoms(other.mechanism, other.topology)
 

@@ -46,27 +46,45 @@ LOGS = tuple(
 )
 
 
-@pytest.mark.parametrize("estimator", [OrdinaryLeastSquares(), WeightedLeastSquares()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator", [OrdinaryLeastSquares(), WeightedLeastSquares()], ids=lambda e: type(e).__name__
+)
 @pytest.mark.parametrize("correlation", [np.ones(1), CORRELATION], ids=["white", "filtered"])
 def test_folded_logs_give_what_one_machine_finds_with_all_of_them(estimator, correlation):
-    folded = identify_folded(fold_all(fold_log(log, share=0.7, correlation=correlation) for log in LOGS), estimator)
+    folded = identify_folded(
+        fold_all(fold_log(log, share=0.7, correlation=correlation) for log in LOGS), estimator
+    )
     training, held_out = split_each(LOGS, 0.7)
-    whole = fit(merge(training), merge(held_out), estimator, errors=FilteredErrors(correlation=correlation))
+    whole = fit(
+        merge(training), merge(held_out), estimator, errors=FilteredErrors(correlation=correlation)
+    )
     assert tuple(folded.base.independent) == tuple(whole.base.independent)
     np.testing.assert_allclose(folded.estimate.values, whole.values, rtol=SAME)
-    np.testing.assert_allclose(folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
-    np.testing.assert_allclose(folded.training, [judged.rmse for judged in whole.training], rtol=SAME)
-    np.testing.assert_allclose(folded.held_out, [judged.rmse for judged in whole.held_out], rtol=SAME)
+    np.testing.assert_allclose(
+        folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME
+    )
+    np.testing.assert_allclose(
+        folded.training, [judged.rmse for judged in whole.training], rtol=SAME
+    )
+    np.testing.assert_allclose(
+        folded.held_out, [judged.rmse for judged in whole.held_out], rtol=SAME
+    )
 
 
 @pytest.mark.parametrize(("by", "blocks"), [("log", 1), ("block", 12)])
-def test_errors_of_any_correlation_in_logs_or_blocks_need_no_second_reading(by, blocks, tmp_path: Path):
+def test_errors_of_any_correlation_in_logs_or_blocks_need_no_second_reading(
+    by, blocks, tmp_path: Path
+):
     triangle = fold_all(fold_log(log, share=0.7, blocks=blocks) for log in LOGS)
     errors, estimator = ClusteredErrors(by=by, blocks=12), WeightedLeastSquares()
-    folded = identify_folded(read_triangle(write_triangle(triangle, tmp_path / "t")), estimator, errors=errors)
+    folded = identify_folded(
+        read_triangle(write_triangle(triangle, tmp_path / "t")), estimator, errors=errors
+    )
     training, held_out = split_each(LOGS, 0.7)
     whole = fit(merge(training), merge(held_out), estimator, errors=errors)
-    np.testing.assert_allclose(folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
+    np.testing.assert_allclose(
+        folded.estimate.standard_deviations, whole.standard_deviations, rtol=SAME
+    )
     with pytest.raises(IdentificationError, match="0 clusters were kept"):
         identify_folded(fold_log(LOGS[0]), estimator, errors=errors)
 
@@ -87,9 +105,13 @@ def test_unknown_correlation_is_that_of_one_machine_when_logs_are_read_again():
     training, held_out = split_each(logs, 0.7)
     whole = fit(merge(training), merge(held_out), estimator, errors=AutocorrelatedErrors())
     assert len(sums.kernel) > 5
-    np.testing.assert_allclose(again.estimate.standard_deviations, whole.standard_deviations, rtol=SAME)
+    np.testing.assert_allclose(
+        again.estimate.standard_deviations, whole.standard_deviations, rtol=SAME
+    )
     assert np.median(whole.standard_deviations / folded.estimate.standard_deviations) > 1.2
-    turned = fit(merge(training[::-1]), None, estimator, base=whole.base, errors=AutocorrelatedErrors())
+    turned = fit(
+        merge(training[::-1]), None, estimator, base=whole.base, errors=AutocorrelatedErrors()
+    )
     np.testing.assert_allclose(turned.standard_deviations, whole.standard_deviations, rtol=SAME)
 
 
@@ -97,12 +119,16 @@ def test_one_log_may_be_cut_anywhere():
     whole = fold_log(LOGS[2], correlation=CORRELATION)
     for cuts in ((350,), (3, 10), (100, 101, 400)):
         ends = (0, *cuts, len(LOGS[2]))
-        parts = [fold_log(LOGS[2].part(slice(a, b)), correlation=CORRELATION) for a, b in pairwise(ends)]
+        parts = [
+            fold_log(LOGS[2].part(slice(a, b)), correlation=CORRELATION) for a, b in pairwise(ends)
+        ]
         together = parts[0]
         for part in parts[1:]:
             together = fold(together, part, one_log=True)
         assert together.logs == 1
-        np.testing.assert_allclose(together.spread, whole.spread, rtol=1e-9, atol=1e-9 * np.abs(whole.spread).max())
+        np.testing.assert_allclose(
+            together.spread, whole.spread, rtol=1e-9, atol=1e-9 * np.abs(whole.spread).max()
+        )
         np.testing.assert_array_equal(together.head, whole.head)
         np.testing.assert_array_equal(together.tail, whole.tail)
 
@@ -113,9 +139,13 @@ def test_a_log_that_comes_later_is_folded_into_a_saved_triangle(tmp_path: Path):
     saved = read_triangle(path)
     assert saved.logs == 4
     later, at_once = fold(saved, parts[4]), fold_all(parts)
-    first, second = (identify_folded(triangle, WeightedLeastSquares()) for triangle in (later, at_once))
+    first, second = (
+        identify_folded(triangle, WeightedLeastSquares()) for triangle in (later, at_once)
+    )
     np.testing.assert_allclose(first.estimate.values, second.estimate.values, rtol=SAME)
-    np.testing.assert_allclose(first.estimate.covariance, second.estimate.covariance, rtol=SAME, atol=0)
+    np.testing.assert_allclose(
+        first.estimate.covariance, second.estimate.covariance, rtol=SAME, atol=0
+    )
     np.testing.assert_allclose(first.held_out, second.held_out, rtol=SAME)
 
 
@@ -141,7 +171,9 @@ def test_what_is_no_triangle_or_does_not_belong_is_refused(tmp_path: Path):
 def test_a_damaged_head_of_an_array_is_refused(head, tmp_path: Path):
     """NumPy reads it as Python's own text, and raises what Python raises."""
     with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
-        archive.writestr("format.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+        archive.writestr(
+            "format.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
+        )
     with pytest.raises(IdentificationError, match="is no triangle"):
         read_triangle(tmp_path / "t.npz")
 

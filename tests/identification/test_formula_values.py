@@ -37,16 +37,24 @@ def noise_free(model: tl.Model, count: int = 2400) -> MeasuredLog:
 def test_the_values_are_those_of_the_machine_that_made_the_log() -> None:
     """Which is another than the file's: the formulas at its parameters by `tl.regroup`."""
     mechanism = loads(MACHINE)
-    masses = {name: 1.3 * value for name, value in mechanism.parameters.values.items() if name.endswith(".mass")}
+    masses = {
+        name: 1.3 * value
+        for name, value in mechanism.parameters.values.items()
+        if name.endswith(".mass")
+    }
     assert masses
     made = mechanism.with_values(masses)
-    options = tl.IdentificationOptions(regroup=True, preparation=PreparationOptions(cutoff=30.0, trim=60, decimation=2))
+    options = tl.IdentificationOptions(
+        regroup=True, preparation=PreparationOptions(cutoff=30.0, trim=60, decimation=2)
+    )
     result = tl.identify(mechanism, noise_free(tl.Model(made)), options)
     expected = tl.regroup(made).base_values
     assert expected is not None
     values = np.array([item.value for item in result.formulas], dtype=float)
     assert np.abs(values - expected).max() < FILTERED * np.abs(expected).max()
-    assert [item.file for item in result.formulas] == pytest.approx(tl.regroup(mechanism).base_values)
+    assert [item.file for item in result.formulas] == pytest.approx(
+        tl.regroup(mechanism).base_values
+    )
     assert len(formula_table(result.formulas).rows) == len(expected)
     assert result.as_dict()["formulas"][0]["formula"] == result.formulas[0].formula
 
@@ -69,17 +77,23 @@ def test_values_and_deviations_are_those_of_least_squares_in_the_formulas_column
         output_units=("N m",),
     )
     fitted = fit(data, None, OrdinaryLeastSquares(), errors=IndependentErrors())
-    assert {item.representative for item in fitted.base.base} != {item.representative for item in regrouping.base}
+    assert {item.representative for item in fitted.base.base} != {
+        item.representative for item in regrouping.base
+    }
     formulas = formula_values(fitted, regrouping)
     values, (squares,), *_ = np.linalg.lstsq(own, f)
     covariance = squares / (400 - own.shape[1]) * np.linalg.inv(own.T @ own)
     assert [item.value for item in formulas] == pytest.approx(values, rel=SAME)
-    assert [item.deviation for item in formulas] == pytest.approx(np.sqrt(np.diag(covariance)), rel=1e-6)
+    assert [item.deviation for item in formulas] == pytest.approx(
+        np.sqrt(np.diag(covariance)), rel=1e-6
+    )
     first = regrouping.base[0].representative
     without = replace(
         data, regressor=np.where(np.array(data.parameters) == first, 0.0, data.regressor)
     )  # its column is gone, and with it the formula
-    lacking = formula_values(fit(without, None, OrdinaryLeastSquares(), errors=IndependentErrors()), regrouping)
+    lacking = formula_values(
+        fit(without, None, OrdinaryLeastSquares(), errors=IndependentErrors()), regrouping
+    )
     assert [item.value is None for item in lacking] == [item.deviation is None for item in lacking]
     assert lacking[0].value is None
 

@@ -1,6 +1,7 @@
 """Friction in machine files: asymmetric, Stribeck's, of combinations of motors; in every function made of it.
 
-The oracle is a cart on a track and two motors on a belt by hand, in NumPy: it shares no code with the toolkit.
+The oracle is a cart on a track and two motors on a belt by hand, in NumPy: it shares no code with
+the toolkit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from tauloop.simulation import ConstantForce
 
 #: Two routes to one force: rounding.
 SAME = 1e-12
-#: A belt with two motors (H-bot): the carts move by half the sum and half the difference of the motors.
+#: A belt with two motors (H-bot): the carts move by half the sum and half the difference of the
+#: motors.
 BELT = """
 format: tauloop-machine/1
 name: belt
@@ -70,7 +72,14 @@ platform: {body: head, independent: [x, y]}
 def forces_by_hand(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Motor torques of the belt machine."""
     sign = np.sign(v)
-    x = 4.2 * a[:, 0] + 4 * v[:, 0] + 2 * sign[:, 0] + np.abs(v[:, 0]) + 0.5 * np.abs(sign[:, 0]) + 0.3
+    x = (
+        4.2 * a[:, 0]
+        + 4 * v[:, 0]
+        + 2 * sign[:, 0]
+        + np.abs(v[:, 0])
+        + 0.5 * np.abs(sign[:, 0])
+        + 0.3
+    )
     y = 1.2 * a[:, 1] + 3 * v[:, 1] + (1 + 1.5 * np.exp(-((v[:, 1] / 0.05) ** 2))) * sign[:, 1]
     slip = 0.02 * 50 * (v[:, 0] + v[:, 1]) - 0.01 * 50 * (v[:, 0] - v[:, 1])
     belt = 5 * slip + (3 + np.exp(-((slip / 0.1) ** 2))) * np.sign(slip)
@@ -80,7 +89,8 @@ def forces_by_hand(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 
 def kinetic(v: np.ndarray) -> float:
-    return float(0.5 * np.sum(np.array([4.2 + 0.5, 1.2 + 0.5]) * v**2))  # rotors: 2 x 1e-4 x 50^2 each
+    # rotors: 2 x 1e-4 x 50^2 each
+    return float(0.5 * np.sum(np.array([4.2 + 0.5, 1.2 + 0.5]) * v**2))
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +115,18 @@ def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_inverse_dynamics_has_all_terms(model, motion):
     force = model.platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())
+    np.testing.assert_allclose(
+        force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max()
+    )
 
 
 def test_a_urdf_carries_all_of_it_in_its_side_file(machine, motion, tmp_path):
     (side, *_), notes = write_urdf(machine, tmp_path / "belt.urdf")
     assert notes == ("parameters are written as numbers",)
     force = Model(load_urdf(tmp_path / "belt.urdf", side)).platform.inverse_dynamics(*motion).force
-    np.testing.assert_allclose(force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max())
+    np.testing.assert_allclose(
+        force, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(force).max()
+    )
 
 
 def test_an_mjcf_keeps_what_mujoco_does_not_apply(machine, motion, tmp_path):
@@ -127,7 +141,9 @@ def test_an_mjcf_keeps_what_mujoco_does_not_apply(machine, motion, tmp_path):
     ]
     (belt,) = machine.losses
     without_static = replace(belt, friction=replace(belt.friction, static=None, stribeck=None))
-    expected = Model(replace(machine, losses=(without_static,))).platform.inverse_dynamics(*motion).force
+    expected = (
+        Model(replace(machine, losses=(without_static,))).platform.inverse_dynamics(*motion).force
+    )
     force = Model(load_mjcf(tmp_path / "belt.xml")).platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(force, expected, rtol=SAME, atol=SAME * np.abs(force).max())
 
@@ -175,13 +191,33 @@ def test_friction_of_motors_comes_back_from_an_mjcf(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "where", "says"),
     [
-        (", stribeck: 0.05 rad/s", "", "joints.x.friction.static", "static stands without stribeck"),
-        ("static: 2.5 N", "static: 0.5 N", "joints.x.friction.coulomb", "coulomb is 1, and static 0.5 (SI)"),
-        ("viscous_asymmetry: 1", "viscous_asymmetry: 9", "joints.x.friction.viscous_asymmetry", "is 9, and viscous 4"),
+        (
+            ", stribeck: 0.05 rad/s",
+            "",
+            "joints.x.friction.static",
+            "static stands without stribeck",
+        ),
+        (
+            "static: 2.5 N",
+            "static: 0.5 N",
+            "joints.x.friction.coulomb",
+            "coulomb is 1, and static 0.5 (SI)",
+        ),
+        (
+            "viscous_asymmetry: 1",
+            "viscous_asymmetry: 9",
+            "joints.x.friction.viscous_asymmetry",
+            "is 9, and viscous 4",
+        ),
         ("{x: 1, y: 1}", "{}", "losses.belt.of", "the mapping is empty"),
         ("{x: 1, y: 1}", "{x: 1, z: 1}", "losses.belt.of.z", "there is no coordinate named z"),
         (", friction: {viscous: 5 N m s/rad}", "", "losses.belt.friction", "missing"),
-        ("{viscous: 5 N m s/rad}", "{viscous: 5 N s/m}", "losses.belt.friction.viscous", "is a viscous coefficient"),
+        (
+            "{viscous: 5 N m s/rad}",
+            "{viscous: 5 N s/m}",
+            "losses.belt.friction.viscous",
+            "is a viscous coefficient",
+        ),
     ],
 )
 def test_side_files_refuse_friction_that_cannot_be(old, new, where, says, tmp_path):
@@ -235,10 +271,18 @@ def test_forward_dynamics_undoes_it(model, motion):
 def test_the_regressor_is_linear_in_all_coefficients(model, motion):
     Y = model.platform.regressor(*motion)
     names = [p.name for p in model.parameters]
-    for name in ("x.viscous_asymmetry", "x.coulomb_asymmetry", "y.stribeck", "belt.viscous", "belt.stribeck"):
+    for name in (
+        "x.viscous_asymmetry",
+        "x.coulomb_asymmetry",
+        "y.stribeck",
+        "belt.viscous",
+        "belt.stribeck",
+    ):
         assert name in names
     result = Y @ model.pi
-    np.testing.assert_allclose(result, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(result).max())
+    np.testing.assert_allclose(
+        result, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(result).max()
+    )
 
 
 def test_a_simulation_follows_a_reference_integrator(model):
@@ -256,8 +300,12 @@ def test_a_simulation_follows_a_reference_integrator(model):
     reference = solve_ivp(rate, (0.0, 0.5), start, rtol=1e-10, atol=1e-12)
     motion = simulated(model, 0.5, q=start[:2], v=start[2:], force=ConstantForce(tuple(force)))
     assert reference.y[:, -1][2:].min() > 0.0
-    np.testing.assert_allclose(np.concatenate([motion.q[-1], motion.v[-1]]), reference.y[:, -1], rtol=1e-6, atol=1e-8)
-    assert abs(motion.work[-1] - motion.loss[-1] - kinetic(motion.v[-1]) + kinetic(start[2:])) < 1e-7
+    np.testing.assert_allclose(
+        np.concatenate([motion.q[-1], motion.v[-1]]), reference.y[:, -1], rtol=1e-6, atol=1e-8
+    )
+    assert (
+        abs(motion.work[-1] - motion.loss[-1] - kinetic(motion.v[-1]) + kinetic(start[2:])) < 1e-7
+    )
 
 
 def test_what_is_written_is_read_again(machine, model, motion):
@@ -272,7 +320,9 @@ def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
     ties = leaf_ties(model)
     assert not any(name.endswith(".stribeck") for name in ties.parameters)
     assert "y.friction.static" in ties.parameters
-    changed = machine.with_values({"y.friction.static": 3.1, "belt.friction.coulomb": 2.2, "x.friction.offset": 0.7})
+    changed = machine.with_values(
+        {"y.friction.static": 3.1, "belt.friction.coulomb": 2.2, "x.friction.offset": 0.7}
+    )
     data = RegressionData(
         regressor=model.platform.regressor(*motion),
         forces=Model(changed).platform.inverse_dynamics(*motion).force,
@@ -291,11 +341,15 @@ def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
     expected = forces_by_hand(*motion)
     forces = Model(written).platform.inverse_dynamics(*motion).force
     assert np.abs(forces - expected).max() > 1e-3
-    np.testing.assert_allclose(forces, Model(changed).platform.inverse_dynamics(*motion).force, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        forces, Model(changed).platform.inverse_dynamics(*motion).force, rtol=1e-11, atol=1e-12
+    )
 
 
 def test_a_rest_keeps_its_value_while_stiffness_is_sought():
-    text = BELT.replace("offset: 0.3 N}", "offset: 0.3 N}\n    spring: {stiffness: 20 N/m, rest: 0.04 m}")
+    text = BELT.replace(
+        "offset: 0.3 N}", "offset: 0.3 N}\n    spring: {stiffness: 20 N/m, rest: 0.04 m}"
+    )
     model = Model(loads(text))
     names = dynamic_leaves(model)
     assert "x.spring.stiffness" in names
@@ -310,7 +364,9 @@ def test_a_rest_keeps_its_value_while_stiffness_is_sought():
 
 def test_the_shortest_duration_keeps_the_motors_limits():
     """Forces are no quadratic of the rate with Stribeck's curve; by hand the largest is the limit all the same."""
-    limited = Model(loads(BELT.replace("inertia: 1e-4 kg m^2}", "inertia: 1e-4 kg m^2, force: 0.2 N m}")))
+    limited = Model(
+        loads(BELT.replace("inertia: 1e-4 kg m^2}", "inertia: 1e-4 kg m^2, force: 0.2 N m}"))
+    )
     end = np.array([0.1, 0.2])
     rate = fastest_rate(stroke(limited, Line(np.zeros(2), end), ("x", "y")), POLYNOMIAL_345)
     x = np.linspace(0.0, 1.0, 4001)[1:-1]
@@ -326,14 +382,34 @@ def test_the_shortest_duration_keeps_the_motors_limits():
     ("old", "new", "says"),
     [
         ("static: 2.5 N, stribeck: 0.05 m/s", "static: 2.5 N", "static stands without stribeck"),
-        ("static: 2.5 N, stribeck: 0.05 m/s", "stribeck: 0.05 m/s", "stribeck stands without static"),
+        (
+            "static: 2.5 N, stribeck: 0.05 m/s",
+            "stribeck: 0.05 m/s",
+            "stribeck stands without static",
+        ),
         ("static: 2.5 N", "static: 0.5 N", "static friction is never below Coulomb's"),
-        ("viscous_asymmetry: 1 N s/m", "viscous_asymmetry: -6 N s/m", "one way friction would push the motion on"),
-        ("coulomb_asymmetry: 0.5 N", "coulomb_asymmetry: 2.5 N", "one way friction would push the motion on"),
+        (
+            "viscous_asymmetry: 1 N s/m",
+            "viscous_asymmetry: -6 N s/m",
+            "one way friction would push the motion on",
+        ),
+        (
+            "coulomb_asymmetry: 0.5 N",
+            "coulomb_asymmetry: 2.5 N",
+            "one way friction would push the motion on",
+        ),
         ("motors: {left", "of: {x: 1}\n    motors: {left", "has both of and motors"),
         ("motors: {left: 0.02 m/rad, right: -0.01 m/rad}", "motors: {middle: 1}", "middle"),
-        ("motors: {left: 0.02 m/rad, right: -0.01 m/rad}", "motors: {left: 1 kg}", "makes neither a turn nor a length"),
-        ("motors: {left: 0.02 m/rad", "motors: {left: 1", "would turn for one motor and slide for another"),
+        (
+            "motors: {left: 0.02 m/rad, right: -0.01 m/rad}",
+            "motors: {left: 1 kg}",
+            "makes neither a turn nor a length",
+        ),
+        (
+            "motors: {left: 0.02 m/rad",
+            "motors: {left: 1",
+            "would turn for one motor and slide for another",
+        ),
         ("    motors: {left: 0.02 m/rad, right: -0.01 m/rad}\n", "", "is of nothing"),
     ],
 )
@@ -344,14 +420,21 @@ def test_friction_that_cannot_be_is_refused(old, new, says):
 
 
 def test_the_exponential_of_generated_code_is_right_to_the_last_places(tmp_path: Path):
-    source = f"#include <math.h>\n#include <stdio.h>\n{mathematics()}\nint main(void) {{ double x; " + (
-        'while (scanf("%lf", &x) == 1) printf("%.17g\\n", tl_exp(x)); return 0; }'
+    source = (
+        f"#include <math.h>\n#include <stdio.h>\n{mathematics()}\nint main(void) {{ double x; "
+        + ('while (scanf("%lf", &x) == 1) printf("%.17g\\n", tl_exp(x)); return 0; }')
     )
     (tmp_path / "exp.c").write_text(source)
-    subprocess.run(["cc", "-O2", "-w", "-o", tmp_path / "exp", tmp_path / "exp.c", "-lm"], check=True)
-    x = np.concatenate([np.linspace(-707.0, 709.0, 3001), np.linspace(-1.0, 1.0, 3001), [-1e6, 0.0, -0.0]])
+    subprocess.run(
+        ["cc", "-O2", "-w", "-o", tmp_path / "exp", tmp_path / "exp.c", "-lm"], check=True
+    )
+    x = np.concatenate(
+        [np.linspace(-707.0, 709.0, 3001), np.linspace(-1.0, 1.0, 3001), [-1e6, 0.0, -0.0]]
+    )
     text = "\n".join(f"{value:.17g}" for value in x)
-    printed = subprocess.run([tmp_path / "exp"], input=text, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [tmp_path / "exp"], input=text, capture_output=True, text=True, check=True
+    ).stdout
     values = np.array([float(line) for line in printed.split()])
     assert np.abs(values[:-3] / np.exp(x[:-3]) - 1.0).max() < 4 * np.finfo(float).eps
     assert values[-3:].tolist() == [0.0, 1.0, 1.0]

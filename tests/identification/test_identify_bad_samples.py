@@ -32,7 +32,10 @@ def model() -> Model:
 
 
 def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    w, size = (
+        np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
+        np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
+    )
     angle = w * TIME[:, None, None] + np.arange(3)
     parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
     q, v, a = (part.sum(axis=2) for part in parts)
@@ -59,12 +62,37 @@ def changed(log: Signals, name: str, at: Any, values: Any) -> Signals:
 SPIKES = np.array([300, 901, 1702, 2500, 3333, 4444, 5200, 5201 + 50])
 DROPOUTS = np.array([250, 777, 1234, 2222, 3210, 4321, 5678])
 FAULTS = {
-    "spikes": ("force.motor_1", SPIKES, lambda x: x + 30.0 * NOISE, "jumps for single samples: 8 of them"),
+    "spikes": (
+        "force.motor_1",
+        SPIKES,
+        lambda x: x + 30.0 * NOISE,
+        "jumps for single samples: 8 of them",
+    ),
     "zeros": ("position.motor_1", DROPOUTS, 0.0, "jumps for single samples: 7 of them"),
-    "two zeros": ("position.motor_2", np.r_[DROPOUTS, DROPOUTS + 1], 0.0, "jumps for single samples: 7 of them"),
-    "frozen force": ("force.motor_2", slice(1500, 2100), lambda x: x[0], "stands still while its motor moves"),
-    "frozen twice": ("force.motor_2", np.r_[1500:1550, 4000:4050], 3.21, "from 3 to 3.098 s, 3.21 from 8 to 8.098 s"),
-    "frozen position": ("position.motor_1", slice(1500, 1800), lambda x: x[0], "stands still while the machine moves"),
+    "two zeros": (
+        "position.motor_2",
+        np.r_[DROPOUTS, DROPOUTS + 1],
+        0.0,
+        "jumps for single samples: 7 of them",
+    ),
+    "frozen force": (
+        "force.motor_2",
+        slice(1500, 2100),
+        lambda x: x[0],
+        "stands still while its motor moves",
+    ),
+    "frozen twice": (
+        "force.motor_2",
+        np.r_[1500:1550, 4000:4050],
+        3.21,
+        "from 3 to 3.098 s, 3.21 from 8 to 8.098 s",
+    ),
+    "frozen position": (
+        "position.motor_1",
+        slice(1500, 1800),
+        lambda x: x[0],
+        "stands still while the machine moves",
+    ),
 }
 
 
@@ -75,7 +103,9 @@ def test_it_is_named_and_the_estimates_stay_right(model: Model, fault: str) -> N
     assert [finding["where"] for finding in document["findings"]] == [name]
     assert what in document["findings"][0]["what"]
     assert document["status"] == "doubtful"
-    reference = {row["name"]: row for row in identified(model, sound(), **OPTIONS)["base_parameters"]}
+    reference = {
+        row["name"]: row for row in identified(model, sound(), **OPTIONS)["base_parameters"]
+    }
     for row in document["base_parameters"]:
         other = reference[row["name"]]
         assert abs(row["value"] - other["value"]) < 1.5 * other["standard_deviation"], row["name"]
@@ -92,12 +122,16 @@ def test_every_time_is_listed() -> None:
 
 
 def test_positions_are_interpolated_and_forces_marked() -> None:
-    log = changed(changed(sound(), "position.motor_1", DROPOUTS, 0.0), "force.motor_1", SPIKES, 50.0)
+    log = changed(
+        changed(sound(), "position.motor_1", DROPOUTS, 0.0), "force.motor_1", SPIKES, 50.0
+    )
     mended, problems = without_bad_samples(log)
     assert len(problems) == 2
     error = samples(mended, "position") - samples(sound(), "position")
     assert np.abs(error).max() < 1e-4
-    assert np.flatnonzero(samples(mended, "left_out", ("motor_1",))[:, 0]).tolist() == SPIKES.tolist()
+    assert (
+        np.flatnonzero(samples(mended, "left_out", ("motor_1",))[:, 0]).tolist() == SPIKES.tolist()
+    )
 
 
 def coarse(step: float) -> Signals:

@@ -1,7 +1,7 @@
 """Channels of a log: measured velocities beside coarse encoders, a cut-off for each, forces at a limit left out.
 
-What is compared with: the multisine that moved the machine, differentiated in closed form, the parameters of the
-simulated machine, and the noise that was put on.
+What is compared with: the multisine that moved the machine, differentiated in closed form, the
+parameters of the simulated machine, and the noise that was put on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from planar_arm import with_channel
 
 from tauloop import Model, load
 from tauloop.errors import InputError, LogError
-from tauloop.identification import WeightedLeastSquares, choose_channels, fit, identify, split, usable_velocities
+from tauloop.identification import (
+    WeightedLeastSquares,
+    choose_channels,
+    fit,
+    identify,
+    split,
+    usable_velocities,
+)
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import (
     Preparation,
@@ -36,7 +43,8 @@ RATE, DURATION = 500.0, 16.0  # Hz, s
 NAMES = ("motor_1", "motor_2")
 PREPARATION = Preparation(cutoff=20.0, trim=100, decimation=5)
 OPTIONS: dict[str, Any] = {"cutoff": 20.0, "trim": 100, "decimation": 5}
-#: Encoder steps of a 1000-line encoder read fourfold, noise of a good tachometer and of the torques.
+#: Encoder steps of a 1000-line encoder read fourfold, noise of a good tachometer and of the
+#: torques.
 COARSE, TACHOMETER, FORCE_NOISE = 2 * np.pi / 4000, 0.01, 0.02
 #: Estimates lie within so many standard deviations of the truth.
 DEVIATIONS = 5.0
@@ -67,7 +75,9 @@ def log_of(
     """What instruments make of the motion: encoders with steps, tachometers and torques with noise."""
     rng = np.random.default_rng(7)
     start = model.forward_kinematics(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=start
+    ).force
     rows = []
     for k, name in enumerate(NAMES):
         read = np.round(motion.position[:, k] / steps[k]) * steps[k]
@@ -77,7 +87,10 @@ def log_of(
             "velocity": (scale * motion.velocity[:, k] + offset + tachometer * noise[0], "rad/s"),
             "force": (forces[:, k] + FORCE_NOISE * noise[1], "N m"),
         }
-        rows += [Channel(quantity=q, channel=name, values=x, unit=unit) for q, (x, unit) in values.items()]
+        rows += [
+            Channel(quantity=q, channel=name, values=x, unit=unit)
+            for q, (x, unit) in values.items()
+        ]
     return Signals(time=motion.time, channels=tuple(rows))
 
 
@@ -103,7 +116,9 @@ def test_scale_offset_and_noise_of_a_tachometer_are_those_put_on(model, motion):
         assert case.offset == pytest.approx(0.05, abs=5e-3)
         assert case.noise == pytest.approx(0.05, rel=0.1)
         assert case.position_noise == pytest.approx(COARSE / np.sqrt(12.0), rel=0.15)  # of rounding
-        assert case.crossover == pytest.approx(case.noise / 1.02 / case.position_noise / (2 * np.pi), rel=5e-3)
+        assert case.crossover == pytest.approx(
+            case.noise / 1.02 / case.position_noise / (2 * np.pi), rel=5e-3
+        )
 
 
 @pytest.mark.parametrize("tachometer", [0.02, 0.1])
@@ -111,7 +126,9 @@ def test_fused_velocities_are_nearer_to_the_true_ones_than_either(model, motion,
     log = log_of(model, motion, tachometer=tachometer, offset=0.02)
     errors = {}
     for source in ("positions", "measured", "fused"):
-        values = samples(prepared_signals(log, replace(PREPARATION, cutoff=40.0, velocity=source)), "velocity")
+        values = samples(
+            prepared_signals(log, replace(PREPARATION, cutoff=40.0, velocity=source)), "velocity"
+        )
         errors[source] = np.sqrt(np.mean((values - motion.velocity[100:-100]) ** 2))
     assert errors["fused"] < 1.02 * min(errors["positions"], errors["measured"])
     assert errors["fused"] < 0.8 * max(errors["positions"], errors["measured"])
@@ -123,25 +140,35 @@ def test_coarse_encoders_with_good_tachometers(model, coarse):
     ignored, used = identified(model, coarse, **OPTIONS, velocity="positions"), result.as_dict()
     assert (held_out(used) < held_out(ignored) / 2.5).all()
     decided = used["channels"]
-    assert {channel["velocity"] for channel in decided["prepared"][0]["channels"]} <= {"measured", "fused"}
+    assert {channel["velocity"] for channel in decided["prepared"][0]["channels"]} <= {
+        "measured",
+        "fused",
+    }
     tried = decided["validation_percent"]
     assert min(tried["velocity measured"], tried["velocity fused"]) < tried["as given"] / 2.5
     assert all(f"velocity of {name}: " in " ".join(decided["notes"]) for name in NAMES)
     chosen = replace(PREPARATION, velocities=chosen_sources(used))
     assert np.abs(off(model, coarse, chosen)).max() < DEVIATIONS
     text = " ".join(tables_of(result).split())
-    assert "forces and regressor pass the same filters: that of the decimation by 5 and one at" in text
+    assert (
+        "forces and regressor pass the same filters: that of the decimation by 5 and one at" in text
+    )
     assert "velocity of motor_1: measured" in text or "velocity of motor_1: fused" in text
     assert "validation error over all outputs" in text
 
 
 def chosen_sources(document: dict[str, Any]) -> dict[str, str]:
-    return {channel["channel"]: channel["velocity"] for channel in document["channels"]["prepared"][0]["channels"]}
+    return {
+        channel["channel"]: channel["velocity"]
+        for channel in document["channels"]["prepared"][0]["channels"]
+    }
 
 
 def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, motion):
     log = log_of(model, motion, steps=(1e-6, 1e-6), tachometer=0.2)
-    choice = choose_channels(model, [log], [PREPARATION], velocities=tuple(usable_velocities(model, [log])))
+    choice = choose_channels(
+        model, [log], [PREPARATION], velocities=tuple(usable_velocities(model, [log]))
+    )
     assert all(choice.preparations[0].source_of(name) == "positions" for name in NAMES)
     assert choice.common["velocity measured"] > 2.0 * choice.common["as given"]
 
@@ -149,17 +176,28 @@ def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, moti
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda v: np.rad2deg(v), "57.31 times the derivative of position.motor_1: degrees per second for what is in"),
+        (
+            lambda v: np.rad2deg(v),
+            "57.31 times the derivative of position.motor_1: degrees per second for what is in",
+        ),
         (lambda v: -v, "is -1 times the derivative of position.motor_1: the wrong sign"),
-        (lambda v: -30.0 / np.pi * v, "the wrong sign, and revolutions per minute for what is in rad/s"),
+        (
+            lambda v: -30.0 / np.pi * v,
+            "the wrong sign, and revolutions per minute for what is in rad/s",
+        ),
         (lambda v: np.roll(v, 137), "is not the derivative of position.motor_1"),
     ],
 )
-def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(model, coarse, damage, says):
+def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(
+    model, coarse, damage, says
+):
     values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
     log = with_channel(coarse, "velocity.motor_1", damage(values))
     document = identified(model, log, **OPTIONS)
-    assert any(says in case["what"] and case["where"] == "velocity.motor_1" for case in document["findings"])
+    assert any(
+        says in case["what"] and case["where"] == "velocity.motor_1"
+        for case in document["findings"]
+    )
     assert chosen_sources(document)["motor_1"] == "positions"
     assert document["status"] != "ok"
     with pytest.raises(LogError) as caught:
@@ -185,7 +223,9 @@ def test_a_late_velocity_is_corrected_and_the_delay_stated(model, coarse, sample
 
 
 def test_exchanged_velocities_are_named_as_such(coarse):
-    first, second = (next(c.values for c in coarse.channels if c.name == f"velocity.motor_{k}") for k in (1, 2))
+    first, second = (
+        next(c.values for c in coarse.channels if c.name == f"velocity.motor_{k}") for k in (1, 2)
+    )
     log = with_channel(with_channel(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
     result = wrong_velocities(log)
     assert {name: problem.what for name, problem in result.items()} == {
@@ -198,7 +238,10 @@ def test_exchanged_velocities_are_named_as_such(coarse):
 def test_velocities_that_cannot_be_used_are_said(model, coarse):
     renamed = replace(
         coarse,
-        channels=tuple(replace(c, channel="spindle") if c.name == "velocity.motor_2" else c for c in coarse.channels),
+        channels=tuple(
+            replace(c, channel="spindle") if c.name == "velocity.motor_2" else c
+            for c in coarse.channels
+        ),
     )
     notes = identified(model, renamed, **OPTIONS)["channels"]["notes"]
     assert any(note.startswith("velocity.spindle is not used") for note in notes)
@@ -213,7 +256,9 @@ def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, 
     true = np.abs(motion.velocity[:, 0]) > 1.05 * limit
     worth = measured_velocities(log)["motor_1"]
     assert true.sum() < worth.saturated < 1.5 * true.sum()
-    series = samples(prepared_signals(log, replace(PREPARATION, velocity="measured")), "velocity")[:, 0]
+    series = samples(prepared_signals(log, replace(PREPARATION, velocity="measured")), "velocity")[
+        :, 0
+    ]
     assert np.abs(series - motion.velocity[100:-100, 0]).max() < 0.1 * limit
 
 
@@ -228,7 +273,9 @@ def test_each_channel_has_the_cut_off_that_suits_it(model, motion):
         motion,
         position=center + sizes * (np.sin(angle) + 0.4 * np.sin(0.37 * angle)),
         velocity=sizes * frequencies * (np.cos(angle) + 0.4 * 0.37 * np.cos(0.37 * angle)),
-        acceleration=-sizes * frequencies**2 * (np.sin(angle) + 0.4 * 0.37**2 * np.sin(0.37 * angle)),
+        acceleration=-sizes
+        * frequencies**2
+        * (np.sin(angle) + 0.4 * 0.37**2 * np.sin(0.37 * angle)),
     )
     log = log_of(model, moved, steps=(8 * COARSE, 1e-6))
     cutoffs = (5.0, 12.0, 80.0)
@@ -251,7 +298,9 @@ def test_the_held_out_part_takes_no_part_in_the_choice(model, coarse):
     for name in NAMES:
         values = next(c.values for c in coarse.channels if c.name == f"force.{name}")
         spoilt = with_channel(spoilt, f"force.{name}", np.where(last, 0.0, values))
-    first, second = (choose_channels(model, [log], [PREPARATION], velocities=NAMES) for log in (coarse, spoilt))
+    first, second = (
+        choose_channels(model, [log], [PREPARATION], velocities=NAMES) for log in (coarse, spoilt)
+    )
     assert first.preparations == second.preparations
     assert np.array_equal(first.after, second.after)
 
@@ -274,7 +323,9 @@ def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion):
     assert document["status"] == "ok"
     assert not document["findings"]
     assert document["channels"]["prepared"][0]["left_out"] == {"motor_2": int(marks.sum())}
-    assert any(note.startswith("force.motor_2 is at a limit in") for note in document["channels"]["notes"])
+    assert any(
+        note.startswith("force.motor_2 is at a limit in") for note in document["channels"]["notes"]
+    )
 
 
 def test_rows_left_out_count_for_nothing_also_when_forces_mix(model, motion):
@@ -287,7 +338,9 @@ def test_rows_left_out_count_for_nothing_also_when_forces_mix(model, motion):
     forces = next(c.values for c in log.channels if c.name == "force.motor_1")
     wild = with_channel(without_velocity, "force.motor_1", np.where(marks > 0.0, 1e6, forces))
     for output in ("actuators", "joints"):
-        single, other = (regression_data(model, x, PREPARATION, output=output) for x in (without_velocity, wild))
+        single, other = (
+            regression_data(model, x, PREPARATION, output=output) for x in (without_velocity, wild)
+        )
         assert np.array_equal(single.forces, other.forces)
         assert np.array_equal(single.regressor, other.regressor)
         assert single.present is not None
@@ -308,7 +361,9 @@ def test_a_recording_says_how_each_channel_is_prepared(tmp_path):
     assert recording is not None
     assert [recording.cutoff_of(name) for name in NAMES] == [10.0, 20.0]
     assert [recording.source_of(name) for name in NAMES] == ["measured", "fused"]
-    (tmp_path / "log.yaml").write_text(text.replace("fused", "guessed").replace("0.01 kHz", "-1 Hz"))
+    (tmp_path / "log.yaml").write_text(
+        text.replace("fused", "guessed").replace("0.01 kHz", "-1 Hz")
+    )
     with pytest.raises(LogError) as refused:
         load_recording(tmp_path / "log.yaml")
     assert any(problem.where == "preparation.cutoffs.motor_1" for problem in refused.value.problems)

@@ -30,12 +30,14 @@ from tauloop.logs import write_log
 NOISE = (0.3, 0.2)  # N m
 #: Two routes to the same figure: rounding times the condition number of the columns.
 SAME = 1e-7
-#: Counted coverage of 60 simulated sets of logs: the deviation of a share of 0.95 from 360 is 0.01, but those of one
-#: set go together.
+#: Counted coverage of 60 simulated sets of logs: the deviation of a share of 0.95 from 360 is 0.01,
+#: but those of one set go together.
 COUNTED = 0.06
 
 
-def logs_of(rng: np.random.Generator, count: int, gain: float = 0.0, samples: int = 600) -> list[RegressionData]:
+def logs_of(
+    rng: np.random.Generator, count: int, gain: float = 0.0, samples: int = 600
+) -> list[RegressionData]:
     """Logs of the arm with white noise; in each all torques are multiplied by a number of its own."""
     rows = []
     for k in range(count):
@@ -60,7 +62,9 @@ def test_clustered_deviations_are_the_jackknife(by: str) -> None:
     for cluster in clusters:
         kept = np.setdiff1d(np.arange(len(data)), cluster)
         left_out.append(
-            np.linalg.lstsq(columns[kept].reshape(-1, columns.shape[2]), forces[kept].ravel(), rcond=None)[0]
+            np.linalg.lstsq(
+                columns[kept].reshape(-1, columns.shape[2]), forces[kept].ravel(), rcond=None
+            )[0]
         )
     count = len(clusters)
     jackknife = (count - 1) / count * np.sum((left_out - np.mean(left_out, axis=0)) ** 2, axis=0)
@@ -75,12 +79,23 @@ def test_intervals_clustered_by_log_cover_what_differs_from_log_to_log() -> None
     for _ in range(60):
         parts = logs_of(rng, 6, gain=0.02, samples=400)
         data = merge(parts)
-        for name, errors in (("autocorrelated", AutocorrelatedErrors()), ("log", ClusteredErrors(by="log"))):
+        for name, errors in (
+            ("autocorrelated", AutocorrelatedErrors()),
+            ("log", ClusteredErrors(by="log")),
+        ):
             result = fit(data, None, OrdinaryLeastSquares(), errors=errors)
             off = np.abs(result.values - result.base.regroup(TRUE))
             inside[name].append(off < 1.96 * result.standard_deviations)
-        apart = compare_logs(parts, list("abcdef"), result.base, OrdinaryLeastSquares(), errors=AutocorrelatedErrors())
-        inside["mean"].append(np.abs(apart.means - result.base.regroup(TRUE)) < 1.96 * apart.mean_deviations)
+        apart = compare_logs(
+            parts,
+            list("abcdef"),
+            result.base,
+            OrdinaryLeastSquares(),
+            errors=AutocorrelatedErrors(),
+        )
+        inside["mean"].append(
+            np.abs(apart.means - result.base.regroup(TRUE)) < 1.96 * apart.mean_deviations
+        )
     covered = {name: float(np.mean(outcome)) for name, outcome in inside.items()}
     assert covered["autocorrelated"] < 0.85
     assert covered["log"] == pytest.approx(0.95, abs=COUNTED)
@@ -91,20 +106,32 @@ def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
     """Cochran's Q with SciPy's chi squared; Paule and Mandel's scatter by SciPy's root finder."""
     parts = logs_of(np.random.default_rng(2), 4, gain=0.03)
     base = ordinary(merge(parts), ClusteredErrors()).base
-    apart = compare_logs(parts, list("abcd"), base, OrdinaryLeastSquares(), errors=AutocorrelatedErrors())
-    fits = [fit(part, None, OrdinaryLeastSquares(), base=base, errors=AutocorrelatedErrors()) for part in parts]
+    apart = compare_logs(
+        parts, list("abcd"), base, OrdinaryLeastSquares(), errors=AutocorrelatedErrors()
+    )
+    fits = [
+        fit(part, None, OrdinaryLeastSquares(), base=base, errors=AutocorrelatedErrors())
+        for part in parts
+    ]
     for k in range(base.rank):
         value, deviation = (
-            np.array([getattr(single, what)[k] for single in fits]) for what in ("values", "standard_deviations")
+            np.array([getattr(single, what)[k] for single in fits])
+            for what in ("values", "standard_deviations")
         )
 
-        def cochran(square: float, value: np.ndarray = value, deviation: np.ndarray = deviation) -> float:
+        def cochran(
+            square: float, value: np.ndarray = value, deviation: np.ndarray = deviation
+        ) -> float:
             weight = 1.0 / (deviation**2 + square)
             return float(np.sum(weight * (value - np.average(value, weights=weight)) ** 2))
 
-        assert apart.probabilities[k] == pytest.approx(scipy.stats.chi2.sf(cochran(0.0), 3), rel=1e-6)
+        assert apart.probabilities[k] == pytest.approx(
+            scipy.stats.chi2.sf(cochran(0.0), 3), rel=1e-6
+        )
         if cochran(0.0) > 3.0:
-            root = scipy.optimize.brentq(lambda square: cochran(square) - 3.0, 0.0, 100.0 * np.var(value), xtol=1e-18)
+            root = scipy.optimize.brentq(
+                lambda square: cochran(square) - 3.0, 0.0, 100.0 * np.var(value), xtol=1e-18
+            )
             assert apart.scatter[k] ** 2 == pytest.approx(root, rel=1e-5)
         else:
             assert apart.scatter[k] == 0.0
@@ -112,7 +139,9 @@ def test_logs_apart_are_compared_by_the_textbook_figures() -> None:
         assert apart.means[k] == pytest.approx(np.average(value, weights=weight), rel=1e-9)
         expected = scipy.stats.t.ppf(0.975, 3) / scipy.stats.norm.ppf(0.975)
         spread = cochran(float(apart.scatter[k] ** 2)) / 3.0
-        assert apart.mean_deviations[k] ** 2 == pytest.approx(max(expected**2 * spread, 1.0) / weight.sum(), rel=1e-6)
+        assert apart.mean_deviations[k] ** 2 == pytest.approx(
+            max(expected**2 * spread, 1.0) / weight.sum(), rel=1e-6
+        )
 
 
 def test_the_parameter_that_differs_from_log_to_log_is_named_and_no_other() -> None:
@@ -122,10 +151,16 @@ def test_the_parameter_that_differs_from_log_to_log_is_named_and_no_other() -> N
         parts = [arm_data(1500, phase=p, noise=NOISE, rng=rng) for p in (0.0, 1.0, 2.0)]
         if changed:
             loaded = TRUE + np.array([0, 0, 0, 0, 0, 0.3, 0, 0.1])
-            parts[1] = replace(parts[1], forces=parts[1].forces + parts[1].regressor @ (loaded - TRUE))
+            parts[1] = replace(
+                parts[1], forces=parts[1].forces + parts[1].regressor @ (loaded - TRUE)
+            )
         base = ordinary(merge(parts), ClusteredErrors()).base
         apart = compare_logs(
-            parts, ["one", "two", "three"], base, OrdinaryLeastSquares(), errors=AutocorrelatedErrors()
+            parts,
+            ["one", "two", "three"],
+            base,
+            OrdinaryLeastSquares(),
+            errors=AutocorrelatedErrors(),
         )
         moved = {base.base[k].representative for k in np.flatnonzero(apart.moved)}
         assert moved == ({"link2.mx", "link2.I"} if changed else set())
@@ -146,7 +181,11 @@ def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
 
 @pytest.mark.parametrize(
     ("errors", "what"),
-    [({"by": "day"}, "unknown: 'day'"), ({"blocks": 1}, "is 1"), ({"by": "log"}, "a single log has no other")],
+    [
+        ({"by": "day"}, "unknown: 'day'"),
+        ({"blocks": 1}, "is 1"),
+        ({"by": "log"}, "a single log has no other"),
+    ],
 )
 def test_clusters_that_cannot_be(errors: dict[str, object], what: str) -> None:
     with pytest.raises(IdentificationError, match=what):
@@ -168,14 +207,18 @@ def test_logs_are_compared(tmp_path: Path) -> None:
     (heavy,) = (row for row in rows if row["name"].startswith("link1.mcx"))
     assert heavy["moved"]
     assert heavy["model_error_share"] > 0.99
-    assert any("base parameters move from log to log" in single["what"] for single in document["findings"])
+    assert any(
+        "base parameters move from log to log" in single["what"] for single in document["findings"]
+    )
     assert "Logs fitted apart" in tables_of(result)
     assert identify(loads(MACHINE), paths[:2], options).status.value == "ok"
     with pytest.raises(InputError, match="has no other to be compared with"):
         identified(loads(MACHINE), paths[0], cutoff=30.0, compare_logs=True)
 
 
-def test_a_log_given_twice_is_refused_and_problems_of_one_of_several_name_it(tmp_path: Path) -> None:
+def test_a_log_given_twice_is_refused_and_problems_of_one_of_several_name_it(
+    tmp_path: Path,
+) -> None:
     paths = []
     for k in range(2):
         motion = arm_motion(600, phase=float(k))

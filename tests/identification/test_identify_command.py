@@ -33,7 +33,12 @@ from tauloop.motion import SampledMotion, random_multisine
 
 PALLETISER = Path(__file__).parents[1] / "cases" / "palletiser.yaml"
 #: What the measured arm has and the file does not say.
-LOADED = {"load": 9.0, "arm_mass": 14.0, "elbow.friction.viscous": 5.0, "shoulder.friction.coulomb": 28.0}
+LOADED = {
+    "load": 9.0,
+    "arm_mass": 14.0,
+    "elbow.friction.viscous": 5.0,
+    "shoulder.friction.coulomb": 28.0,
+}
 RATE, DURATION = 200.0, 14.0  # Hz, s
 FILTER: dict[str, Any] = {"cutoff": 20.0, "trim": 60, "decimation": 5}
 SCAN: dict[str, Any] = {"scan_cutoffs": (4.0, 20.0), "scan_orders": (1, 4)}
@@ -48,7 +53,9 @@ NOISE = 0.02
 def motion(machine: Model, stroke: float, rng: np.random.Generator) -> SampledMotion:
     """Multisines of all motors around the reference pose."""
     center = machine.actuator_position(machine.assembly.q)
-    joints = np.abs(machine.assembly.loops.transmission[:, list(machine.assembly.driven)]).max(axis=1)
+    joints = np.abs(machine.assembly.loops.transmission[:, list(machine.assembly.driven)]).max(
+        axis=1
+    )
     excitation = random_multisine(center, stroke * joints, rng, terms=5, lowest=0.15, highest=1.0)
     return excitation.sample(np.arange(0.0, DURATION, 1.0 / RATE))
 
@@ -102,18 +109,25 @@ def test_a_parallelogram_of_which_two_joints_are_measured(plain, truth):
     assert [output["name"] for output in plain["outputs"]] == ["motor_1", "motor_2", "motor_3"]
     assert np.abs(deviations(plain, truth)).max() < DEVIATIONS
     for output in plain["outputs"]:
-        assert output["held_out"]["rmse"] < NOISE  # the decimation filter takes out most of the noise
+        # the decimation filter takes out most of the noise
+        assert output["held_out"]["rmse"] < NOISE
     by_name = {row["representative"]: row for row in plain["base_parameters"]}
     elbow = by_name["elbow.viscous"]  # on a joint that is neither measured nor driven
     assert elbow["terms"] == []
-    assert abs(elbow["value"] - LOADED["elbow.friction.viscous"]) < DEVIATIONS * elbow["standard_deviation"]
+    assert (
+        abs(elbow["value"] - LOADED["elbow.friction.viscous"])
+        < DEVIATIONS * elbow["standard_deviation"]
+    )
     assert elbow["standard_deviation"] < 0.2 * elbow["value"]
 
 
 def test_the_parallelogram_with_the_parameters_of_its_file(model, logs):
     document = identified(model, logs[0], **FILTER, parameters="file")
     by_name = {row["representative"]: row for row in document["base_parameters"]}
-    assert abs(by_name["load"]["value"] - LOADED["load"]) < DEVIATIONS * by_name["load"]["standard_deviation"]
+    assert (
+        abs(by_name["load"]["value"] - LOADED["load"])
+        < DEVIATIONS * by_name["load"]["standard_deviation"]
+    )
 
 
 def test_a_parallelogram_in_which_one_torque_is_not_measured(model, logs, truth):
@@ -173,7 +187,12 @@ def test_essential_parameters(scanned):
 
 def test_the_tables_of_scan_and_essential_parameters(identification):
     text = tables_of(identification)
-    for heading in ("Filters: RMSE in %", "Chosen: order ", "Essential parameters:", "Held out, RMSE %"):
+    for heading in (
+        "Filters: RMSE in %",
+        "Chosen: order ",
+        "Essential parameters:",
+        "Held out, RMSE %",
+    ):
         assert heading in text
 
 
@@ -189,15 +208,21 @@ def test_instruments_of_the_commanded_motion(model, logs, truth):
 def closed_loop(mechanism: Mechanism, wanted: SampledMotion, law: Model) -> np.ndarray:
     """Motor positions under torques of the law's model on the wanted motion and feedback, by Runge and Kutta."""
     plant = Model(mechanism)
-    forward = law.actuators.inverse_dynamics(wanted.position, wanted.velocity, wanted.acceleration).force
+    forward = law.actuators.inverse_dynamics(
+        wanted.position, wanted.velocity, wanted.acceleration
+    ).force
     gains = np.array([40.0, 3.0])
     step = wanted.time[1] - wanted.time[0]
     x, v = wanted.position[0].copy(), wanted.velocity[0].copy()
     passed = [x]
     for k in range(len(wanted.time) - 1):
-        force = forward[k] + gains[0] * (wanted.position[k] - x) + gains[1] * (wanted.velocity[k] - v)
+        force = (
+            forward[k] + gains[0] * (wanted.position[k] - x) + gains[1] * (wanted.velocity[k] - v)
+        )
 
-        def rate(x: np.ndarray, v: np.ndarray, force: np.ndarray = force) -> tuple[np.ndarray, np.ndarray]:
+        def rate(
+            x: np.ndarray, v: np.ndarray, force: np.ndarray = force
+        ) -> tuple[np.ndarray, np.ndarray]:
             driven = list(plant.assembly.driven)
             return v, plant.actuators.forward_dynamics(x, v, force).a[driven]
 
@@ -215,11 +240,14 @@ def test_instruments_of_a_simulated_closed_loop():
     true = Model(load("five_bar").with_values(still | {"tip_mass": 0.5, "rotor_inertia": 9e-4}))
     rng = np.random.default_rng(2)
     center = nominal.actuator_position(nominal.assembly.q)
-    wanted = random_multisine(center, np.full(2, 0.3), rng, terms=4, lowest=0.5, highest=3.0).sample(
-        np.arange(0.0, 1.2, 1.0 / RATE)
-    )
+    wanted = random_multisine(
+        center, np.full(2, 0.3), rng, terms=4, lowest=0.5, highest=3.0
+    ).sample(np.arange(0.0, 1.2, 1.0 / RATE))
     preparation = Preparation(cutoff=40.0, trim=30)
-    names, units = [a.name for a in true.mechanism.actuators], nominal.actuators.ports.position.units
+    names, units = (
+        [a.name for a in true.mechanism.actuators],
+        nominal.actuators.ports.position.units,
+    )
 
     def as_log(position: np.ndarray, force: np.ndarray) -> xr.Dataset:
         silent = Sensors(resolution=np.zeros(2), force_noise=np.zeros(2))
@@ -268,7 +296,16 @@ def test_a_resting_drive_of_coupled_joints_has_no_friction():
     position = center + np.stack([0 * time, 3.0 * np.sin(7.0 * time), 0 * time], axis=1)
     names = [actuator.name for actuator in machine.mechanism.actuators]
     silent = Sensors(resolution=np.zeros(3), force_noise=np.zeros(3))
-    log = measure(time, position, np.ones((400, 3)), names, ["rad"] * 3, ["N m"] * 3, silent, np.random.default_rng(0))
+    log = measure(
+        time,
+        position,
+        np.ones((400, 3)),
+        names,
+        ["rad"] * 3,
+        ["N m"] * 3,
+        silent,
+        np.random.default_rng(0),
+    )
     data = regression_data(machine, log, Preparation(cutoff=None, trim=2))
     assert not data.regressor[:, :, data.parameters.index("elbow_motor.coulomb")].any()
     assert data.regressor[:, :, data.parameters.index("elbow.coulomb")].any()
@@ -303,7 +340,10 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, model, truth):
     ("options", "says"),
     [
         ({"estimator": "iv"}, "give both estimator iv and the commanded motion"),
-        ({"scan_cutoffs": (20.0, 400.0)}, "400 Hz is not between zero and half the sampling rate, 100 Hz"),
+        (
+            {"scan_cutoffs": (20.0, 400.0)},
+            "400 Hz is not between zero and half the sampling rate, 100 Hz",
+        ),
         ({"estimator": "tls", "column_error": 2.0}, "above 0 and below 1"),
         ({"estimator": "lasso", "errors": "none"}, "unknown: 'none'"),
         ({"essential": 0.0}, "is not positive"),

@@ -72,15 +72,20 @@ def test_average_over_periods_is_the_mean_and_tells_the_noise():
     average = average_periods(log, 2.0)
     assert average.periods == 25
     forces = samples(log, "force", OUTPUTS)[: 400 * 25].reshape(25, 400, 2)
-    np.testing.assert_allclose(samples(average.log, "force", OUTPUTS), forces.mean(axis=0), rtol=SAME)
+    np.testing.assert_allclose(
+        samples(average.log, "force", OUTPUTS), forces.mean(axis=0), rtol=SAME
+    )
     # 9600 spare samples: the standard deviation of a standard deviation is 0.7 %
     assert average.noise["force.shoulder"] == pytest.approx(0.3, rel=0.03)
     exact = samples(arm_log(400), "force", OUTPUTS)
-    np.testing.assert_allclose(np.std(samples(average.log, "force", OUTPUTS) - exact), 0.3 / 5.0, rtol=0.1)
+    np.testing.assert_allclose(
+        np.std(samples(average.log, "force", OUTPUTS) - exact), 0.3 / 5.0, rtol=0.1
+    )
 
 
 @pytest.mark.parametrize(
-    ("period", "text"), [(10.0, "fewer than two periods"), (1.0033, "drift by"), (0.0, "fewer than two periods")]
+    ("period", "text"),
+    [(10.0, "fewer than two periods"), (1.0033, "drift by"), (0.0, "fewer than two periods")],
 )
 def test_periods_that_do_not_suit(period, text):
     with pytest.raises(InputError, match=text):
@@ -92,9 +97,15 @@ def test_fourier_derivatives_are_exact_for_harmonics_below_the_limit():
     low, high = 2.0 * np.pi * 3.0, 2.0 * np.pi * 60.0
     x = np.stack([np.sin(low * t) + 0.1 * np.sin(high * t), np.cos(low * t) + 2.0], axis=1)
     position, velocity, acceleration = fourier_derivatives(x, 200.0, 10.0)
-    np.testing.assert_allclose(position, np.stack([np.sin(low * t), np.cos(low * t) + 2.0], axis=1), atol=1e-12)
-    np.testing.assert_allclose(velocity, low * np.stack([np.cos(low * t), -np.sin(low * t)], axis=1), atol=1e-10)
-    np.testing.assert_allclose(acceleration, -(low**2) * np.stack([np.sin(low * t), np.cos(low * t)], 1), atol=1e-8)
+    np.testing.assert_allclose(
+        position, np.stack([np.sin(low * t), np.cos(low * t) + 2.0], axis=1), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        velocity, low * np.stack([np.cos(low * t), -np.sin(low * t)], axis=1), atol=1e-10
+    )
+    np.testing.assert_allclose(
+        acceleration, -(low**2) * np.stack([np.sin(low * t), np.cos(low * t)], 1), atol=1e-8
+    )
     with pytest.raises(InputError, match="between zero and half"):
         fourier_derivatives(x, 200.0, 100.0)
 
@@ -107,7 +118,9 @@ def test_clipped_torques_are_named():
     assert clipped(log) == ()
     limit = 0.8 * float(log["force.shoulder"].max())
     cut = log.copy()
-    cut["force.shoulder"] = log["force.shoulder"].clip(max=limit).assign_attrs(log["force.shoulder"].attrs)
+    cut["force.shoulder"] = (
+        log["force.shoulder"].clip(max=limit).assign_attrs(log["force.shoulder"].attrs)
+    )
     (problem,) = clipped(cut)
     assert problem.where == "force.shoulder"
     assert f"{limit:.6g}" in problem.what
@@ -156,7 +169,10 @@ def test_parts_condense_to_the_same_as_the_whole():
     assert parts.samples == whole.samples == 5000
     for k in range(2):
         np.testing.assert_allclose(
-            parts.triangles[k].T @ parts.triangles[k], whole.triangles[k].T @ whole.triangles[k], rtol=1e-9, atol=1e-9
+            parts.triangles[k].T @ parts.triangles[k],
+            whole.triangles[k].T @ whole.triangles[k],
+            rtol=1e-9,
+            atol=1e-9,
         )
     base, estimate = estimate_condensed(parts, WeightedLeastSquares())
     result = fit(data, None, WeightedLeastSquares())
@@ -230,11 +246,17 @@ def test_asymmetric_and_stribeck_friction_are_found():
         axis=2,
     )
     truth = np.array([2.0, 1.0, 0.3, -0.2, 0.1, 0.05, 0.8, 0.4])
-    forces = data.forces + columns @ truth + 0.01 * np.random.default_rng(1).standard_normal((3000, 2))
+    forces = (
+        data.forces + columns @ truth + 0.01 * np.random.default_rng(1).standard_normal((3000, 2))
+    )
     names = [f"{kind}{k}" for kind in ("coulomb", "shift", "tilt", "stribeck") for k in (1, 2)]
     wider = with_columns(dataclasses.replace(data, forces=forces), columns, names, ("N m",) * 8)
     result = fit(wider, None, WeightedLeastSquares())
-    by_name = dict(zip((parameter.representative for parameter in result.base.base), result.values, strict=True))
+    by_name = dict(
+        zip(
+            (parameter.representative for parameter in result.base.base), result.values, strict=True
+        )
+    )
     np.testing.assert_allclose([by_name[name] for name in names], truth, atol=0.02)
     with pytest.raises(IdentificationError, match="columns: have shape"):
         with_columns(data, columns, names[:3], ("N m",) * 3)
@@ -253,23 +275,32 @@ def _coulomb(velocity: np.ndarray) -> np.ndarray:
 def five_bar_log() -> xr.Dataset:
     model, rng = machine("five_bar"), np.random.default_rng(5)
     center = model.actuator_position(model.assembly.q)
-    motion = random_multisine(center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0).sample(
-        np.arange(0.0, 12.0, 1.0 / 400.0)
-    )
+    motion = random_multisine(
+        center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0
+    ).sample(np.arange(0.0, 12.0, 1.0 / 400.0))
     return measured(model, motion, 2e-5, 0.02, rng)
 
 
 def test_the_filter_is_chosen_by_validation_and_judged_apart():
     preparation = Preparation(cutoff=40.0, trim=100, decimation=10)
-    scan = scan_filters(machine("five_bar"), five_bar_log(), preparation, orders=(2,), cutoffs=(2.0, 20.0, 190.0))
+    scan = scan_filters(
+        machine("five_bar"), five_bar_log(), preparation, orders=(2,), cutoffs=(2.0, 20.0, 190.0)
+    )
     assert [trial.cutoff for trial in scan.trials] == [2.0, 20.0, 190.0]
-    assert scan.trials[scan.chosen].cutoff == 20.0  # 2 Hz cuts the motion, 190 Hz leaves the encoder's steps
+    # 2 Hz cuts the motion, 190 Hz leaves the encoder's steps
+    assert scan.trials[scan.chosen].cutoff == 20.0
     errors = [trial.validation_error for trial in scan.trials]
     assert scan.chosen == int(np.argmin(errors))
-    data = regression_data(machine("five_bar"), five_bar_log(), dataclasses.replace(preparation, order=2, cutoff=20.0))
+    data = regression_data(
+        machine("five_bar"), five_bar_log(), dataclasses.replace(preparation, order=2, cutoff=20.0)
+    )
     again = fit(*split(data), WeightedLeastSquares())
     np.testing.assert_allclose(scan.identification.values, again.values, rtol=1e-6, atol=1e-9)
-    assert scan.as_dict()["chosen"] == {"order": 2, "cutoff": 20.0, "standstill": preparation.standstill}
+    assert scan.as_dict()["chosen"] == {
+        "order": 2,
+        "cutoff": 20.0,
+        "standstill": preparation.standstill,
+    }
     assert np.all(scan.spread >= 0.0)
     with pytest.raises(IdentificationError, match="there is no filter to try"):
         scan_filters(machine("five_bar"), five_bar_log(), Preparation(cutoff=None))
@@ -316,7 +347,9 @@ def test_consistent_parameters_make_a_machine_that_has_them():
     assert document["findings"] == []
     parameters = document["consistent"]["regressor_parameters"]
     again = Model(result.mechanism())
-    assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
+    assert {
+        p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)
+    } == parameters
 
 
 #: Plateaus of fewer than five samples, such as noise makes near a limit, count as peaks.
@@ -334,10 +367,15 @@ def test_a_force_at_its_limit_is_left_out_or_named_where_too_little_is_left(shar
     at_limit = int((log[name] == limit).sum())
     if is_fault:
         assert at_limit > log.sizes["time"] / 2
-        assert any(item["where"] == name and "it is clipped" in item["what"] for item in document["findings"])
+        assert any(
+            item["where"] == name and "it is clipped" in item["what"]
+            for item in document["findings"]
+        )
     else:
         assert document["findings"] == []
-        assert document["channels"]["prepared"][0]["left_out"]["motor_2"] == pytest.approx(at_limit, rel=SHORT_PLATEAUS)
+        assert document["channels"]["prepared"][0]["left_out"]["motor_2"] == pytest.approx(
+            at_limit, rel=SHORT_PLATEAUS
+        )
         assert any("force.motor_2 is at a limit" in note for note in document["channels"]["notes"])
 
 

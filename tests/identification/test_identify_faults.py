@@ -85,23 +85,39 @@ def exchanged(log: xr.Dataset, kind: str) -> xr.Dataset:
     return changed(log, **{names[0]: second, names[1]: first})
 
 
-def each(kind: str, number: int, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[xr.Dataset], xr.Dataset]:
+def each(
+    kind: str, number: int, change: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[xr.Dataset], xr.Dataset]:
     name = f"{kind}.motor_{number}"
     return lambda log: changed(log, **{name: change(log[name].values)})
 
 
 def found_in(model: Model, log: xr.Dataset, ties: bool) -> dict[str, str]:
     motion = measured(model, prepared_signals(log, PREPARATION), decimation=PREPARATION.decimation)
-    text = wrong_channels(model, motion, ties=leaf_ties(model) if ties else None, step=PREPARATION.decimation)
+    text = wrong_channels(
+        model, motion, ties=leaf_ties(model) if ties else None, step=PREPARATION.decimation
+    )
     return {problem.where: problem.what for problem in text}
 
 
 FAULTS = {
     "torque turned": (each("force", 1, np.negative), "force.motor_1", "has the wrong sign"),
     "position turned": (each("position", 1, np.negative), "position.motor_1", "has the wrong sign"),
-    "torque late": (each("force", 2, late), "force.motor_2", f"behind the other channels by {SHIFT} samples"),
-    "position late": (each("position", 2, late), "position.motor_2", f"behind the other channels by {SHIFT} samples"),
-    "torques exchanged": (lambda log: exchanged(log, "force"), "force.motor_1", "is exchanged with force.motor_2"),
+    "torque late": (
+        each("force", 2, late),
+        "force.motor_2",
+        f"behind the other channels by {SHIFT} samples",
+    ),
+    "position late": (
+        each("position", 2, late),
+        "position.motor_2",
+        f"behind the other channels by {SHIFT} samples",
+    ),
+    "torques exchanged": (
+        lambda log: exchanged(log, "force"),
+        "force.motor_1",
+        "is exchanged with force.motor_2",
+    ),
 }
 
 
@@ -111,14 +127,21 @@ def test_nothing_is_said_of_a_sound_log(model: Model, sound: xr.Dataset, ties: b
     rng = np.random.default_rng(1)
     noisy = changed(
         sound,
-        **{name: sound[name].values + 1e-3 * rng.standard_normal(len(sound[name])) for name in sound if "posi" in name},
+        **{
+            name: sound[name].values + 1e-3 * rng.standard_normal(len(sound[name]))
+            for name in sound
+            if "posi" in name
+        },
     )
-    assert found_in(model, noisy, ties) == {}  # noise of the positions in the regressor feigns delays
+    # noise of the positions in the regressor feigns delays
+    assert found_in(model, noisy, ties) == {}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("ties", [True, False], ids=["file", "standard"])
-def test_the_wrong_channel_is_named(model: Model, sound: xr.Dataset, fault: str, ties: bool) -> None:
+def test_the_wrong_channel_is_named(
+    model: Model, sound: xr.Dataset, fault: str, ties: bool
+) -> None:
     spoil, where, what = FAULTS[fault]
     text = found_in(model, spoil(sound), ties)
     assert list(text) == [where]
@@ -145,7 +168,9 @@ def test_a_limit_under_noise_and_a_limit_of_the_machine(sound: xr.Dataset) -> No
     (problem,) = clipped(changed(sound, **{name: noisier}), limits={"motor_2": limit})
     assert f"at the limit of {limit:.6g} that the machine file states" in problem.what
     # the machine rests at its largest torque: nothing holds it there
-    still = np.concatenate([sound[name].values, np.full(400, 1.2 * values.max()) + 1e-4 * rng.standard_normal(400)])
+    still = np.concatenate(
+        [sound[name].values, np.full(400, 1.2 * values.max()) + 1e-4 * rng.standard_normal(400)]
+    )
     longer = xr.concat([sound, sound.isel(time=slice(-400, None))], "time", data_vars="all")
     resting = {
         case: np.concatenate([sound[case].values, np.full(400, sound[case].values[-1])])
@@ -174,19 +199,27 @@ def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> No
     [
         (FAULTS["position turned"][0], "position.motor_1", "has the wrong sign"),
         (
-            lambda log: changed(log, **{f"force.motor_{i}": -log[f"force.motor_{i}"].values for i in (1, 2)}),
+            lambda log: changed(
+                log, **{f"force.motor_{i}": -log[f"force.motor_{i}"].values for i in (1, 2)}
+            ),
             "force.motor_1",
             "gains energy from friction",
         ),
         (
             lambda log: changed(
-                log, **{f"force.motor_{i}": np.random.default_rng(i).normal(size=len(log.time)) for i in (1, 2)}
+                log,
+                **{
+                    f"force.motor_{i}": np.random.default_rng(i).normal(size=len(log.time))
+                    for i in (1, 2)
+                },
             ),
             "force.motor_1",
             "has next to nothing to do with the motion",
         ),
         (
-            lambda log: changed(log, **{f"{kind}.motor_2": np.full(len(log.time), 0.9) for kind in ("position",)}),
+            lambda log: changed(
+                log, **{f"{kind}.motor_2": np.full(len(log.time), 0.9) for kind in ("position",)}
+            ),
             "log",
             "its motion says nothing of",
         ),
@@ -194,12 +227,20 @@ def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> No
     ids=["one turned", "all turned", "noise", "one rests"],
 )
 def test_faults_make_the_result_doubtful(
-    model: Model, sound: xr.Dataset, spoil: Callable[[xr.Dataset], xr.Dataset], where: str, what: str
+    model: Model,
+    sound: xr.Dataset,
+    spoil: Callable[[xr.Dataset], xr.Dataset],
+    where: str,
+    what: str,
 ) -> None:
-    document = identified(model, spoil(sound), **OPTIONS, parameters="file" if where != "log" else "standard")
+    document = identified(
+        model, spoil(sound), **OPTIONS, parameters="file" if where != "log" else "standard"
+    )
     assert document["status"] == "doubtful"
     assert any(line.startswith("faults of the data") for line in document["advice"])
-    assert any(finding["where"] == where and what in finding["what"] for finding in document["findings"])
+    assert any(
+        finding["where"] == where and what in finding["what"] for finding in document["findings"]
+    )
 
 
 def test_faults_are_named_where_nothing_can_be_fitted(model: Model, sound: xr.Dataset) -> None:
@@ -221,12 +262,22 @@ def pair(model: Model, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 
 def rows_of(document: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    return {row["representative"]: (row["value"], row["standard_deviation"]) for row in document["base_parameters"]}
+    return {
+        row["representative"]: (row["value"], row["standard_deviation"])
+        for row in document["base_parameters"]
+    }
 
 
 def test_a_payload_in_one_of_two_logs(model: Model, pair: tuple[Path, Path]) -> None:
-    document = rows_of(identified(model, *pair, **OPTIONS, parameters="file", payload={"loaded.csv": "link_1"}))
-    for name, truth in {"payload.m": PAYLOAD, "payload.mcx": 0.0, "payload.mcy": 0.0, "payload.Izz": 0.0}.items():
+    document = rows_of(
+        identified(model, *pair, **OPTIONS, parameters="file", payload={"loaded.csv": "link_1"})
+    )
+    for name, truth in {
+        "payload.m": PAYLOAD,
+        "payload.mcx": 0.0,
+        "payload.mcy": 0.0,
+        "payload.Izz": 0.0,
+    }.items():
         value, deviation = document[name]
         assert abs(value - truth) < DEVIATIONS * deviation
     assert document["payload.m"][1] < 0.01 * PAYLOAD
@@ -247,7 +298,9 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
     payload: dict[str, Any] = {"payload": {"loaded.csv": "link_1"}, "known": point(PAYLOAD)}
     document = identified(model, *scaled, **OPTIONS, **payload, parameters="file", gains=True)
     gains = document["gains"]
-    assert np.all(np.abs(gains["values"] - GAINS) < DEVIATIONS * np.array(gains["standard_deviations"]))
+    assert np.all(
+        np.abs(gains["values"] - GAINS) < DEVIATIONS * np.array(gains["standard_deviations"])
+    )
     assert np.all(np.array(gains["standard_deviations"]) < 0.01 * GAINS)
     # a known mass that unknown ones can replace sets no scale
     data = regression_data(model, read_signals(scaled[0]), PREPARATION, ties=leaf_ties(model))
@@ -258,15 +311,20 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
 
 
 def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Path]) -> None:
-    free = rows_of(identified(model, pair[0], **OPTIONS, parameters="file", known={"tip_mass": "300 g"}))
+    free = rows_of(
+        identified(model, pair[0], **OPTIONS, parameters="file", known={"tip_mass": "300 g"})
+    )
     assert "tip_mass" not in free
     data = known_parameters(
-        regression_data(model, read_signals(pair[0]), PREPARATION, ties=leaf_ties(model)), {"tip_mass": 0.3}
+        regression_data(model, read_signals(pair[0]), PREPARATION, ties=leaf_ties(model)),
+        {"tip_mass": 0.3},
     )
     assert "tip_mass" not in data.unknowns
     value, deviation = free["link_mass"]
     assert abs(value - model.mechanism.parameters["link_mass"].value) < DEVIATIONS * deviation
-    fixed = rows_of(identified(model, pair[0], **OPTIONS, known={"shoulder_1.viscous": "0.01 N m s/rad"}))
+    fixed = rows_of(
+        identified(model, pair[0], **OPTIONS, known={"shoulder_1.viscous": "0.01 N m s/rad"})
+    )
     assert "shoulder_1.viscous" not in fixed
 
 
@@ -282,7 +340,9 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
     ],
     ids=["misspelt", "unit", "log", "both", "body", "gains"],
 )
-def test_what_is_refused(model: Model, pair: tuple[Path, Path], options: dict[str, Any], says: str) -> None:
+def test_what_is_refused(
+    model: Model, pair: tuple[Path, Path], options: dict[str, Any], says: str
+) -> None:
     with pytest.raises((InputError, IdentificationError), match=says):
         identified(model, pair[0], **OPTIONS, **options)
 
@@ -303,7 +363,9 @@ def test_a_payload_needs_a_log_without_it(model: Model, sound: xr.Dataset) -> No
 
 def test_logs_with_other_torques_are_merged(model: Model) -> None:
     first, second = recorded(model, 11), recorded(model, 12)
-    data = [regression_data(model, log, PREPARATION, ties=leaf_ties(model)) for log in (first, second)]
+    data = [
+        regression_data(model, log, PREPARATION, ties=leaf_ties(model)) for log in (first, second)
+    ]
     without = [
         regression_data(model, log.drop_vars(name), PREPARATION, ties=leaf_ties(model))
         for log, name in ((first, "force.motor_2"), (second, "force.motor_1"))
@@ -323,7 +385,8 @@ def test_logs_with_other_torques_are_merged(model: Model) -> None:
         residual = measured_forces - columns @ values
         assert judged.samples == len(residual)
         assert judged.rmse == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-6)
-    # standard deviations too are those of that many samples: both noises are alike, so that one variance will do
+    # standard deviations too are those of that many samples: both noises are alike, so that one
+    # variance will do
     noise = np.sum((forces - regressor @ values) ** 2) / (len(forces) - len(values))
     deviations = np.sqrt(noise * np.diag(np.linalg.inv(regressor.T @ regressor)))
     np.testing.assert_allclose(fitted.standard_deviations, deviations, rtol=0.1)

@@ -75,7 +75,9 @@ def test_logs_in_memory_need_no_files(model, files):
     read = tl.identify(model, files[0], options)
     bare = tl.identify(model, read_signals(files[0]), options)
     named = MeasuredLog(
-        name="mine", log=read_signals(files[0]), preparation=Preparation(cutoff=30.0, trim=60, decimation=2)
+        name="mine",
+        log=read_signals(files[0]),
+        preparation=Preparation(cutoff=30.0, trim=60, decimation=2),
     )
     own = tl.identify(model, named, tl.IdentificationOptions())
     assert (read.logs, bare.logs, own.logs) == (("log_0.csv",), ("log 1",), ("mine",))
@@ -85,19 +87,31 @@ def test_logs_in_memory_need_no_files(model, files):
 
 def test_an_estimator_of_ones_own_stands_in_the_options(model, files):
     document = [
-        tl.identify(model, files, tl.IdentificationOptions(preparation=FILTER, estimator=case)).identification
+        tl.identify(
+            model, files, tl.IdentificationOptions(preparation=FILTER, estimator=case)
+        ).identification
         for case in ("ols", TotalLeastSquares(column_error=1e-3), Halfway())
     ]
-    assert document[2].values == pytest.approx(0.5 * (document[0].values + document[1].values), rel=SAME)
+    assert document[2].values == pytest.approx(
+        0.5 * (document[0].values + document[1].values), rel=SAME
+    )
 
 
 def test_options_are_refused_all_at_once():
     with pytest.raises(InputError) as raised:
         tl.IdentificationOptions(estimator="lasso", errors="none", hold_out=2.0)
-    assert {problem.where for problem in raised.value.problems} == {"estimator", "errors", "hold_out"}
+    assert {problem.where for problem in raised.value.problems} == {
+        "estimator",
+        "errors",
+        "hold_out",
+    }
     with pytest.raises(InputError) as raised:
         tl.IdentificationOptions(estimator="iv", hold_out=0.0, terms=TermOptions(gains=True))
-    assert {problem.where for problem in raised.value.problems} == {"commanded", "hold_out", "gains"}
+    assert {problem.where for problem in raised.value.problems} == {
+        "commanded",
+        "hold_out",
+        "gains",
+    }
 
 
 @contextmanager

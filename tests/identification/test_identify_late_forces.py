@@ -1,7 +1,7 @@
 """Forces that follow their motion late: delay, hold, bending transmission and presliding friction get their own names.
 
-Torques are those of the closed formulae of `planar_arm`; delays are exact, since the motion is a formula of time.
-Dahl's friction and the load behind a spring are integrated step by step.
+Torques are those of the closed formulae of `planar_arm`; delays are exact, since the motion is a
+formula of time. Dahl's friction and the load behind a spring are integrated step by step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ STEPS = 20
 
 def motion_at(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, v, a of sines up to 1.5 Hz."""
-    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    w, size = (
+        np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
+        np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
+    )
     angle = w * t[:, None, None] + np.arange(3)
     parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
     q, v, a = (part.sum(axis=2) for part in parts)
@@ -84,11 +87,22 @@ def model() -> Model:
     return Model(loads(MACHINE))
 
 
-def findings(model: Model, forces: np.ndarray, seed: int = 8, noise: float = NOISE, **options: Any) -> dict[str, str]:
-    log = arm_log((TIME, motion_at(TIME)[0]), forces, noise=noise, encoder=1.2e-5, rng=np.random.default_rng(seed))
+def findings(
+    model: Model, forces: np.ndarray, seed: int = 8, noise: float = NOISE, **options: Any
+) -> dict[str, str]:
+    log = arm_log(
+        (TIME, motion_at(TIME)[0]),
+        forces,
+        noise=noise,
+        encoder=1.2e-5,
+        rng=np.random.default_rng(seed),
+    )
     document = identified(model, log, **OPTIONS | options)
     assert (document["status"] == "ok") is not bool(document["findings"])
-    return {finding["where"]: f"{finding['what']} remedy: {finding['remedy']}" for finding in document["findings"]}
+    return {
+        finding["where"]: f"{finding['what']} remedy: {finding['remedy']}"
+        for finding in document["findings"]
+    }
 
 
 def number(pattern: str, text: str) -> float:
@@ -113,19 +127,25 @@ def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every
     assert set(problems) == ({"force.motor_1", "force.motor_2"} if every else {"force.motor_1"})
     for text in problems.values():
         word = "after" if milliseconds > 0.0 else "before"
-        assert number(f"comes # ms {word} the motion", text) == pytest.approx(abs(milliseconds), abs=0.2)
+        assert number(f"comes # ms {word} the motion", text) == pytest.approx(
+            abs(milliseconds), abs=0.2
+        )
         assert "--presliding" not in text
 
 
 @pytest.mark.parametrize("decimation", [1, 10])
 def test_the_decimation_does_not_matter(model: Model, decimation: int) -> None:
     problems = findings(model, first_alone(forces_at(TIME - 5e-3)), decimation=decimation)
-    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(5.0, abs=0.2)
+    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(
+        5.0, abs=0.2
+    )
 
 
 @pytest.mark.parametrize("length", [4, 8])
 @pytest.mark.parametrize("noise_is_held", [False, True])
-def test_a_held_force_is_named_with_its_samples(model: Model, length: int, noise_is_held: bool) -> None:
+def test_a_held_force_is_named_with_its_samples(
+    model: Model, length: int, noise_is_held: bool
+) -> None:
     at = np.arange(len(TIME)) // length * length
     noisy = FORCES + NOISE * np.random.default_rng(3).normal(size=FORCES.shape)
     forces, noise = (noisy[at], 0.0) if noise_is_held else (FORCES[at], NOISE)
@@ -136,7 +156,9 @@ def test_a_held_force_is_named_with_its_samples(model: Model, length: int, noise
 
 @pytest.mark.parametrize("length", [0.003, 0.03])
 @pytest.mark.parametrize("every", [False, True], ids=["one", "all"])
-def test_presliding_friction_is_named_with_its_length(model: Model, length: float, every: bool) -> None:
+def test_presliding_friction_is_named_with_its_length(
+    model: Model, length: float, every: bool
+) -> None:
     forces = smooth_at(TIME) + COULOMB * dahl(length)
     problems = findings(model, forces if every else first_alone(forces))
     assert set(problems) == ({"shoulder", "elbow"} if every else {"shoulder"})
@@ -152,7 +174,9 @@ def test_a_load_with_friction_behind_a_spring_is_named(model: Model, frequency: 
     forces[:, 0] += behind_a_spring(frequency)
     problems = findings(model, first_alone(forces))
     assert set(problems) == {"force.motor_1"}
-    assert number("its load swings at # Hz", problems["force.motor_1"]) == pytest.approx(frequency, rel=0.05)
+    assert number("its load swings at # Hz", problems["force.motor_1"]) == pytest.approx(
+        frequency, rel=0.05
+    )
 
 
 def test_friction_that_turns_before_its_motion_is_no_lead_of_the_force(model: Model) -> None:
@@ -171,10 +195,18 @@ def test_nothing_is_named_on_sound_logs(model: Model, seed: int) -> None:
 def test_presliding_fitted_to_a_late_force_is_a_finding(model: Model) -> None:
     late = first_alone(forces_at(TIME - 5e-3))
     problems = findings(model, late, presliding={"shoulder": "0.0003 rad"})
-    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(5.0, abs=0.2)
-    assert number("turns round over #, less than", problems["shoulder.presliding"]) == pytest.approx(3e-4)
+    assert number("comes # ms after the motion", problems["force.motor_1"]) == pytest.approx(
+        5.0, abs=0.2
+    )
+    assert number(
+        "turns round over #, less than", problems["shoulder.presliding"]
+    ) == pytest.approx(3e-4)
     # friction that pushes
-    problems = findings(model, first_alone(smooth_at(TIME) - COULOMB * dahl(0.05)), presliding={"shoulder": "0.05 rad"})
+    problems = findings(
+        model,
+        first_alone(smooth_at(TIME) - COULOMB * dahl(0.05)),
+        presliding={"shoulder": "0.05 rad"},
+    )
     assert "comes out negative next to" in problems["shoulder.presliding"]
 
 

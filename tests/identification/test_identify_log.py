@@ -16,13 +16,19 @@ from tauloop import Model, load
 from tauloop.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.formats.library import loads
 from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
-from tauloop.identification.regression.from_log import dynamic_leaves, held_lengths, leaf_ties, regression_data
+from tauloop.identification.regression.from_log import (
+    dynamic_leaves,
+    held_lengths,
+    leaf_ties,
+    regression_data,
+)
 from tauloop.logs import Preparation, read_log, write_log
 from tauloop.motion import random_multisine
 
 #: Estimates of some twenty parameters lie within this many standard deviations of the truth.
 DEVIATIONS = 4.5
-#: And the root mean square of these deviations is near one: standard deviations are neither too small nor too large.
+#: And the root mean square of these deviations is near one: standard deviations are neither too
+#: small nor too large.
 USUAL = (0.5, 1.6)
 #: Two routes to the same regression: rounding only.
 SAME = 1e-9
@@ -30,7 +36,8 @@ SAME = 1e-9
 RATE, DURATION = 400.0, 20.0  # Hz, s
 PREPARATION = Preparation(cutoff=40.0, order=4, trim=100, decimation=10)
 
-#: Machine, parameters that are not those of its file, stroke of the actuators, noise of their forces.
+#: Machine, parameters that are not those of its file, stroke of the actuators, noise of their
+#: forces.
 TRUTHS: Mapping[str, tuple[Mapping[str, float], float, float]] = {
     "five_bar": (
         {
@@ -45,7 +52,11 @@ TRUTHS: Mapping[str, tuple[Mapping[str, float], float, float]] = {
         0.30,
         0.02,
     ),
-    "delta": ({"plate_mass": 0.5, "arm_mass": 0.8, "forearm_mass": 0.07, "arm_inertia": 0.02}, 0.25, 0.05),
+    "delta": (
+        {"plate_mass": 0.5, "arm_mass": 0.8, "forearm_mass": 0.07, "arm_inertia": 0.02},
+        0.25,
+        0.05,
+    ),
 }
 
 
@@ -67,7 +78,9 @@ def simulated(name: str, noise: float | None = None, duration: float = DURATION)
     machine, (_, stroke, usual) = truth(name), TRUTHS[name]
     rng = np.random.default_rng(5)
     center = machine.actuator_position(machine.assembly.q)
-    excitation = random_multisine(center, np.full(len(center), stroke), rng, terms=4, lowest=0.3, highest=2.0)
+    excitation = random_multisine(
+        center, np.full(len(center), stroke), rng, terms=4, lowest=0.3, highest=2.0
+    )
     motion = excitation.sample(np.arange(0.0, duration, 1.0 / RATE))
     start = machine.forward_kinematics(motion.position).q
     return measured(machine, motion, 1e-7, usual if noise is None else noise, rng, start)
@@ -95,15 +108,20 @@ def true_base_values(machine: Model, result: Identification, parameters: str) ->
 def test_the_true_parameters_are_found_within_their_standard_deviations(tmp_path, name, parameters):
     path = write_log(tmp_path / "log.csv", simulated(name))
     result, data = identified(name, read_log(path), parameters)
-    deviations = (result.values - true_base_values(truth(name), result, parameters)) / result.standard_deviations
+    deviations = (
+        result.values - true_base_values(truth(name), result, parameters)
+    ) / result.standard_deviations
     assert np.abs(deviations).max() < DEVIATIONS
     assert USUAL[0] < np.sqrt(np.mean(deviations**2)) < USUAL[1]
     # the file's own values are far from what was found: there was something to identify
-    described = (result.values - true_base_values(model(name), result, parameters)) / result.standard_deviations
+    described = (
+        result.values - true_base_values(model(name), result, parameters)
+    ) / result.standard_deviations
     assert np.abs(described).max() > 3 * DEVIATIONS
     noise = TRUTHS[name][2]
     for judged in result.held_out:
-        assert judged.rmse < noise  # the decimation filter takes out most of the noise that is not fitted
+        # the decimation filter takes out most of the noise that is not fitted
+        assert judged.rmse < noise
     assert data.outputs == tuple(actuator.name for actuator in model(name).mechanism.actuators)
     assert len(data.time) == len(data) == -(-(int(RATE * DURATION) - 200) // 10)
 
@@ -115,7 +133,8 @@ def test_both_sets_of_parameters_predict_alike():
     for parameters in ("standard", "file"):
         result, data = identified("five_bar", log, parameters)
         forces.append(result.predict(data.regressor))
-        assert np.abs(forces[-1] - data.forces).max() < 2e-3 * np.abs(data.forces).max()  # numerical derivatives
+        # numerical derivatives
+        assert np.abs(forces[-1] - data.forces).max() < 2e-3 * np.abs(data.forces).max()
     assert result.base.rank < len(dynamic_leaves(model("five_bar")))
 
 
@@ -133,7 +152,8 @@ def test_regressor_and_forces_are_decimated_alike():
 
 def test_joint_forces_and_actuator_forces_tell_the_same_where_nothing_is_geared():
     by_joint, by_actuator = (
-        identified("five_bar", simulated("five_bar"), "file", output)[0] for output in ("joints", "actuators")
+        identified("five_bar", simulated("five_bar"), "file", output)[0]
+        for output in ("joints", "actuators")
     )
     assert by_joint.outputs == ("shoulder_1", "shoulder_2")
     assert by_joint.values == pytest.approx(by_actuator.values, rel=SAME)
@@ -141,13 +161,17 @@ def test_joint_forces_and_actuator_forces_tell_the_same_where_nothing_is_geared(
 
 def test_joint_forces_are_those_behind_the_gears():
     """Ten times the actuator's travel per travel of the joint: a tenth of the force in the log."""
-    text = shipped_text("five_bar", ("{on: shoulder_1, inertia", "{on: shoulder_1, ratio: 10, inertia"))
+    text = shipped_text(
+        "five_bar", ("{on: shoulder_1, inertia", "{on: shoulder_1, ratio: 10, inertia")
+    )
     geared = Model(loads(text))
     log = simulated("five_bar").copy()
     log["position.motor_1"] = log["position.motor_1"] * 10
     log["force.motor_1"] = log["force.motor_1"] / 10
     for channel, unit in (("position.motor_1", "rad"), ("force.motor_1", "N m")):
-        log[channel].attrs.update(units=unit, quantity=channel.partition(".")[0], channel="motor_1", source="")
+        log[channel].attrs.update(
+            units=unit, quantity=channel.partition(".")[0], channel="motor_1", source=""
+        )
     plain = regression_data(model("five_bar"), simulated("five_bar"), PREPARATION, output="joints")
     behind = regression_data(geared, log, PREPARATION, output="joints")
     assert behind.forces == pytest.approx(plain.forces, rel=SAME, abs=SAME)
@@ -155,7 +179,9 @@ def test_joint_forces_are_those_behind_the_gears():
     columns = np.flatnonzero(~np.array(rotors))
     scale = np.abs(plain.regressor).max()
     assert np.abs(behind.regressor - plain.regressor)[:, :, columns].max() < SAME * scale
-    assert behind.regressor[:, 0, rotors] == pytest.approx(100 * plain.regressor[:, 0, rotors], rel=1e-6, abs=1e-6)
+    assert behind.regressor[:, 0, rotors] == pytest.approx(
+        100 * plain.regressor[:, 0, rotors], rel=1e-6, abs=1e-6
+    )
 
 
 # Forces of some actuators only
@@ -170,7 +196,9 @@ def test_some_forces_tell_less_but_tell_it_right():
     both, _ = identified("five_bar", simulated("five_bar"), "standard")
     assert result.base.rank < both.base.rank
     assert [fitted.output for fitted in result.training] == ["motor_1"]
-    deviations = (result.values - true_base_values(truth("five_bar"), result, "standard")) / result.standard_deviations
+    deviations = (
+        result.values - true_base_values(truth("five_bar"), result, "standard")
+    ) / result.standard_deviations
     assert np.abs(deviations).max() < DEVIATIONS
     with pytest.raises(LogError, match=r"force\.motor_2"):
         regression_data(model("five_bar"), log, PREPARATION, output="joints")
@@ -192,13 +220,21 @@ def test_missing_channels_are_all_named():
     )
     with pytest.raises(LogError) as caught:
         regression_data(model("delta"), log, PREPARATION)
-    assert [p.where for p in caught.value.problems] == ["position.leg1.motor", "position.leg3.motor", "force"]
+    assert [p.where for p in caught.value.problems] == [
+        "position.leg1.motor",
+        "position.leg3.motor",
+        "force",
+    ]
     assert all(p.remedy for p in caught.value.problems)
 
 
 def test_a_misspelt_force_is_not_taken_as_absent():
     with pytest.raises(LogError) as caught:
-        regression_data(model("five_bar"), renamed(simulated("five_bar"), "force.motor_2", "force.motr_2"), PREPARATION)
+        regression_data(
+            model("five_bar"),
+            renamed(simulated("five_bar"), "force.motor_2", "force.motr_2"),
+            PREPARATION,
+        )
     (problem,) = caught.value.problems
     assert problem.where == "force.motr_2"
     assert "motor_2" in problem.remedy
@@ -260,7 +296,8 @@ def test_lengths_of_a_template_keep_their_values_and_equal_problems_are_one():
     assert dynamic_leaves(hexapod) == masses
     assert held_lengths(hexapod) == ("leg_least",)
     assert leaf_ties(hexapod).parameters == masses
-    assert dynamic_leaves(hexapod, ("cylinder_mass", "piston_mass")) == ("plate_mass",)  # its square counts as well
+    # its square counts as well
+    assert dynamic_leaves(hexapod, ("cylinder_mass", "piston_mass")) == ("plate_mass",)
     with pytest.raises(InputError) as caught:
         leaf_ties(hexapod, ("leg_least", *masses))
     assert len(caught.value.problems) == 2

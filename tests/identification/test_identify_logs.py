@@ -63,7 +63,9 @@ def measured(plant: Model, moved: SampledMotion, seed: int) -> xr.Dataset:
     units = (plant.actuators.ports.position.units, plant.output_ports("actuators")[1])
     sensors = Sensors(resolution=np.full(2, 1e-6), force_noise=NOISE)
     rng = np.random.default_rng(seed)
-    return measure(moved.time, moved.position, forces.force, forces.actuator_names, *units, sensors, rng)
+    return measure(
+        moved.time, moved.position, forces.force, forces.actuator_names, *units, sensors, rng
+    )
 
 
 def described(folder: Path, name: str, log: xr.Dataset, preparation: Preparation) -> Path:
@@ -93,21 +95,31 @@ def one_period(plant: Model) -> SampledMotion:
     size = np.array([[0.25, 0.12, 0.06], [-0.15, 0.16, 0.05]])
     rate = 2.0 * np.pi / PERIOD
     center = plant.actuator_position(plant.assembly.q)
-    position, velocity, acceleration = center + np.zeros((len(phase), 2)), np.zeros((len(phase), 2)), 0.0
+    position, velocity, acceleration = (
+        center + np.zeros((len(phase), 2)),
+        np.zeros((len(phase), 2)),
+        0.0,
+    )
     for k, multiple in enumerate((1, 2, 4)):
         angle = multiple * phase + 0.7 * k
         position = position + size[:, k] * np.sin(angle)
         velocity = velocity + size[:, k] * multiple * rate * np.cos(angle)
         acceleration = acceleration - size[:, k] * (multiple * rate) ** 2 * np.sin(angle)
     return SampledMotion(
-        time=np.arange(len(phase)) / RATE, position=position, velocity=velocity, acceleration=np.asarray(acceleration)
+        time=np.arange(len(phase)) / RATE,
+        position=position,
+        velocity=velocity,
+        acceleration=np.asarray(acceleration),
     )
 
 
 @pytest.fixture(scope="module")
 def periodic_log(tmp_path_factory, plant) -> Path:
     once = one_period(plant)
-    again = {name: np.tile(getattr(once, name), (PERIODS, 1)) for name in ("position", "velocity", "acceleration")}
+    again = {
+        name: np.tile(getattr(once, name), (PERIODS, 1))
+        for name in ("position", "velocity", "acceleration")
+    }
     moved = SampledMotion(time=np.arange(PERIODS * len(once.time)) / RATE, **again)
     return write_log(tmp_path_factory.mktemp("periods") / "log.csv", measured(plant, moved, 3))
 
@@ -145,10 +157,14 @@ def alone(model, recordings) -> dict[str, Any]:
     return identified(model, recordings[0], parameters="file")
 
 
-def test_logs_with_preparations_of_their_own_are_fitted_together(together, alone, recordings, model, plant):
+def test_logs_with_preparations_of_their_own_are_fitted_together(
+    together, alone, recordings, model, plant
+):
     document = together
     parts = [
-        regression_data(model, read_log(path.with_suffix(".csv")), preparation, ties=leaf_ties(model))
+        regression_data(
+            model, read_log(path.with_suffix(".csv")), preparation, ties=leaf_ties(model)
+        )
         for path, preparation in zip(recordings, (FIRST, SECOND), strict=True)
     ]
     cuts = [round(0.7 * len(part)) for part in parts]
@@ -156,11 +172,19 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(together, alone
     held_out = merge([part.part(slice(cut, None)) for part, cut in zip(parts, cuts, strict=True)])
     expected = fit(training, held_out, WeightedLeastSquares())
     rows = [row["value"] for row in document["base_parameters"]]
-    np.testing.assert_allclose(rows, expected.values, rtol=SAME, atol=SAME * np.abs(expected.values).max())
+    np.testing.assert_allclose(
+        rows, expected.values, rtol=SAME, atol=SAME * np.abs(expected.values).max()
+    )
     counts = document["provenance"]["inputs"]
-    assert (counts["training_samples"], counts["held_out_samples"]) == (sum(cuts), sum(map(len, parts)) - sum(cuts))
+    assert (counts["training_samples"], counts["held_out_samples"]) == (
+        sum(cuts),
+        sum(map(len, parts)) - sum(cuts),
+    )
     assert np.abs(off(document, plant)).max() < DEVIATIONS
-    deviations = [sum(row["standard_deviation"] for row in case["base_parameters"]) for case in (document, alone)]
+    deviations = [
+        sum(row["standard_deviation"] for row in case["base_parameters"])
+        for case in (document, alone)
+    ]
     assert deviations[0] < deviations[1]
 
 
@@ -169,7 +193,9 @@ def test_a_log_without_a_preparation_takes_the_first_ones(together, model, recor
     first = identified(model, recordings[0], bare, parameters="file")
     assert values(first) != values(together)
     same: dict[str, Any] = {"cutoff": 30.0, "trim": 40, "decimation": 4, "parameters": "file"}
-    assert values(first) == values(identified(model, recordings[0].with_suffix(".csv"), bare, **same))
+    assert values(first) == values(
+        identified(model, recordings[0].with_suffix(".csv"), bare, **same)
+    )
 
 
 def test_a_log_to_judge_by_has_its_own_preparation(recordings, model):
@@ -189,15 +215,21 @@ def test_findings_say_which_log_they_are_of(model, recordings):
 
 def test_instruments_of_several_logs(model, recordings, plant):
     commanded = tuple(path.with_suffix(".csv") for path in recordings)
-    document = identified(model, *recordings, estimator="iv", commanded=commanded, parameters="file")
-    assert np.abs(off(document, plant)).max() < DEVIATIONS  # here the measured motion is its own instrument
+    document = identified(
+        model, *recordings, estimator="iv", commanded=commanded, parameters="file"
+    )
+    # here the measured motion is its own instrument
+    assert np.abs(off(document, plant)).max() < DEVIATIONS
     with pytest.raises(InputError, match="is given 1 times for 2 logs"):
         identified(model, *recordings, estimator="iv", commanded=commanded[:1])
 
 
 def test_tables_of_several_logs(recordings):
     text = tables_of(identify(load("five_bar"), recordings, options_of()))
-    for line in ("Fitted to all 2 logs", "Fitted to the first 70 % of each log, judged on the rest"):
+    for line in (
+        "Fitted to all 2 logs",
+        "Fitted to the first 70 % of each log, judged on the rest",
+    ):
         assert line in text
 
 
@@ -243,13 +275,16 @@ def test_forces_are_weighted_by_the_noise_of_the_periods(periodic):
     for output in periodic["outputs"]:
         averaged = shown["noise"][f"force.{output['name']}"] / np.sqrt(PERIODS)
         assert output["weight"] == pytest.approx(1.0 / averaged)
-        assert output["noise"] == pytest.approx(averaged, rel=3 * SCATTER)  # residuals: nothing but the noise is left
+        # residuals: nothing but the noise is left
+        assert output["noise"] == pytest.approx(averaged, rel=3 * SCATTER)
 
 
 def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_log):
     assert "Averages over periods, and the noise that they show" in tables_of(averaged)
     with pytest.raises(InputError) as caught:
-        identified(model, periodic_log, periodic_log, period=PERIOD, highest=1.1, validation=periodic_log)
+        identified(
+            model, periodic_log, periodic_log, period=PERIOD, highest=1.1, validation=periodic_log
+        )
     problems = [problem.what.partition(" over")[0] for problem in caught.value.problems]
     assert problems == ["is log.csv (log 1)", "is log.csv (log 1)", "is log.csv (log 2)"]
 
@@ -259,9 +294,15 @@ def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_lo
     [
         ({"period": 4.0}, "one of period and highest is given without the other"),
         ({"period": 4.0, "highest": 1.1, "cutoff": 20.0}, "few: cutoff has no meaning"),
-        ({"period": 4.0, "highest": 1.1, "scan_cutoffs": (20.0,)}, "few: scan_cutoffs has no meaning"),
+        (
+            {"period": 4.0, "highest": 1.1, "scan_cutoffs": (20.0,)},
+            "few: scan_cutoffs has no meaning",
+        ),
         ({"period": 40.0, "highest": 1.1}, "hold fewer than two periods of 40 s"),
-        ({"period": 4.0, "highest": 100.0}, "100 Hz is not between zero and half the sampling rate"),
+        (
+            {"period": 4.0, "highest": 100.0},
+            "100 Hz is not between zero and half the sampling rate",
+        ),
         ({"scan_standstills": (1e-3,)}, "add scan_cutoffs"),
     ],
 )
@@ -291,8 +332,13 @@ def resting(plant) -> xr.Dataset:
     position = center + smooth * (moved.position - center)
     velocity = np.gradient(position, 1.0 / RATE, axis=0)
     acceleration = np.gradient(velocity, 1.0 / RATE, axis=0)
-    creeping = position + 2e-5 * np.cumsum(np.random.default_rng(1).standard_normal(position.shape), axis=0) / RATE
-    rests = SampledMotion(time=moved.time, position=position, velocity=velocity, acceleration=acceleration)
+    creeping = (
+        position
+        + 2e-5 * np.cumsum(np.random.default_rng(1).standard_normal(position.shape), axis=0) / RATE
+    )
+    rests = SampledMotion(
+        time=moved.time, position=position, velocity=velocity, acceleration=acceleration
+    )
     log = measured(plant, rests, 6)
     for k, name in enumerate(("motor_1", "motor_2")):
         log[f"position.{name}"].values[:] = creeping[:, k]
@@ -302,24 +348,39 @@ def resting(plant) -> xr.Dataset:
 def test_the_threshold_of_rest_is_chosen_by_validation_alone(resting, model):
     preparation = Preparation(cutoff=30.0, trim=40, decimation=4)
     levels = (0.0, 1e-3, 0.3)
-    scan = scan_filters(model, resting, preparation, orders=(4,), cutoffs=(30.0,), standstills=levels)
+    scan = scan_filters(
+        model, resting, preparation, orders=(4,), cutoffs=(30.0,), standstills=levels
+    )
     assert [trial.standstill for trial in scan.trials] == list(levels)
     best = scan.trials[scan.chosen]
-    assert best.standstill == 1e-3  # with 0 the signs of creep are friction, with 0.3 motion is rest
-    assert scan.least_errors("standstill") == {trial.standstill: trial.validation_error for trial in scan.trials}
+    # with 0 the signs of creep are friction, with 0.3 motion is rest
+    assert best.standstill == 1e-3
+    assert scan.least_errors("standstill") == {
+        trial.standstill: trial.validation_error for trial in scan.trials
+    }
     cut = round(0.7 * len(resting["time"]))
     spoilt = resting.copy(deep=True)
-    spoilt["force.motor_1"].values[cut + 60 :] *= -3.0  # the held-out part alone: other errors, the same choice
-    again = scan_filters(model, spoilt, preparation, orders=(4,), cutoffs=(30.0,), standstills=levels)
+    # the held-out part alone: other errors, the same choice
+    spoilt["force.motor_1"].values[cut + 60 :] *= -3.0
+    again = scan_filters(
+        model, spoilt, preparation, orders=(4,), cutoffs=(30.0,), standstills=levels
+    )
     assert again.chosen == scan.chosen
     assert again.trials[0].held_out_percent[0] > 2.0 * scan.trials[0].held_out_percent[0]
 
 
 def test_what_was_chosen_is_explained(resting, model):
     scanned = options_of(
-        trim=40, decimation=4, scan_cutoffs=(30.0,), scan_orders=(2, 4), scan_standstills=(0.0, 1e-3, 0.3)
+        trim=40,
+        decimation=4,
+        scan_cutoffs=(30.0,),
+        scan_orders=(2, 4),
+        scan_standstills=(0.0, 1e-3, 0.3),
     )
     words = " ".join(tables_of(identify(model, resting, scanned)).split())
-    assert "at 30 Hz, rest below 0.001 of the largest speed, for its least error on the validation part" in words
+    assert (
+        "at 30 Hz, rest below 0.001 of the largest speed, for its least error on the validation part"
+        in words
+    )
     assert "least validation error, %, by order:" in words
     assert "least validation error, %, by standstill: 0 " in words

@@ -1,7 +1,7 @@
 """Laws of friction and of forces that a model lacks: a finding with its figure, and the option that mends it.
 
-Torques are those of the closed formulae of `planar_arm`, with further ones by formulas of their own, so that nothing of
-the machine's own equations enters a log.
+Torques are those of the closed formulae of `planar_arm`, with further ones by formulas of their
+own, so that nothing of the machine's own equations enters a log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ TIME = np.arange(round(RATE * DURATION)) / RATE
 
 def motion(seed: int = 0) -> tuple[np.ndarray, ...]:
     """Times and q, v, a of sines whose phases the seed chooses."""
-    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    w, size = (
+        np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
+        np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
+    )
     angle = w * TIME[:, None, None] + np.random.default_rng(seed).uniform(0.0, 6.28, (2, 3))
     parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
     return (TIME, *(part.sum(axis=2) for part in parts))
@@ -59,7 +62,9 @@ def log_of(forces: np.ndarray, moved: tuple[np.ndarray, ...] = MOTION) -> Signal
 
 @pytest.mark.parametrize("law", LAWS)
 def test_a_law_that_the_model_lacks_is_named_at_its_joint(law: str) -> None:
-    document = identified(ARM, log_of(FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1)), **OPTIONS)
+    document = identified(
+        ARM, log_of(FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1)), **OPTIONS
+    )
     assert document["status"] != "ok"
     (finding,) = document["findings"]
     assert finding["where"] == "elbow"
@@ -81,7 +86,10 @@ def test_the_option_that_it_names_makes_the_result_ok_and_its_bars_right(law: st
 
     def off(document: dict[str, Any]) -> float:
         rows = {row["name"]: row for row in document["base_parameters"]}
-        return max(abs(rows[name]["value"] - true) / rows[name]["standard_deviation"] for name, true in truth.items())
+        return max(
+            abs(rows[name]["value"] - true) / rows[name]["standard_deviation"]
+            for name, true in truth.items()
+        )
 
     assert off(mended) < 4.0
     assert off(plain) > 4.0 or law == "asymmetric"

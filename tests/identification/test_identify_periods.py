@@ -21,15 +21,22 @@ from tauloop.identification import (
     fit,
     split,
 )
-from tauloop.identification.preparation.periodic import cut_off, force_noise, periodic_regression, periodic_signals
+from tauloop.identification.preparation.periodic import (
+    cut_off,
+    force_noise,
+    periodic_regression,
+    periodic_signals,
+)
 from tauloop.identification.regression.from_log import leaf_ties, motion_regressor
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
 from tauloop.motion import SampledMotion
 
 RATE, PERIOD, PERIODS = 100.0, 4.0, 6  # Hz, s
-#: Of the motors' torques, N m, and of their angles, rad: a coarse encoder, so that least squares is biased.
+#: Of the motors' torques, N m, and of their angles, rad: a coarse encoder, so that least squares is
+#: biased.
 FORCE_NOISE, ENCODER_NOISE = 0.01, 2e-3
-#: Highest frequency kept, Hz; far above the motion's 1 Hz, so that noise of the angles comes through.
+#: Highest frequency kept, Hz; far above the motion's 1 Hz, so that noise of the angles comes
+#: through.
 HIGHEST = 20.0
 #: Two routes to one number: rounding only.
 SAME = 1e-9
@@ -66,11 +73,15 @@ def one_period(center: np.ndarray, size: np.ndarray) -> SampledMotion:
     )
 
 
-def recorded(model: Model, motion: SampledMotion, encoder: float, force: float, seed: int = 1) -> xr.Dataset:
+def recorded(
+    model: Model, motion: SampledMotion, encoder: float, force: float, seed: int = 1
+) -> xr.Dataset:
     """All periods of a motion; forces are those of the motion without the encoders' noise."""
     rng = np.random.default_rng(seed)
     start = model.actuators.track(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=start
+    ).force
     position = np.tile(motion.position, (PERIODS, 1))
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     return measure(
@@ -129,21 +140,29 @@ def estimates(document: dict[str, Any]) -> np.ndarray:
 def off(identification: Identification, model: Model) -> float:
     """Largest difference of a base parameter from the machine file's, in standard deviations."""
     truth = identification.base.regroup(
-        np.array([model.mechanism.parameters[name].value for name in identification.base.parameters])
+        np.array(
+            [model.mechanism.parameters[name].value for name in identification.base.parameters]
+        )
     )
     return float(np.abs((identification.values - truth) / identification.standard_deviations).max())
 
 
-def test_rows_of_joints_are_those_of_actuators_through_the_transmission(arm: Model, arm_log: xr.Dataset) -> None:
+def test_rows_of_joints_are_those_of_actuators_through_the_transmission(
+    arm: Model, arm_log: xr.Dataset
+) -> None:
     average = average_periods(arm_log, PERIOD).log
     actuators, joints = (
-        periodic_regression(arm, average, highest=HIGHEST, output=output) for output in ("actuators", "joints")
+        periodic_regression(arm, average, highest=HIGHEST, output=output)
+        for output in ("actuators", "joints")
     )
-    A = np.array([[50.0, 0.0, 0.0], [0.0, 50.0, 0.0], [0.0, 37.0, 41.0]])  # speed of a motor per speed of a joint
+    # speed of a motor per speed of a joint
+    A = np.array([[50.0, 0.0, 0.0], [0.0, 50.0, 0.0], [0.0, 37.0, 41.0]])
     assert joints.outputs == ("waist", "shoulder", "elbow")
     np.testing.assert_allclose(joints.forces, actuators.forces @ A, rtol=SAME)
     expected = np.einsum("nkp,kd->ndp", actuators.regressor, A)
-    np.testing.assert_allclose(joints.regressor, expected, rtol=SAME, atol=SAME * np.abs(expected).max())
+    np.testing.assert_allclose(
+        joints.regressor, expected, rtol=SAME, atol=SAME * np.abs(expected).max()
+    )
     exact = joints.regressor @ arm.pi
     assert (joints.forces - exact).std(axis=0) == pytest.approx(
         FORCE_NOISE / np.sqrt(PERIODS) * np.linalg.norm(A, axis=0), rel=0.15
@@ -154,7 +173,8 @@ def test_noise_of_joints_is_that_of_their_own_periods(arm: Model, arm_log: xr.Da
     """Second route: joint torques are made sample by sample first, then averaged."""
     log = arm_log.copy(deep=True)
     names = ("waist_motor", "shoulder_motor", "elbow_motor")
-    shared = 0.03 * np.random.default_rng(5).normal(size=len(log["time"]))  # two motors have noise in common
+    # two motors have noise in common
+    shared = 0.03 * np.random.default_rng(5).normal(size=len(log["time"]))
     for name in names[1:]:
         log[f"force.{name}"].values += shared
     A = np.asarray(arm.assembly.loops.transmission[:, list(arm.assembly.driven)])
@@ -163,7 +183,9 @@ def test_noise_of_joints_is_that_of_their_own_periods(arm: Model, arm_log: xr.Da
     for k, name in enumerate(names):
         log[f"force.{name}"].values = torque[:, k]
     direct = average_periods(log, PERIOD)
-    assert result == pytest.approx([direct.noise[f"force.{name}"] / np.sqrt(PERIODS) for name in names])
+    assert result == pytest.approx(
+        [direct.noise[f"force.{name}"] / np.sqrt(PERIODS) for name in names]
+    )
 
 
 def test_a_motor_at_rest_has_no_dry_friction(arm: Model) -> None:
@@ -184,21 +206,30 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
     instruments = periodic_instruments(model, commanded)
     training, held_out = split(data, 0.7)
     plain = fit(training, held_out, InstrumentalVariables(instruments_of=training.regressor))
-    fitted = fit(training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)]))
+    fitted = fit(
+        training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)])
+    )
     assert off(plain, model) > 2 * DEVIATIONS
     assert off(fitted, model) < DEVIATIONS
     # the same estimating equations, solved by hand: Z^T W^2 (f - Y p) = 0
     ties = leaf_ties(model)
     Z, Y = (
-        (rows[: len(training)] @ ties.matrix)[..., fitted.base.independent] for rows in (instruments, data.regressor)
+        (rows[: len(training)] @ ties.matrix)[..., fitted.base.independent]
+        for rows in (instruments, data.regressor)
     )
     force = training.forces - training.regressor @ np.asarray(ties.offset)
     weighted = Z * fitted.estimate.weights[:, None] ** 2
-    by_hand = np.linalg.solve(np.einsum("nkr,nks->rs", weighted, Y), np.einsum("nkr,nk->r", weighted, force))
-    np.testing.assert_allclose(fitted.values, by_hand, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE * np.abs(by_hand).max())
+    by_hand = np.linalg.solve(
+        np.einsum("nkr,nks->rs", weighted, Y), np.einsum("nkr,nk->r", weighted, force)
+    )
+    np.testing.assert_allclose(
+        fitted.values, by_hand, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE * np.abs(by_hand).max()
+    )
 
 
-def test_the_commanded_motion_is_averaged_too(model: Model, logs: tuple[xr.Dataset, xr.Dataset]) -> None:
+def test_the_commanded_motion_is_averaged_too(
+    model: Model, logs: tuple[xr.Dataset, xr.Dataset]
+) -> None:
     options: dict[str, Any] = {"parameters": "file", "trim": 37}
     result = document(model, logs[0], **options, estimator="iv", commanded=(logs[1],))
     trimmed = [log.isel(time=slice(37, len(log["time"]) - 37)) for log in logs]
@@ -207,21 +238,31 @@ def test_the_commanded_motion_is_averaged_too(model: Model, logs: tuple[xr.Datas
     training, held_out = split(data, 0.7)
     instruments = periodic_instruments(model, commanded)[: len(training)]
     expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
-    np.testing.assert_allclose(estimates(result), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
-    assert not np.allclose(estimates(result), estimates(document(model, logs[0], **options)), rtol=1e-3)
+    np.testing.assert_allclose(
+        estimates(result), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE
+    )
+    assert not np.allclose(
+        estimates(result), estimates(document(model, logs[0], **options)), rtol=1e-3
+    )
 
 
 def test_a_log_of_one_period_is_an_average_already(model: Model, motion: SampledMotion) -> None:
     whole = recorded(model, motion, 0.0, FORCE_NOISE)
     mean = average_periods(whole, PERIOD).log
-    several, single = (document(model, log, parameters="file", errors="independent") for log in (whole, mean))
+    several, single = (
+        document(model, log, parameters="file", errors="independent") for log in (whole, mean)
+    )
     assert several["estimator"]["name"] == "KnownNoise"
     assert single["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
     data = periodic_regression(model, mean, highest=HIGHEST, ties=leaf_ties(model))
     expected = fit(*split(data, 0.7), WeightedLeastSquares())
-    np.testing.assert_allclose(estimates(single), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
+    np.testing.assert_allclose(
+        estimates(single), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE
+    )
     assert off(expected, model) < DEVIATIONS
-    assert (np.abs(estimates(several) - expected.values) < DEVIATIONS * expected.standard_deviations).all()
+    assert (
+        np.abs(estimates(several) - expected.values) < DEVIATIONS * expected.standard_deviations
+    ).all()
 
 
 def test_joints_are_fitted(arm: Model, arm_log: xr.Dataset) -> None:
@@ -251,9 +292,14 @@ def test_a_period_that_is_none_and_another_commanded_motion(
     assert document["status"] == "doubtful"
     rows = [finding["what"] for finding in document["findings"]]
     assert sum("does not repeat after the given period" in what for what in rows) == 2
-    other = write_log(tmp_path / "other.csv", logs[1].assign({"position.motor_1": logs[1]["position.motor_2"]}))
+    other = write_log(
+        tmp_path / "other.csv", logs[1].assign({"position.motor_1": logs[1]["position.motor_2"]})
+    )
     short = write_log(tmp_path / "short.csv", logs[1].isel(time=slice(0, 1000)))
-    for commanded, says in ((other, "other.csv: position.motor_1: differs by"), (short, "short.csv: has 1000 samples")):
+    for commanded, says in (
+        (other, "other.csv: position.motor_1: differs by"),
+        (short, "short.csv: has 1000 samples"),
+    ):
         with pytest.raises(InputError) as caught:
             identified(model, logs[0], estimator="iv", commanded=(commanded,))
         assert says in str(caught.value)
@@ -264,7 +310,9 @@ def test_a_highest_frequency_below_the_motions_reports_the_share_above_it(encode
     """The share of the velocity's power is that of three sines of known size."""
     model = Model(load("five_bar"))
     size = np.array([[0.2, 0.15, 0.08], [0.2, 0.15, 0.0]])
-    log = recorded(model, one_period(model.actuator_position(model.assembly.q), size), encoder, FORCE_NOISE)
+    log = recorded(
+        model, one_period(model.actuator_position(model.assembly.q), size), encoder, FORCE_NOISE
+    )
     average = average_periods(log, PERIOD)
     assert cut_off(average, 1.1) == ()
     (problem,) = cut_off(average, 0.9)

@@ -1,7 +1,8 @@
 """`identify` without options: cut-off, order, standstill, decimation and friction, chosen by validation.
 
-The truth is the planar arm by hand, with coarse encoders, friction that turns round over some way (Dahl's law by small
-steps of its exact solution), and short rests. Fits are judged by the forces without friction on another motion.
+The truth is the planar arm by hand, with coarse encoders, friction that turns round over some way
+(Dahl's law by small steps of its exact solution), and short rests. Fits are judged by the forces
+without friction on another motion.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def recorded(*, sliding: float = 0.0, seed: int = 0) -> Signals:
     forces[:, 0] += sliding * dahl(v[:, 0], WAY)
     log = arm_log(motion, forces, noise=NOISE, encoder=0.0, rng=np.random.default_rng(seed))
     channels = tuple(
-        replace(channel, values=STEP * np.round(channel.values / STEP)) if channel.quantity == "position" else channel
+        replace(channel, values=STEP * np.round(channel.values / STEP))
+        if channel.quantity == "position"
+        else channel
         for channel in log.channels
     )
     return replace(log, channels=channels)
@@ -76,7 +79,9 @@ def tuned(model: tl.Model, log: Signals, terms: TermOptions) -> float:
     """Return the least error of the options that a user might try by hand."""
     errors = []
     for cutoff, standstill in product((3.0, 6.0, 12.0, 25.0), (1e-6, 1e-2)):
-        preparation = PreparationOptions(cutoff=cutoff, order=4, standstill=standstill, trim=50, decimation=10)
+        preparation = PreparationOptions(
+            cutoff=cutoff, order=4, standstill=standstill, trim=50, decimation=10
+        )
         options = tl.IdentificationOptions(preparation=preparation, terms=terms)
         errors.append(error(model, tl.identify(model, log, options)))
     return min(errors)
@@ -92,7 +97,9 @@ def test_a_plain_command_is_as_good_as_options_by_hand(model):
     chosen = json.loads(json.dumps(result.as_dict()))["channels"]["chosen"]
     assert [choice["option"] for choice in chosen] == ["cutoff", "order", "standstill"]
     for choice in chosen:
-        assert choice["validation_percent"] <= 1.01 * min(other["validation_percent"] for other in choice["tried"])
+        assert choice["validation_percent"] <= 1.01 * min(
+            other["validation_percent"] for other in choice["tried"]
+        )
 
 
 def test_friction_that_turns_round_is_chosen_by_itself(model):
@@ -119,10 +126,14 @@ def test_the_measured_arm_without_its_preparation(shared, tmp_path):
     """At least as good, held out, as the comparison setting was with central differences."""
     data, example = shared / "data" / "tx40", EXAMPLES / "tx40"
     if not data.is_dir():
-        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+        pytest.skip(
+            "needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here"
+        )
     text = (example / "recording.yaml").read_text(encoding="utf-8")
     recording = tmp_path / "recording.yaml"
-    recording.write_text("".join(line for line in text.splitlines(True) if not line.startswith("preparation")))
+    recording.write_text(
+        "".join(line for line in text.splitlines(True) if not line.startswith("preparation"))
+    )
     machine = load_urdf(data / "tx40_nomesh.urdf", example / "side.yaml")
     result = tl.identify(machine, recording, tl.IdentificationOptions(data=data, output="joints"))
     errors = [fit.rmse_percent for fit in result.identification.held_out]

@@ -1,6 +1,7 @@
 """Presliding friction: Dahl's state, its columns, and hysteresis told from a delay.
 
-The oracle is Dahl's law integrated by SciPy along a closed-form motion, which the toolkit never sees.
+The oracle is Dahl's law integrated by SciPy along a closed-form motion, which the toolkit never
+sees.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def model() -> Model:
 @pytest.fixture(scope="module")
 def moved(model) -> Multisine:
     center = model.actuator_position(model.assembly.q)
-    return random_multisine(center, np.full(2, 0.3), np.random.default_rng(1), terms=5, lowest=0.2, highest=1.6)
+    return random_multisine(
+        center, np.full(2, 0.3), np.random.default_rng(1), terms=5, lowest=0.2, highest=1.6
+    )
 
 
 def dahl_by_scipy(moved: Multisine, way: float) -> np.ndarray:
@@ -62,7 +65,16 @@ def dahl_by_scipy(moved: Multisine, way: float) -> np.ndarray:
         v = moved.sample(np.array([t])).velocity[0, 0]
         return np.asarray((v - abs(v) * z) / way)
 
-    solution = solve_ivp(rate, (0.0, TIME[-1]), [0.0], t_eval=TIME, rtol=1e-6, atol=1e-8, max_step=0.02, method="RK23")
+    solution = solve_ivp(
+        rate,
+        (0.0, TIME[-1]),
+        [0.0],
+        t_eval=TIME,
+        rtol=1e-6,
+        atol=1e-8,
+        max_step=0.02,
+        method="RK23",
+    )
     return np.asarray(solution.y[0])
 
 
@@ -76,8 +88,14 @@ def log_of(model: Model, moved: Multisine, friction: np.ndarray, late: int = 0) 
     rng = np.random.default_rng(2)
     motion = moved.sample(TIME)
     start = model.forward_kinematics(motion.position).q
-    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
-    forces = forces + np.stack([friction, np.zeros(len(TIME))], axis=1) + NOISE * rng.normal(size=forces.shape)
+    forces = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=start
+    ).force
+    forces = (
+        forces
+        + np.stack([friction, np.zeros(len(TIME))], axis=1)
+        + NOISE * rng.normal(size=forces.shape)
+    )
     forces[:, 0] = np.roll(forces[:, 0], late)
     read = motion.position + ENCODER * rng.normal(size=forces.shape)
     rows = []
@@ -98,9 +116,12 @@ def held_out(document: dict[str, Any]) -> list[float]:
 
 def test_the_state_is_that_of_dahls_law(moved, hysteresis):
     samples = dahl_state(moved.sample(TIME).velocity[:, :1], 1.0 / RATE, np.array([WAY]))[:, 0]
-    assert np.sqrt(np.mean((samples - hysteresis) ** 2)) < 5e-3  # samples in which the motion turns round
+    # samples in which the motion turns round
+    assert np.sqrt(np.mean((samples - hysteresis) ** 2)) < 5e-3
     finer = np.arange(0.0, DURATION, 0.1 / RATE)
-    finer_state = dahl_state(moved.sample(finer).velocity[:, :1], 0.1 / RATE, np.array([WAY]))[::10, 0]
+    finer_state = dahl_state(moved.sample(finer).velocity[:, :1], 0.1 / RATE, np.array([WAY]))[
+        ::10, 0
+    ]
     assert np.sqrt(np.mean((finer_state - hysteresis) ** 2)) < 2e-4
 
 
@@ -132,7 +153,10 @@ def test_a_delay_is_named_beside_friction_that_turns_at_once(model, moved, late)
 
 
 def test_a_sound_log_with_much_friction_has_neither(model, moved):
-    assert findings(model, log_of(model, moved, LEVEL * np.sign(moved.sample(TIME).velocity[:, 0]))) == []
+    assert (
+        findings(model, log_of(model, moved, LEVEL * np.sign(moved.sample(TIME).velocity[:, 0])))
+        == []
+    )
 
 
 def test_neither_is_named_where_both_explain_it_alike(model, moved):
@@ -150,16 +174,24 @@ def test_columns_whose_way_validation_finds_take_the_error_away(model, moved, hy
     assert choice.without == ("motor_2",)
     assert choice.errors[1] < choice.errors[0] / 4.0
     plain = fit(*split(data), WeightedLeastSquares())
-    turning = fit(*split(with_columns(data, *presliding_columns(motion, choice.lengths))), WeightedLeastSquares())
+    turning = fit(
+        *split(with_columns(data, *presliding_columns(motion, choice.lengths))),
+        WeightedLeastSquares(),
+    )
     assert turning.held_out[0].rmse < plain.held_out[0].rmse / 4.0
-    exact = fit(*split(with_columns(data, *presliding_columns(motion, {"motor_1": WAY}))), WeightedLeastSquares())
+    exact = fit(
+        *split(with_columns(data, *presliding_columns(motion, {"motor_1": WAY}))),
+        WeightedLeastSquares(),
+    )
     level = exact.base.names.index("motor_1.presliding")
     assert exact.values[level] == pytest.approx(LEVEL, rel=0.05)
 
 
 def test_the_way_is_found_and_named(model, moved, hysteresis):
     log = log_of(model, moved, LEVEL * hysteresis)
-    plain, turning = (identified(model, log, **OPTIONS, **more) for more in ({}, {"presliding": {"motor_1": ""}}))
+    plain, turning = (
+        identified(model, log, **OPTIONS, **more) for more in ({}, {"presliding": {"motor_1": ""}})
+    )
     assert plain["status"] != "ok"
     assert plain["findings"][0]["remedy"].partition("--presliding ")[2] in ("motor_1", "shoulder_1")
     assert turning["status"] == "ok"
@@ -177,7 +209,10 @@ def test_the_way_is_found_and_named(model, moved, hysteresis):
         ({"presliding": {"motor_9": ""}, "cutoff": 20.0}, "is no freedom of a joint"),
         ({"presliding": {"motor_1": "-1 rad"}, "cutoff": 20.0}, "is no length"),
         ({"presliding": {"motor_1": "3 N"}, "cutoff": 20.0}, "motor_1"),
-        ({"presliding": {"motor_1": ""}, "period": 4.0, "highest": 2.0}, "has no meaning beside period"),
+        (
+            {"presliding": {"motor_1": ""}, "period": 4.0, "highest": 2.0},
+            "has no meaning beside period",
+        ),
     ],
 )
 def test_what_is_no_element_or_way_is_refused(model, moved, options, says):
@@ -193,7 +228,10 @@ def test_an_element_that_is_named_twice_is_refused():
 
 def test_several_logs_share_the_way(model, moved, hysteresis):
     log = log_of(model, moved, LEVEL * hysteresis)
-    parts, motions = [regression_data(model, log, PREPARATION)] * 2, [element_motion(model, log, PREPARATION)] * 2
+    parts, motions = (
+        [regression_data(model, log, PREPARATION)] * 2,
+        [element_motion(model, log, PREPARATION)] * 2,
+    )
     single = choose_presliding(parts[:1], motions[:1], ["motor_1"])
     two = choose_presliding(parts, motions, ["motor_1"])
     assert single.lengths == pytest.approx(two.lengths)
@@ -203,8 +241,8 @@ def test_several_logs_share_the_way(model, moved, hysteresis):
 def lugre(velocity: np.ndarray, level: float, way: float) -> np.ndarray:
     """Friction (N,) of the LuGre model by small steps of its bristle, exact where speed is constant (200 a sample).
 
-    z' = v - s |v| z / g(v), F = s z + d z', g = level (1 + 0.3 exp(-(v / v_s)^2)), s = level / way: Canudas de Wit et
-    al. 1995, A new model for control of systems with friction.
+    z' = v - s |v| z / g(v), F = s z + d z', g = level (1 + 0.3 exp(-(v / v_s)^2)), s = level / way:
+    Canudas de Wit et al. 1995, A new model for control of systems with friction.
     """
     fine = np.interp(np.arange(50 * len(velocity)) / 50.0, np.arange(len(velocity)), velocity)
     stiffness, step, slow = level / way, 1.0 / (50.0 * RATE), 0.1 * np.abs(velocity).max()
@@ -225,14 +263,20 @@ def test_friction_as_in_the_lugre_model_is_halved_as_well(model, moved, way):
     choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
     assert choice.without == ("motor_2",)
     plain = fit(*split(data), WeightedLeastSquares())
-    turning = fit(*split(with_columns(data, *presliding_columns(motion, choice.lengths))), WeightedLeastSquares())
+    turning = fit(
+        *split(with_columns(data, *presliding_columns(motion, choice.lengths))),
+        WeightedLeastSquares(),
+    )
     assert turning.held_out[0].rmse < 0.5 * plain.held_out[0].rmse
     assert turning.held_out[1].rmse < 1.05 * plain.held_out[1].rmse
 
 
 def test_friction_at_rest_is_zero_unless_it_stays():
     velocity = np.concatenate([np.ones(50), np.full(30, 1e-4), -np.ones(60)])[:, None]
-    stays, goes = (presliding_state(velocity, 0.01, np.array([0.05]), stays=stays)[:, 0] for stays in (True, False))
+    stays, goes = (
+        presliding_state(velocity, 0.01, np.array([0.05]), stays=stays)[:, 0]
+        for stays in (True, False)
+    )
     assert np.array_equal(stays, dahl_state(velocity, 0.01, np.array([0.05]))[:, 0])
     assert np.all(goes[50:80] == 0.0)
     assert np.array_equal(np.delete(goes, np.s_[50:80]), np.delete(stays, np.s_[50:80]))
@@ -243,11 +287,16 @@ def test_no_joint_of_a_measured_arm_is_worse_held_out(shared):
     """All six joints asked for: two take a length; without the rest left out joint 2 went from 5.3 to 6.4 %."""
     data, arm = shared / "data" / "tx40", Path(__file__).parents[2] / "examples" / "tx40"
     if not data.is_dir():
-        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+        pytest.skip(
+            "needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here"
+        )
     machine = Model(load_urdf(data / "tx40_nomesh.urdf", arm / "side.yaml"))
     options = {"data": data, "output": "joints", "order": 2, "cutoff": 70.0, "standstill": 1e-3}
     asked = {f"joint_{k}": "" for k in range(1, 7)}
-    plain, turning = (identified(machine, arm / "recording.yaml", **options, presliding=names) for names in ({}, asked))
+    plain, turning = (
+        identified(machine, arm / "recording.yaml", **options, presliding=names)
+        for names in ({}, asked)
+    )
     ratios = np.array(held_out(turning)) / np.array(held_out(plain))
     assert set(turning["presliding"]["lengths"]) == {"joint_1", "joint_2"}
     assert (ratios[:2] < 0.98).all()

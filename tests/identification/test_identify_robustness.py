@@ -31,7 +31,8 @@ NOISE = 0.003  # N m
 DEVIATIONS = 5.0
 #: Regressor times parameters against inverse dynamics, N m.
 SAME_FORCE = 1e-9
-#: Preload stays out but for rounding, and the positions' resolution of 1e-6 rad times some 10 N m, as a share.
+#: Preload stays out but for rounding, and the positions' resolution of 1e-6 rad times some 10 N m,
+#: as a share.
 PRELOAD_LEAVES = 1e-4
 THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m, friction: {coulomb: 0.02 N m}}\n"
 
@@ -39,7 +40,9 @@ THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m, friction
 @pytest.fixture(scope="module")
 def many() -> Model:
     """A five-bar with a third motor, which two follow."""
-    return Model(loads(shipped_text("five_bar", ("platform:\n  body:", THIRD + "platform:\n  body:"))))
+    return Model(
+        loads(shipped_text("five_bar", ("platform:\n  body:", THIRD + "platform:\n  body:")))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,9 @@ def model() -> Model:
 
 def motion(model: Model, seed: int = 1, duration: float = 12.0) -> SampledMotion:
     center = model.actuator_position(model.assembly.q)[list(model.assembly.leading)]
-    excitation = random_multisine(center, np.full(2, 0.3), np.random.default_rng(seed), terms=3, lowest=0.5, highest=2)
+    excitation = random_multisine(
+        center, np.full(2, 0.3), np.random.default_rng(seed), terms=3, lowest=0.5, highest=2
+    )
     return excitation.sample(np.arange(round(duration * RATE)) / RATE)
 
 
@@ -60,7 +65,9 @@ def log_of(model: Model, moved: SampledMotion, forces: np.ndarray, seed: int = 2
     position[:, list(model.assembly.leading)] = moved.position
     sensors = Sensors(resolution=np.full(len(names), 1e-6), force_noise=np.full(len(names), NOISE))
     units = (["rad"] * len(names), ["N m"] * len(names))
-    result = measure(moved.time, position, forces, names, *units, sensors, np.random.default_rng(seed))
+    result = measure(
+        moved.time, position, forces, names, *units, sensors, np.random.default_rng(seed)
+    )
     return result.drop_vars([f"position.{name}" for name in model.assembly.spare_actuators])
 
 
@@ -72,31 +79,46 @@ def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, out
     shared = many.actuators.inverse_dynamics(*sampled).force
     assert np.abs(many.actuators.regressor(*sampled) @ many.pi - shared).max() < SAME_FORCE
     # forces that cancel each other, larger than those of the motion
-    pressing = many.hybrid.preload(moved.position)[..., 0] * (5.0 + 4.0 * np.sin(moved.time))[:, None]
+    pressing = (
+        many.hybrid.preload(moved.position)[..., 0] * (5.0 + 4.0 * np.sin(moved.time))[:, None]
+    )
     preparation = Preparation(cutoff=None, trim=5)
     with_preload, without = (
-        regression_data(many, log_of(many, moved, forces), preparation, output=output, ties=leaf_ties(many))
+        regression_data(
+            many, log_of(many, moved, forces), preparation, output=output, ties=leaf_ties(many)
+        )
         for forces in (shared + pressing, shared)
     )
     assert with_preload.forces.shape[1] == 2
     assert all(name.endswith(".resultant") for name in with_preload.outputs)
     result = fit(*split(with_preload), WeightedLeastSquares())
-    truth = result.base.regroup(np.array([many.mechanism.parameters[name].value for name in result.base.parameters]))
+    truth = result.base.regroup(
+        np.array([many.mechanism.parameters[name].value for name in result.base.parameters])
+    )
     assert (np.abs(result.values - truth) / result.standard_deviations).max() < DEVIATIONS
     same = fit(*split(without), WeightedLeastSquares())
     assert np.abs(result.values - same.values).max() < PRELOAD_LEAVES * np.abs(same.values).max()
-    # the second route: the power of all forces is that of the resultants on the speeds of the leading motors
+    # the second route: the power of all forces is that of the resultants on the speeds of the
+    # leading motors
     rows = many.actuators.regressor(*sampled, output=many.determined(output)) @ many.pi
-    speeds = np.einsum("num,nm->nu", many.actuators.actuator_jacobian(moved.position), moved.velocity)
+    speeds = np.einsum(
+        "num,nm->nu", many.actuators.actuator_jacobian(moved.position), moved.velocity
+    )
     power = (speeds * (shared + pressing)).sum(axis=1)
-    assert np.abs(power - (rows * moved.velocity).sum(axis=1)).max() < SAME_FORCE * max(1.0, np.abs(power).max())
+    assert np.abs(power - (rows * moved.velocity).sum(axis=1)).max() < SAME_FORCE * max(
+        1.0, np.abs(power).max()
+    )
 
 
 def test_redundant_actuation_needs_all_forces(many: Model) -> None:
     moved = motion(many, duration=1.0)
     forces = np.ones((len(moved.time), 3))
     with pytest.raises(LogError, match="motor_2"):
-        regression_data(many, log_of(many, moved, forces).drop_vars("force.motor_2"), Preparation(cutoff=None, trim=5))
+        regression_data(
+            many,
+            log_of(many, moved, forces).drop_vars("force.motor_2"),
+            Preparation(cutoff=None, trim=5),
+        )
 
 
 @pytest.mark.parametrize("space", ["actuators", "platform"])
@@ -107,11 +129,19 @@ def test_an_excitation_is_judged_by_the_same_rows(many: Model, space: str) -> No
     state = many.actuators.kinematics(moved.position, moved.velocity, moved.acceleration)
     entry = problem.functions.ports
     inputs = SampledMotion(
-        time=moved.time, position=entry.at(state.q), velocity=entry.rates(state.v), acceleration=entry.rates(state.a)
+        time=moved.time,
+        position=entry.at(state.q),
+        velocity=entry.rates(state.v),
+        acceleration=entry.rates(state.a),
     )
-    rows = many.actuators.regressor(moved.position, moved.velocity, moved.acceleration, output="leading")
+    rows = many.actuators.regressor(
+        moved.position, moved.velocity, moved.acceleration, output="leading"
+    )
     expected = problem.rows(rows)
-    assert np.abs(problem.judge(inputs).regressor - expected).max() < SAME_FORCE * np.abs(expected).max()
+    assert (
+        np.abs(problem.judge(inputs).regressor - expected).max()
+        < SAME_FORCE * np.abs(expected).max()
+    )
     (screened, _) = problem.screen(inputs)
     expected = rows @ problem.ties.matrix
     assert np.abs(screened - expected).max() < SAME_FORCE * np.abs(expected).max()
@@ -127,7 +157,9 @@ def test_what_a_motion_of_redundant_motors_leaves_out_is_named(many: Model) -> N
         acceleration=moved.acceleration * ones,
     )
     for inputs, least in ((moved, 0), (resting, 1)):
-        forces = many.actuators.inverse_dynamics(inputs.position, inputs.velocity, inputs.acceleration).force
+        forces = many.actuators.inverse_dynamics(
+            inputs.position, inputs.velocity, inputs.acceleration
+        ).force
         data = regression_data(many, log_of(many, inputs, forces), Preparation(cutoff=None, trim=5))
         result = unexcited(many, data, np.random.default_rng(0))
         assert (len(result) > 0) is (least > 0), result
@@ -136,7 +168,9 @@ def test_what_a_motion_of_redundant_motors_leaves_out_is_named(many: Model) -> N
 def test_forces_that_have_nothing_to_do_with_the_motion_are_doubtful(model: Model) -> None:
     moved = motion(model)
     forces = np.random.default_rng(0).normal(size=(len(moved.time), 2))
-    data = regression_data(model, log_of(model, moved, forces), Preparation(cutoff=None, trim=5), ties=leaf_ties(model))
+    data = regression_data(
+        model, log_of(model, moved, forces), Preparation(cutoff=None, trim=5), ties=leaf_ties(model)
+    )
     result = fit(*split(data), WeightedLeastSquares())
     assert result.status is Status.DOUBTFUL
     assert any("explains hardly anything of the forces" in line for line in result.advice)
@@ -158,7 +192,9 @@ def test_coarse_steps_of_a_force_are_no_limit(model: Model) -> None:
 
 def test_logs_with_other_forces_and_faults_are_named(model: Model, tmp_path: Path) -> None:
     moved = motion(model)
-    forces = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration).force
+    forces = model.actuators.inverse_dynamics(
+        moved.position, moved.velocity, moved.acceleration
+    ).force
     log = log_of(model, moved, forces)
     first = write_log(tmp_path / "first.csv", log)
     second = write_log(tmp_path / "second.csv", log.drop_vars("force.motor_2"))
@@ -168,7 +204,8 @@ def test_logs_with_other_forces_and_faults_are_named(model: Model, tmp_path: Pat
     assert problem.where == "second.csv"
     assert problem.what == "has not all forces that the fitted logs have: motor_2"
     sound = log["force.motor_1"].values
-    log["force.motor_1"].values = np.maximum(sound, np.quantile(sound, 0.7))  # more at the limit than not
+    # more at the limit than not
+    log["force.motor_1"].values = np.maximum(sound, np.quantile(sound, 0.7))
     document = identified(load("five_bar"), log, cutoff=20.0, trim=20, parameters="file")
     assert document["status"] == "doubtful"
     assert "it is clipped" in document["findings"][0]["what"]

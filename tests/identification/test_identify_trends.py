@@ -1,6 +1,7 @@
 """What residuals still follow: drifts, bending, clocks, jitter; each made by a formula, found with its size.
 
-Torques are those of the closed formulae of `planar_arm`, so that nothing of the machine's own equations enters a log.
+Torques are those of the closed formulae of `planar_arm`, so that nothing of the machine's own
+equations enters a log.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm
 from tauloop import Model
 from tauloop.formats import loads
 from tauloop.identification import regression_data
-from tauloop.identification.faults.residual_trends import ResidualTrend, residual_trends, trend_problems
+from tauloop.identification.faults.residual_trends import (
+    ResidualTrend,
+    residual_trends,
+    trend_problems,
+)
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.logs import Preparation, Signals
 
@@ -24,7 +29,10 @@ RATE, DURATION = 200.0, 40.0  # Hz, s
 PREPARATION = Preparation(cutoff=30.0, trim=60, decimation=2)
 FRICTION_NAMES = ("shoulder.viscous", "shoulder.coulomb", "elbow.viscous", "elbow.coulomb")
 #: Sines of both joints: rad/s and rad.
-SINES = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+SINES = (
+    np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
+    np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
+)
 #: Figures of a trend: noise of 0.02 N m, and what other columns take of it.
 FIGURE = 0.1
 
@@ -48,7 +56,9 @@ def model() -> Model:
     return Model(loads(MACHINE))
 
 
-def trends(model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION) -> tuple[ResidualTrend, ...]:
+def trends(
+    model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION
+) -> tuple[ResidualTrend, ...]:
     data = regression_data(model, arm_log(MOTION, forces), preparation)
     return residual_trends(data, FRICTION_NAMES, speeds=speeds_of(MOTION, preparation, len(data)))
 
@@ -69,10 +79,17 @@ def smooth(motion: tuple[np.ndarray, ...]) -> np.ndarray:
     return arm_regressor(*motion[1:]) @ TRUE + FRICTION * motion[2]
 
 
-def test_nothing_is_said_of_a_sound_log_nor_of_one_whose_friction_is_of_another_shape(model: Model) -> None:
+def test_nothing_is_said_of_a_sound_log_nor_of_one_whose_friction_is_of_another_shape(
+    model: Model,
+) -> None:
     _, q, v, _ = MOTION
     stribeck = 0.3 * np.sign(v) * np.exp(-np.abs(v) / 0.2)
-    for forces in (FORCES, FORCES + stribeck, FORCES + 0.3 * np.sin(9.0 * q), FORCES + 0.05 * v * np.abs(v)):
+    for forces in (
+        FORCES,
+        FORCES + stribeck,
+        FORCES + 0.3 * np.sin(9.0 * q),
+        FORCES + 0.05 * v * np.abs(v),
+    ):
         assert trends(model, forces) == ()
 
 
@@ -90,7 +107,8 @@ def test_friction_that_falls_while_the_machine_warms_up(model: Model) -> None:
 
 def test_an_offset_that_creeps(model: Model) -> None:
     by_name = {
-        trend.output: trend for trend in trends(model, FORCES + np.array([0.0, 0.4]) * (TIME / DURATION)[:, None])
+        trend.output: trend
+        for trend in trends(model, FORCES + np.array([0.0, 0.4]) * (TIME / DURATION)[:, None])
     }
     assert set(by_name) == {"motor_2"}
     assert (by_name["motor_2"].kind, by_name["motor_2"].unit) == ("offset", "N m")
@@ -152,9 +170,13 @@ def test_a_delay_of_less_than_a_sample_and_of_many(model: Model, late: float, ra
     t = np.arange(round(15.0 * rate)) / rate
     forces = arm_forces(motion_at(t))
     forces[:, 0] = arm_forces(motion_at(t - late))[:, 0]
-    preparation = Preparation(cutoff=30.0, trim=round(0.3 * rate), decimation=max(round(rate / 200.0), 1))
+    preparation = Preparation(
+        cutoff=30.0, trim=round(0.3 * rate), decimation=max(round(rate / 200.0), 1)
+    )
     data = regression_data(model, arm_log(motion_at(t), forces), preparation)
-    (trend,) = residual_trends(data, FRICTION_NAMES, speeds=speeds_of(motion_at(t), preparation, len(data)))
+    (trend,) = residual_trends(
+        data, FRICTION_NAMES, speeds=speeds_of(motion_at(t), preparation, len(data))
+    )
     assert (trend.output, trend.kind) == ("motor_1", "delay")
     assert trend.value == pytest.approx(late, rel=FIGURE)
     assert f"{'behind' if late > 0.0 else 'before'} the motion by" in str(trend)
@@ -166,7 +188,9 @@ def test_hysteresis_at_reversals_is_no_delay(model: Model) -> None:
     dahl = np.zeros_like(q)
     for k in range(1, len(q)):
         step = q[k] - q[k - 1]
-        dahl[k] = np.clip(dahl[k - 1] + step / 0.05 * (1.0 - dahl[k - 1] * np.sign(step)), -1.0, 1.0)
+        dahl[k] = np.clip(
+            dahl[k - 1] + step / 0.05 * (1.0 - dahl[k - 1] * np.sign(step)), -1.0, 1.0
+        )
     assert trends(model, smooth(MOTION) + 0.5 * dahl) == ()
 
 
@@ -183,7 +207,8 @@ def test_samples_taken_at_uneven_times_and_stamps_that_only_say_so(share: float)
     rms = 100.0 * share / np.sqrt(3.0)  # of a uniform distribution
     assert float(problem.what.split("RMS, ")[1].split(" %")[0]) == pytest.approx(rms, rel=0.05)
     assert jitter(uneven(share, lambda stamps, even: even), DRIVES) == ()
-    coarse = arm_log((np.round(TIME, 2) + 0.0, MOTION[1]), FORCES)  # a clock that ticks every second sample
+    # a clock that ticks every second sample
+    coarse = arm_log((np.round(TIME, 2) + 0.0, MOTION[1]), FORCES)
     assert jitter(coarse, DRIVES) == ()
 
 
@@ -192,7 +217,9 @@ def test_a_drift_makes_the_result_doubtful() -> None:
         log = arm_log(MOTION, FORCES + creep * (TIME / DURATION)[:, None])
         document = identified(loads(MACHINE), log, cutoff=30.0, trim=60, decimation=2)
         assert document["status"] == status
-        assert any("its offset changes by" in row["what"] for row in document["findings"]) is bool(creep)
+        assert any("its offset changes by" in row["what"] for row in document["findings"]) is bool(
+            creep
+        )
 
 
 def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
@@ -206,7 +233,16 @@ def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
     log = read_signals(*recording.files, sample_rate=recording.sample_rate)
     assert recording.preparation is not None
     rows = regression_data(machine, log, recording.preparation, output="joints")
-    rubbing = [parameter.name for parameter in machine.parameters if parameter.role in ("viscous", "coulomb")]
+    rubbing = [
+        parameter.name
+        for parameter in machine.parameters
+        if parameter.role in ("viscous", "coulomb")
+    ]
     moved = samples(prepared_signals(log, recording.preparation), "velocity")
-    assert residual_trends(rows, rubbing, speeds=moved[:: recording.preparation.decimation][: len(rows)]) == ()
+    assert (
+        residual_trends(
+            rows, rubbing, speeds=moved[:: recording.preparation.decimation][: len(rows)]
+        )
+        == ()
+    )
     assert jitter(log, machine.actuators.ports.position.columns) == ()

@@ -1,6 +1,7 @@
 """The two-run method in one call: a structure's parameters, from a run with it and one of the actuators alone.
 
-Oracles: the arm's regressor by hand, beside own forces that are made of formulas; the fit to the structure alone.
+Oracles: the arm's regressor by hand, beside own forces that are made of formulas; the fit to the
+structure alone.
 """
 
 from __future__ import annotations
@@ -50,14 +51,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-def test_connected_and_disconnected_logs_give_the_structures_parameters(files: dict[str, Path]) -> None:
+def test_connected_and_disconnected_logs_give_the_structures_parameters(
+    files: dict[str, Path],
+) -> None:
     machine = tl.load(files["machine"])
     assert machine.bodies[0].inertia is None
     options = tl.IdentificationOptions(disconnected=(files["disconnected"],), preparation=FILTER)
     two = tl.identify(machine, files["connected"], options)
     alone = tl.identify(machine, files["structure"], tl.IdentificationOptions(preparation=FILTER))
     without = tl.identify(machine, files["connected"], tl.IdentificationOptions(preparation=FILTER))
-    bars = 5 * np.hypot(two.identification.standard_deviations, alone.identification.standard_deviations)
+    bars = 5 * np.hypot(
+        two.identification.standard_deviations, alone.identification.standard_deviations
+    )
     assert (np.abs(two.identification.values - alone.identification.values) < bars).all()
     wrong = np.abs(without.identification.values - alone.identification.values)
     assert (wrong > bars).any()
@@ -71,4 +76,6 @@ def test_runs_that_do_not_go_together_are_refused(files: dict[str, Path]) -> Non
     with pytest.raises(InputError, match="1 times for 2 logs"):
         tl.identify(machine, [files["connected"], files["structure"]], options)
     with pytest.raises(InputError, match="no meaning beside validation"):
-        tl.IdentificationOptions(disconnected=(files["disconnected"],), validation=files["structure"])
+        tl.IdentificationOptions(
+            disconnected=(files["disconnected"],), validation=files["structure"]
+        )

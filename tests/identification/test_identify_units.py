@@ -1,6 +1,7 @@
 """Logs in another unit, channels that are dead or copies, masses that cannot be: named; nothing said of sound logs.
 
-The logs come from the closed formulae of `planar_arm`, which share no code with the machine that is identified.
+The logs come from the closed formulae of `planar_arm`, which share no code with the machine that is
+identified.
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from identifying import identified
-from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_motion, arm_regressor, with_channel
+from planar_arm import (
+    DRIVES,
+    FRICTION,
+    MACHINE,
+    TRUE,
+    arm_forces,
+    arm_log,
+    arm_motion,
+    arm_regressor,
+    with_channel,
+)
 
 import tauloop as tl
 from tauloop import Model
@@ -68,7 +79,9 @@ def test_forces_in_another_unit_are_told_by_the_factor_that_parameters_share(
     assert unit in gauges
 
 
-def test_estimates_stand_beside_the_values_of_the_machine_file(model: Model, sound: Signals) -> None:
+def test_estimates_stand_beside_the_values_of_the_machine_file(
+    model: Model, sound: Signals
+) -> None:
     """The oracle: least squares of the formulae's regressor, in NumPy; its parameters regrouped by hand."""
     data = regression_data(model, sound, PREPARATION)
     comparison = compare_with_prior(model, fit(data, None, OrdinaryLeastSquares()), data.unknowns)
@@ -93,7 +106,10 @@ def test_estimates_stand_beside_the_values_of_the_machine_file(model: Model, sou
 
 def test_a_machine_half_as_heavy_as_its_file_is_no_matter_of_units(model: Model) -> None:
     forces = arm_regressor(*MOTION[1:]) @ (TRUE * [1, 0.5, 0.6, 0.7, 1, 0.4, 0.8, 0.5])
-    assert sentences(model, arm_log(MOTION, forces + FRICTION * (MOTION[2] + np.sign(MOTION[2])))) == ()
+    assert (
+        sentences(model, arm_log(MOTION, forces + FRICTION * (MOTION[2] + np.sign(MOTION[2]))))
+        == ()
+    )
 
 
 def test_a_negative_moment_of_inertia_is_named(model: Model) -> None:
@@ -122,7 +138,10 @@ platform: {body: other, independent: [rail, across]}
     forces = np.stack([50.5 * a[:, 0], 0.5 * a[:, 1]], axis=1)
     log = arm_log(MOTION, forces)
     units = {"position": "m", "force": "N"}
-    log = replace(log, channels=tuple(replace(channel, unit=units[channel.quantity]) for channel in log.channels))
+    log = replace(
+        log,
+        channels=tuple(replace(channel, unit=units[channel.quantity]) for channel in log.channels),
+    )
     (sentence,) = sentences(Model(loads(text)), log)
     assert "cart.m" in sentence
     assert "impossible: all masses of the file are 1 kg" in sentence
@@ -134,7 +153,10 @@ def test_time_in_another_unit_is_told_by_the_inertial_forces(
     model: Model, sound: Signals, factor: float, heavier: float
 ) -> None:
     def warnings_on(log: Signals) -> list[str]:
-        return [str(problem) for problem in wrong_time_unit(model, measured(model, prepared_signals(log, RAW)))]
+        return [
+            str(problem)
+            for problem in wrong_time_unit(model, measured(model, prepared_signals(log, RAW)))
+        ]
 
     inputs = scaled(sound, "force", heavier)
     assert warnings_on(inputs) == []
@@ -147,16 +169,30 @@ def drives(log: Signals, kind: str) -> np.ndarray:
 
 
 DEAD: dict[str, tuple[Callable[[Signals], Signals], str, str]] = {
-    "no force": (lambda log: with_channel(log, "force.motor_2", np.zeros(3000)), "force.motor_2", "is 0 in all"),
-    "one force": (lambda log: with_channel(log, "force.motor_1", np.full(3000, 0.3)), "force.motor_1", "is 0.3 in all"),
-    "no position": (lambda log: with_channel(log, "position.motor_2", np.zeros(3000)), "position.motor_2", "--hold"),
+    "no force": (
+        lambda log: with_channel(log, "force.motor_2", np.zeros(3000)),
+        "force.motor_2",
+        "is 0 in all",
+    ),
+    "one force": (
+        lambda log: with_channel(log, "force.motor_1", np.full(3000, 0.3)),
+        "force.motor_1",
+        "is 0.3 in all",
+    ),
+    "no position": (
+        lambda log: with_channel(log, "position.motor_2", np.zeros(3000)),
+        "position.motor_2",
+        "--hold",
+    ),
     "a copy": (
         lambda log: with_channel(log, "force.motor_2", drives(log, "force.motor_1")),
         "force.motor_2",
         "is force.motor_1 over again",
     ),
     "a copy in degrees": (
-        lambda log: with_channel(log, "position.motor_2", np.rad2deg(drives(log, "position.motor_1")) + 3.0),
+        lambda log: with_channel(
+            log, "position.motor_2", np.rad2deg(drives(log, "position.motor_1")) + 3.0
+        ),
         "position.motor_2",
         "is position.motor_1 over again",
     ),
@@ -189,8 +225,12 @@ def test_a_symmetric_motion_is_no_copy() -> None:
 def test_a_log_in_milli_is_doubtful_and_says_so(sound: Signals) -> None:
     document = identified(loads(MACHINE), scaled(sound, "force", 1e3), cutoff=30.0, trim=40)
     assert document["status"] == "doubtful"
-    assert any("times what the machine file says" in single["what"] for single in document["findings"])
-    assert {row["name"] for row in document["machine_file"]} == {row["name"] for row in document["base_parameters"]}
+    assert any(
+        "times what the machine file says" in single["what"] for single in document["findings"]
+    )
+    assert {row["name"] for row in document["machine_file"]} == {
+        row["name"] for row in document["base_parameters"]
+    }
 
 
 WRITTEN = {
@@ -206,7 +246,9 @@ WRITTEN = {
 
 def test_figures_in_si_stand_beside_si_units_however_the_file_is_written() -> None:
     """A crank of 400 g is identified as 0.4 kg: it was 0.4 g."""
-    text = (Path(tl.__file__).parent / "mechanism/machines/five_bar.yaml").read_text(encoding="utf-8")
+    text = (Path(tl.__file__).parent / "mechanism/machines/five_bar.yaml").read_text(
+        encoding="utf-8"
+    )
     other = text
     for old, new in WRITTEN.items():
         assert old in other
@@ -218,19 +260,29 @@ def test_figures_in_si_stand_beside_si_units_however_the_file_is_written() -> No
     assert units[0] == units[1] == ("kg", "N m")
     assert [p.unit for p in machines[1].parameters if p.name in free] == ["cm", "g", "mN m"]
     written = [
-        tl.write_equations(machine, tl.EquationOptions(keep=free, parts=("loops",))).as_dict()["symbols"]
+        tl.write_equations(machine, tl.EquationOptions(keep=free, parts=("loops",))).as_dict()[
+            "symbols"
+        ]
         for machine in machines
     ]
     assert written[0] == written[1]
     for model in models:
         equations = controller_equations(model, ControllerOptions(deceleration=(50.0,)))
-        assert [channel.units for channel in equations.parameters if channel.name == "machine"] == [("m", "kg", "N m")]
+        assert [channel.units for channel in equations.parameters if channel.name == "machine"] == [
+            ("m", "kg", "N m")
+        ]
 
 
 def test_lengths_in_millimetres_stand_in_formulas() -> None:
     path = Path(tl.__file__).parent / "mechanism/machines/pendulum_arm.yaml"
-    text = re.sub(r"(upper_length: (?:{value: )?)0\.(\d+) m", r"\g<1>\g<2>0 mm", path.read_text(encoding="utf-8"))
+    text = re.sub(
+        r"(upper_length: (?:{value: )?)0\.(\d+) m",
+        r"\g<1>\g<2>0 mm",
+        path.read_text(encoding="utf-8"),
+    )
     machine = loads(text)
     assert machine.parameters["upper_length"].unit == "mm"
-    formulas = [[str(item) for item in tl.regroup(m).base] for m in (machine, tl.load("pendulum_arm"))]
+    formulas = [
+        [str(item) for item in tl.regroup(m).base] for m in (machine, tl.load("pendulum_arm"))
+    ]
     assert formulas[0] == formulas[1]

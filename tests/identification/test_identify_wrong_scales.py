@@ -29,7 +29,10 @@ def model() -> Model:
 
 
 def sound(seed: int = 1) -> Signals:
-    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    w, size = (
+        np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
+        np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
+    )
     angle = w * TIME[:, None, None] + np.arange(3)
     parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
     q, v, a = (part.sum(axis=2) for part in parts)
@@ -50,7 +53,10 @@ def changed(changes: dict[str, tuple[float, float]]) -> Signals:
 
 def findings(model: Model, log: Signals, **options: Any) -> dict[str, str]:
     document = identified(model, log, **OPTIONS | options)
-    return {finding["where"]: f"{finding['what']} remedy: {finding['remedy']}" for finding in document["findings"]}
+    return {
+        finding["where"]: f"{finding['what']} remedy: {finding['remedy']}"
+        for finding in document["findings"]
+    }
 
 
 def number(pattern: str, text: str) -> float:
@@ -60,7 +66,9 @@ def number(pattern: str, text: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("factor", "unit"), [(180.0 / np.pi, "deg"), (0.5 / np.pi, "rev"), (1e3, "mrad")], ids=["deg", "rev", "mrad"]
+    ("factor", "unit"),
+    [(180.0 / np.pi, "deg"), (0.5 / np.pi, "rev"), (1e3, "mrad")],
+    ids=["deg", "rev", "mrad"],
 )
 @pytest.mark.parametrize("names", [("motor_1", "motor_2"), ("motor_2",)], ids=["all", "one"])
 def test_positions_in_another_unit_than_declared(
@@ -83,23 +91,27 @@ def test_what_forces_do_not_show_is_stated(model: Model) -> None:
     for log in (sound(), changed({"position.motor_2": (1.0, np.radians(5.0))})):
         document = identified(model, log, **OPTIONS)
         assert document["status"] == "ok"
-        assert [text.partition(":")[0] for text in document["not_shown"]] == ["the zero of position.motor_2"]
+        assert [text.partition(":")[0] for text in document["not_shown"]] == [
+            "the zero of position.motor_2"
+        ]
 
 
 @pytest.mark.parametrize(("name", "factor"), [("motor_1", 1.2), ("motor_2", 0.8), ("motor_2", 1.5)])
 def test_a_wrong_gear_ratio(model: Model, name: str, factor: float) -> None:
     """Of the position alone, and of position and force."""
     problems = findings(model, changed({f"position.{name}": (factor, 0.0)}))
-    assert number("is # \\+- .* times as large as the other", problems[f"position.{name}"]) == pytest.approx(
-        factor, rel=0.03
-    )
+    assert number(
+        "is # \\+- .* times as large as the other", problems[f"position.{name}"]
+    ) == pytest.approx(factor, rel=0.03)
     both = changed({f"position.{name}": (factor, 0.0), f"force.{name}": (1.0 / factor, 0.0)})
     text = findings(model, both)[f"position.{name}"]
     assert "belongs to another gear ratio" in text
     assert number("it is # \\+-", text) == pytest.approx(factor, rel=0.03)
 
 
-@pytest.mark.parametrize(("name", "factor"), [("motor_1", 1.2), ("motor_2", 1.2), ("motor_1", 1.0 / 1.2)])
+@pytest.mark.parametrize(
+    ("name", "factor"), [("motor_1", 1.2), ("motor_2", 1.2), ("motor_1", 1.0 / 1.2)]
+)
 def test_a_wrong_torque_constant_and_the_drives_that_forces_do_not_distinguish(
     model: Model, name: str, factor: float
 ) -> None:
@@ -107,7 +119,10 @@ def test_a_wrong_torque_constant_and_the_drives_that_forces_do_not_distinguish(
     whole = " ".join(text)
     assert "forces do not distinguish this from" in whole
     other = "motor_2" if name == "motor_1" else "motor_1"
-    sizes = {place: float(size) for place, size in re.findall(r"force\.(motor_\d) is ([.0-9]+) \+-", whole)}
+    sizes = {
+        place: float(size)
+        for place, size in re.findall(r"force\.(motor_\d) is ([.0-9]+) \+-", whole)
+    }
     assert sizes[name] == pytest.approx(factor, rel=0.03)
     assert sizes[other] == pytest.approx(1.0 / factor, rel=0.03)
 

@@ -43,11 +43,16 @@ def pendulum() -> Mechanism:
     return tl.loads(PENDULUM)
 
 
-def estimates(parameters: tuple[str, ...], rows: object, values: object, deviations: object = 0.0) -> BaseEstimates:
+def estimates(
+    parameters: tuple[str, ...], rows: object, values: object, deviations: object = 0.0
+) -> BaseEstimates:
     b = np.asarray(values, dtype=float)
     covariance = np.diag(np.broadcast_to(np.asarray(deviations, dtype=float) ** 2, b.shape))
     return BaseEstimates(
-        parameters=parameters, regrouping=np.asarray(rows, dtype=float), values=b, covariance=covariance
+        parameters=parameters,
+        regrouping=np.asarray(rows, dtype=float),
+        values=b,
+        covariance=covariance,
     )
 
 
@@ -79,8 +84,14 @@ def test_a_pendulum_is_bounded_as_by_hand() -> None:
 def test_a_known_mass_says_the_rest_with_deviations_as_drawn() -> None:
     """c = h/m and I = J - h^2/m by hand for twenty thousand draws of h, J and the mass."""
     deviations, scale = np.array([0.004, 0.002]), 0.03
-    for known, drawn in (({"m": "2 kg"}, 0.0), ({"m": "2 kg +- 30 g"}, scale), ({"bar.m": (2.0, scale)}, scale)):
-        links = tl.link_parameters(pendulum(), swung(deviations=deviations), tl.LinkOptions(known=known))
+    for known, drawn in (
+        ({"m": "2 kg"}, 0.0),
+        ({"m": "2 kg +- 30 g"}, scale),
+        ({"bar.m": (2.0, scale)}, scale),
+    ):
+        links = tl.link_parameters(
+            pendulum(), swung(deviations=deviations), tl.LinkOptions(known=known)
+        )
         rng = np.random.default_rng(4)
         h, j = np.array([H, J])[:, None] + deviations[:, None] * rng.normal(size=(2, 20_000))
         m = 2.0 + drawn * rng.normal(size=20_000)
@@ -98,7 +109,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     rng = np.random.default_rng(8)
     low, high = [], []
     for h, j in np.array([H, J]) + deviations * rng.normal(size=(60, 2)):
-        links = tl.link_parameters(pendulum(), swung(h, j, deviations), tl.LinkOptions(confidence=0.8))
+        links = tl.link_parameters(
+            pendulum(), swung(h, j, deviations), tl.LinkOptions(confidence=0.8)
+        )
         low.append(links["m"].lower)
         high.append(links["c"].upper)
     # one-sided misses are half of the 20 %: six of sixty, with a deviation of 2.3
@@ -112,7 +125,9 @@ def test_masses_alone_are_a_linear_program() -> None:
     known = {name: machine.value(name) for name in ("m1", "d_c1", "d_c3", "I_c1", "I_c3")}
     rows, values = np.array([[1.0, 1.0, 0.5], [0.2, 1.0, 2.0]]), np.array([20.0, 45.0])
     links = tl.link_parameters(
-        machine, estimates(("m2", "m3", "m4"), rows, values), tl.LinkOptions(known=known, confidence=0.0)
+        machine,
+        estimates(("m2", "m3", "m4"), rows, values),
+        tl.LinkOptions(known=known, confidence=0.0),
     )
     for k, name in enumerate(("m2", "m3", "m4")):
         ends = [s * linprog(s * np.eye(3)[k], A_eq=rows, b_eq=values).fun for s in (1.0, -1.0)]
@@ -122,10 +137,14 @@ def test_masses_alone_are_a_linear_program() -> None:
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.99])
-def test_a_contradiction_counts_in_standard_deviations_of_the_difference(correlation: float) -> None:
+def test_a_contradiction_counts_in_standard_deviations_of_the_difference(
+    correlation: float,
+) -> None:
     """Two masses of one bar: by hand the difference over the root of both variances, whatever else is correlated."""
     own, other, stated = 0.02, 0.01, 0.03
-    covariance = np.array([[own**2, correlation * own * other], [correlation * own * other, other**2]])
+    covariance = np.array(
+        [[own**2, correlation * own * other], [correlation * own * other, other**2]]
+    )
     both = replace(estimates(("m", "c"), np.eye(2), (2.1, 0.3)), covariance=covariance)
     links = tl.link_parameters(pendulum(), both, tl.LinkOptions(known={"m": (2.0, stated)}))
     misfit = next(item for item in links.evidence if "misfit" in item.name)
@@ -150,11 +169,15 @@ def test_what_no_links_can_have_is_named() -> None:
 
 def test_bad_input_is_named_all_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
-        tl.link_parameters(pendulum(), swung(), tl.LinkOptions(known={"n": 1.0, "m": "2 m", "c": "0.3 m +- -1 mm"}))
+        tl.link_parameters(
+            pendulum(), swung(), tl.LinkOptions(known={"n": 1.0, "m": "2 m", "c": "0.3 m +- -1 mm"})
+        )
     assert len(error.value.problems) == 3
     with pytest.raises(IdentificationError, match="all parameters are known"):
         tl.link_parameters(
-            pendulum(), swung(), tl.LinkOptions(known={"m": 2.0, "c": 0.3, "I": 0.05, "bar.inertia.xx": 1e-3})
+            pendulum(),
+            swung(),
+            tl.LinkOptions(known={"m": 2.0, "c": 0.3, "I": 0.05, "bar.inertia.xx": 1e-3}),
         )
     (tmp_path / "other.json").write_text('{"base_parameters": []}', encoding="utf-8")
     for name, message in (("other.json", "no base parameters"), ("nothing.json", "cannot be read")):
@@ -163,18 +186,28 @@ def test_bad_input_is_named_all_at_once(tmp_path: Path) -> None:
 
 
 def masses(machine: Mechanism) -> dict[str, float]:
-    return {parameter.name: parameter.value for parameter in machine.parameters if parameter.unit == "kg"}
+    return {
+        parameter.name: parameter.value
+        for parameter in machine.parameters
+        if parameter.unit == "kg"
+    }
 
 
 @pytest.fixture(scope="module")
-def identified(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tl.identification.MachineIdentification]:
+def identified(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, tl.identification.MachineIdentification]:
     """An arm of two links, its log with noise, and what is identified from it, in memory and as a file."""
     folder = tmp_path_factory.mktemp("links")
     model = tl.Model(tl.loads(MACHINE))
     motion = arm_motion(2400, 0.0)
-    log = arm_log(motion, model.actuators.inverse_dynamics(*motion[1:]).force, rng=np.random.default_rng(1))
+    log = arm_log(
+        motion, model.actuators.inverse_dynamics(*motion[1:]).force, rng=np.random.default_rng(1)
+    )
     write_log(folder / "log.csv", log.dataset())
-    options = tl.IdentificationOptions(preparation=PreparationOptions(cutoff=30.0, trim=60, decimation=2))
+    options = tl.IdentificationOptions(
+        preparation=PreparationOptions(cutoff=30.0, trim=60, decimation=2)
+    )
     links = tl.identify(model, folder / "log.csv", options)
     links.write_json(folder / "identified.json")
     return folder, links
@@ -188,20 +221,27 @@ def test_the_links_of_an_identified_arm_are_those_of_its_file(identified: tuple)
     for parameter in links.parameters:
         assert parameter.file is not None
         if parameter.value is not None and parameter.deviation is not None:
-            assert abs(parameter.value - parameter.file) < 5.0 * parameter.deviation + 1e-3 * abs(parameter.file), (
-                parameter.name
-            )
+            assert abs(parameter.value - parameter.file) < 5.0 * parameter.deviation + 1e-3 * abs(
+                parameter.file
+            ), parameter.name
         else:
             assert parameter.lower is None or parameter.lower <= parameter.file + 1e-6
             assert parameter.upper is None or parameter.upper >= parameter.file - 1e-6
-    assert any(parameter.value is not None and parameter.unit == "m" for parameter in links.parameters)
+    assert any(
+        parameter.value is not None and parameter.unit == "m" for parameter in links.parameters
+    )
 
 
 def test_the_unit_of_a_link_is_that_of_its_figures(identified: tuple) -> None:
     _, fitted = identified
-    grams = tl.loads(MACHINE.replace("mass: 3 kg", "mass: 3000 g").replace("mass: 2 kg", "mass: 2000 g"))
+    grams = tl.loads(
+        MACHINE.replace("mass: 3 kg", "mass: 3000 g").replace("mass: 2 kg", "mass: 2000 g")
+    )
     rows = [
-        {item.name: (item.unit, item.file) for item in tl.link_parameters(machine, fitted, tl.LinkOptions()).parameters}
+        {
+            item.name: (item.unit, item.file)
+            for item in tl.link_parameters(machine, fitted, tl.LinkOptions()).parameters
+        }
         for machine in (grams, tl.loads(MACHINE))
     ]
     assert rows[0] == rows[1]
@@ -213,7 +253,10 @@ def test_the_file_of_an_identification_is_as_good_as_what_is_in_memory(identifie
     machine = tl.loads(MACHINE)
     options = tl.LinkOptions(known=dict(list(masses(machine).items())[:1]))
     links = tl.link_parameters(machine, folder / "identified.json", options)
-    assert links.as_dict()["parameters"] == tl.link_parameters(machine, fitted, options).as_dict()["parameters"]
+    assert (
+        links.as_dict()["parameters"]
+        == tl.link_parameters(machine, fitted, options).as_dict()["parameters"]
+    )
     table = printed(link_tables(links))
     assert "family 1: " in table
     assert "state" in table

@@ -35,13 +35,18 @@ QUANTITIES = tuple(
 )
 
 
-def regrouped(columns: Any = invented, quantities: tuple[ColumnParameter, ...] = QUANTITIES) -> AnalyticRegrouping:
+def regrouped(
+    columns: Any = invented, quantities: tuple[ColumnParameter, ...] = QUANTITIES
+) -> AnalyticRegrouping:
     return analytic_regrouping(columns, quantities, {"p": 0.7, "q": 1.9}, np.random.default_rng(0))
 
 
 def test_sums_fractions_and_quotients_are_found() -> None:
     result = regrouped()
-    assert [parameter.name for parameter in result.base] == ["A + (-2/3 q^2 + p^2) C", "B + p C + q/p D"]
+    assert [parameter.name for parameter in result.base] == [
+        "A + (-2/3 q^2 + p^2) C",
+        "B + p C + q/p D",
+    ]
     assert result.no_effect == ("E",)
     assert result.dependent["D"] == "q/p B"
     # the numerical regrouping at another geometry
@@ -60,7 +65,10 @@ def test_a_factor_that_is_no_simple_fraction_is_a_decimal() -> None:
         return W
 
     result = regrouped(slanted)
-    assert [parameter.name for parameter in result.base] == ["A + q^2 C", "B + 0.696707 p C + q/p D"]
+    assert [parameter.name for parameter in result.base] == [
+        "A + q^2 C",
+        "B + 0.696707 p C + q/p D",
+    ]
     assert result.matrix()[1, 2] == pytest.approx(np.cos(0.8) * 0.7, rel=ALGEBRA)
     assert result.status.value == "ok"
 
@@ -110,7 +118,9 @@ def test_a_four_bar_is_regrouped_as_by_hand(four_bar: AnalyticRegrouping) -> Non
         "rocker.Izz + rocker_length^2/coupler_length coupler.mcx",
     ]
     mechanism = tl.load("four_bar")
-    value = {single.name: mechanism.value(single.expression) for single in tl.Model(mechanism).parameters}
+    value = {
+        single.name: mechanism.value(single.expression) for single in tl.Model(mechanism).parameters
+    }
     length = mechanism.parameters.values
     assert four_bar.base_values is not None
     assert four_bar.base_values[4] == pytest.approx(

@@ -31,8 +31,8 @@ from tauloop.identification.estimation.error_models import EstimatingEquations
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs import decimate
 
-#: Runs of the coverage study, and what 95 % intervals must cover when the model of the errors is right. With six
-#: parameters a run the standard deviation of the pooled coverage is about 0.3 %.
+#: Runs of the coverage study, and what 95 % intervals must cover when the model of the errors is
+#: right. With six parameters a run the standard deviation of the pooled coverage is about 0.3 %.
 RUNS, COVERED = 2000, (0.93, 0.97)
 #: 300 samples tell little of an unknown correlation, so intervals are somewhat short.
 FEWER_RUNS, COVERED_WITHOUT_KNOWING = 600, (0.89, 0.97)
@@ -79,13 +79,21 @@ def coverage(name: str, runs: int) -> float:
     regressor, matrix, correlation = decimated_arm()
     flat, errors = regressor.reshape(-1, 6), MODELS[name](correlation)
     white = np.random.default_rng(12).standard_normal((matrix.shape[1], 2 * runs))
-    noise = ((matrix @ white) * np.tile([2.0, 0.2], runs)).reshape(len(matrix), runs, 2).transpose(0, 2, 1)
+    noise = (
+        ((matrix @ white) * np.tile([2.0, 0.2], runs))
+        .reshape(len(matrix), runs, 2)
+        .transpose(0, 2, 1)
+    )
     deviations = np.linalg.pinv(flat) @ noise.reshape(-1, runs)  # estimates less the true values
     residuals = noise - (flat @ deviations).reshape(noise.shape)
     inside = []
     for run in range(runs):
-        case = EstimatingEquations(instruments=regressor, regressor=regressor, residual=residuals[:, :, run])
-        inside.append(np.abs(deviations[:, run]) < QUANTILE * np.sqrt(np.diag(errors.covariance(case))))
+        case = EstimatingEquations(
+            instruments=regressor, regressor=regressor, residual=residuals[:, :, run]
+        )
+        inside.append(
+            np.abs(deviations[:, run]) < QUANTILE * np.sqrt(np.diag(errors.covariance(case)))
+        )
     return float(np.mean(inside))
 
 
@@ -110,7 +118,9 @@ def equations(count: int = 120) -> EstimatingEquations:
 
 def test_filtered_errors_are_the_whole_covariance_matrix_of_the_samples():
     case, correlation = equations(), np.array([1.0, 0.6, 0.2])
-    whole = sum(c * (np.eye(120, k=k) + (np.eye(120, k=-k) if k else 0)) for k, c in enumerate(correlation))
+    whole = sum(
+        c * (np.eye(120, k=k) + (np.eye(120, k=-k) if k else 0)) for k, c in enumerate(correlation)
+    )
     bread = np.linalg.inv(np.einsum("nkr,nks->rs", case.instruments, case.regressor))
     total = np.zeros((3, 3))
     for k in range(2):
@@ -122,7 +132,9 @@ def test_filtered_errors_are_the_whole_covariance_matrix_of_the_samples():
     )
 
 
-@pytest.mark.parametrize("logs", [np.zeros(120), np.repeat([0, 1, 2], [50, 1, 69])], ids=["one log", "three logs"])
+@pytest.mark.parametrize(
+    "logs", [np.zeros(120), np.repeat([0, 1, 2], [50, 1, 69])], ids=["one log", "three logs"]
+)
 def test_lags_are_those_of_newey_and_west(logs):
     case = dataclasses.replace(equations(), logs=logs)
     bread = np.linalg.inv(np.einsum("nkr,nks->rs", case.instruments, case.regressor))
@@ -140,14 +152,21 @@ def test_lags_are_those_of_newey_and_west(logs):
 def test_independent_errors_are_those_of_least_squares():
     data = arm_data(500, noise=(0.5, 0.05))
     for estimator in (OrdinaryLeastSquares(), WeightedLeastSquares()):
-        plain, explicit = (fit(data, None, estimator, errors=errors) for errors in (None, IndependentErrors()))
-        np.testing.assert_allclose(explicit.standard_deviations, plain.standard_deviations, rtol=1e-8)
+        plain, explicit = (
+            fit(data, None, estimator, errors=errors) for errors in (None, IndependentErrors())
+        )
+        np.testing.assert_allclose(
+            explicit.standard_deviations, plain.standard_deviations, rtol=1e-8
+        )
 
 
 def test_correlation_after_decimation_is_that_of_decimated_noise():
     noise = decimate(np.random.default_rng(2).standard_normal((40000, 20)), 4)
-    expected = [np.mean(noise[lag:] * noise[: len(noise) - lag]) / np.mean(noise**2) for lag in range(6)]
-    np.testing.assert_allclose(decimation_correlation(4)[:6], expected, atol=0.01)  # 200 000 samples: 0.0022
+    expected = [
+        np.mean(noise[lag:] * noise[: len(noise) - lag]) / np.mean(noise**2) for lag in range(6)
+    ]
+    # 200 000 samples: 0.0022
+    np.testing.assert_allclose(decimation_correlation(4)[:6], expected, atol=0.01)
     np.testing.assert_array_equal(decimation_correlation(1), [1.0])
 
 
@@ -178,7 +197,9 @@ def test_huber_is_that_of_scipy():
 
 def test_outliers_hardly_move_robust_estimates():
     data = spoilt(np.random.default_rng(3))
-    ordinary, robust = (fit(data, None, e) for e in (WeightedLeastSquares(), IterativelyReweightedLeastSquares()))
+    ordinary, robust = (
+        fit(data, None, e) for e in (WeightedLeastSquares(), IterativelyReweightedLeastSquares())
+    )
     worst = [np.abs(result.values - true_base()).max() for result in (ordinary, robust)]
     assert worst[1] < 0.2 * worst[0]
     np.testing.assert_allclose(robust.estimate.noise, 0.1, rtol=0.25)
@@ -187,7 +208,9 @@ def test_outliers_hardly_move_robust_estimates():
 def test_standard_deviations_of_robust_estimates_against_monte_carlo():
     rng = np.random.default_rng(8)
     base = arm_base()
-    results = [fit(spoilt(rng), None, IterativelyReweightedLeastSquares(), base=base) for _ in range(60)]
+    results = [
+        fit(spoilt(rng), None, IterativelyReweightedLeastSquares(), base=base) for _ in range(60)
+    ]
     scatter = np.std([result.values for result in results], axis=0, ddof=1)
     predicted = np.sqrt(np.mean([result.standard_deviations**2 for result in results], axis=0))
     np.testing.assert_allclose(predicted, scatter, rtol=0.3)  # 60 runs: 9 %, and three times that
@@ -217,7 +240,9 @@ def test_instrumental_variables_have_no_bias_where_least_squares_have():
     scatter = np.std(free, axis=0) / np.sqrt(40)
     assert np.abs(np.mean(biased, axis=0) - true_base())[2] > 10 * scatter[2]
     assert np.all(np.abs(np.mean(free, axis=0) - true_base()) < 4.5 * scatter)
-    np.testing.assert_allclose(np.sqrt(np.mean(np.square(sizes), axis=0)), np.std(free, axis=0), rtol=0.35)
+    np.testing.assert_allclose(
+        np.sqrt(np.mean(np.square(sizes), axis=0)), np.std(free, axis=0), rtol=0.35
+    )
 
 
 def test_instruments_equal_to_the_regressor_are_least_squares():
@@ -229,7 +254,8 @@ def test_instruments_equal_to_the_regressor_are_least_squares():
             InstrumentalVariables(instruments_of=data.regressor, reweightings=4),
         )
     )
-    np.testing.assert_allclose(same.values, weighted.values, rtol=1e-4)  # the weights are one step further
+    # the weights are one step further
+    np.testing.assert_allclose(same.values, weighted.values, rtol=1e-4)
     np.testing.assert_allclose(same.standard_deviations, weighted.standard_deviations, rtol=1e-2)
 
 
@@ -248,7 +274,11 @@ def test_simulated_instruments_are_repeated_until_the_parameters_rest():
     assert all(parameters.shape == (8,) for parameters in seen)
     np.testing.assert_allclose(exact @ seen[-1], exact @ TRUE, atol=0.5)
     with pytest.raises(IdentificationError, match="do not come to rest in 1 simulations"):
-        fit(data, None, InstrumentalVariables(instruments_of=simulate, repetitions=1, tolerance=1e-12))
+        fit(
+            data,
+            None,
+            InstrumentalVariables(instruments_of=simulate, repetitions=1, tolerance=1e-12),
+        )
 
 
 @pytest.mark.parametrize("instruments", [np.ones((3, 2, 8)), np.zeros((400, 2, 8))])
@@ -291,10 +321,14 @@ def test_total_least_squares_with_the_right_ratio_has_less_bias():
     """The residual of least squares holds the columns' noise too: the ratio to pass is that to the whole of it."""
     rng, error = np.random.default_rng(5), 0.1
     whole = np.sqrt(FORCE_NOISE**2 + np.sum((error * COLUMNS * (1.0, 10.0, 0.1)) ** 2))
-    share = error * whole / FORCE_NOISE  # errors are counted in units of the residual of least squares
+    # errors are counted in units of the residual of least squares
+    share = error * whole / FORCE_NOISE
     results = np.array(
         [
-            [fit(data, None, e).values for e in (OrdinaryLeastSquares(), TotalLeastSquares(column_error=share))]
+            [
+                fit(data, None, e).values
+                for e in (OrdinaryLeastSquares(), TotalLeastSquares(column_error=share))
+            ]
             for data in (columns_with_noise(rng, error) for _ in range(40))
         ]
     )

@@ -18,7 +18,8 @@ from tauloop.identification import MachineIdentification, PreparationOptions
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 #: Mean error of a mass over 24 logs, in standard deviations; by chance it is 0.2.
 BIAS = 0.5
-#: Without noise masses are off by this share, that of the ends of the filter; central differences make 2e-2.
+#: Without noise masses are off by this share, that of the ends of the filter; central differences
+#: make 2e-2.
 EXACT = 1e-6
 
 
@@ -39,7 +40,9 @@ def model_of(truth: Any, models: dict[str, Model]) -> Model:
     return models[truth.name]
 
 
-def identified(truth: Any, models: dict[str, Model], log: Any, **preparation: Any) -> MachineIdentification:
+def identified(
+    truth: Any, models: dict[str, Model], log: Any, **preparation: Any
+) -> MachineIdentification:
     options = IdentificationOptions(
         parameters=truth.parameters, preparation=PreparationOptions(**{"trim": 50, **preparation})
     )
@@ -53,11 +56,16 @@ def errors_of(truth: Any, models: dict[str, Model], result: MachineIdentificatio
 
 
 def masses_of(result: MachineIdentification) -> list[bool]:
-    return [parameter.representative in ("plate_mass", "forearm_mass") for parameter in result.identification.base.base]
+    return [
+        parameter.representative in ("plate_mass", "forearm_mass")
+        for parameter in result.identification.base.base
+    ]
 
 
 @pytest.mark.parametrize("name", ["five_bar", "delta"])
-def test_closed_forms_are_the_models_forces(closed_form: ModuleType, models: dict[str, Model], name: str) -> None:
+def test_closed_forms_are_the_models_forces(
+    closed_form: ModuleType, models: dict[str, Model], name: str
+) -> None:
     truth = getattr(closed_form, name)()
     motion = truth.motion.at(np.arange(0.0, 2.0, 0.05))
     forces = model_of(truth, models).actuators.inverse_dynamics(*motion).force
@@ -65,9 +73,13 @@ def test_closed_forms_are_the_models_forces(closed_form: ModuleType, models: dic
 
 
 @pytest.mark.parametrize("rate", [500.0, 200.0, 100.0])
-def test_without_noise_rates_make_no_bias(closed_form: ModuleType, models: dict[str, Model], rate: float) -> None:
+def test_without_noise_rates_make_no_bias(
+    closed_form: ModuleType, models: dict[str, Model], rate: float
+) -> None:
     truth = replace(closed_form.delta(), coulomb=np.zeros(3))
-    log = closed_form.log_of(truth, np.random.default_rng(0), rate=rate, step=0.0, noise=0.0, seconds=10.0)
+    log = closed_form.log_of(
+        truth, np.random.default_rng(0), rate=rate, step=0.0, noise=0.0, seconds=10.0
+    )
     result = identified(truth, models, log)
     errors = errors_of(truth, models, result) / result.identification.values
     assert np.abs(errors[masses_of(result)]).max() < EXACT
@@ -75,7 +87,9 @@ def test_without_noise_rates_make_no_bias(closed_form: ModuleType, models: dict[
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("rate", [500.0, 200.0, 100.0])
-def test_masses_have_no_bias_at_any_rate(closed_form: ModuleType, models: dict[str, Model], rate: float) -> None:
+def test_masses_have_no_bias_at_any_rate(
+    closed_form: ModuleType, models: dict[str, Model], rate: float
+) -> None:
     truth = closed_form.delta()
     off = []
     for seed in range(24):
@@ -97,38 +111,64 @@ def test_accelerations_that_jump_at_reversals_are_no_stribeck_friction(
     assert not [problem for problem in result.data_findings if "Stribeck" in problem.what]
 
 
-def test_a_late_force_is_a_finding_with_its_size(closed_form: ModuleType, models: dict[str, Model]) -> None:
+def test_a_late_force_is_a_finding_with_its_size(
+    closed_form: ModuleType, models: dict[str, Model]
+) -> None:
     truth = closed_form.delta()
     log = closed_form.log_of(truth, np.random.default_rng(2), late=2e-3)
-    terms = [term for term in identified(truth, models, log, decimation=5).identification.timing if term.is_shown]
+    terms = [
+        term
+        for term in identified(truth, models, log, decimation=5).identification.timing
+        if term.is_shown
+    ]
     (late,) = [term for term in terms if term.kind == "delay" and len(term.outputs) == 3]
     assert late.value == pytest.approx(2e-3, abs=4.0 * late.deviation)
 
 
-def test_bending_that_residuals_do_not_show_is_counted(closed_form: ModuleType, models: dict[str, Model]) -> None:
+def test_bending_that_residuals_do_not_show_is_counted(
+    closed_form: ModuleType, models: dict[str, Model]
+) -> None:
     truth = closed_form.delta()
     log = closed_form.log_of(truth, np.random.default_rng(3), bending=60.0)
     result = identified(truth, models, log, decimation=5)
-    (bent,) = [term for term in result.identification.timing if term.kind == "bending" and len(term.outputs) == 3]
+    (bent,) = [
+        term
+        for term in result.identification.timing
+        if term.kind == "bending" and len(term.outputs) == 3
+    ]
     assert bent.value == pytest.approx(1.0 / (2.0 * np.pi * 60.0) ** 2, abs=4.0 * bent.deviation)
     assert (np.diag(bent.expected_square) <= result.identification.standard_deviations**2).all()
     assert np.diag(bent.expected_square).max() > 0.0
 
 
-def test_a_sound_log_has_no_timing_finding(closed_form: ModuleType, models: dict[str, Model]) -> None:
+def test_a_sound_log_has_no_timing_finding(
+    closed_form: ModuleType, models: dict[str, Model]
+) -> None:
     truth = closed_form.five_bar()
-    result = identified(truth, models, closed_form.log_of(truth, np.random.default_rng(4)), decimation=5)
+    result = identified(
+        truth, models, closed_form.log_of(truth, np.random.default_rng(4)), decimation=5
+    )
     assert result.status.value == "ok"
     assert not result.identification.timing_problems
-    (loss,) = [item for item in result.evidence if "the low-pass takes at the top of the motion" in item.name]
+    (loss,) = [
+        item
+        for item in result.evidence
+        if "the low-pass takes at the top of the motion" in item.name
+    ]
     assert loss.value is not None
     assert loss.value < 1e-3
 
 
-def test_a_cut_off_in_the_motion_is_doubtful(closed_form: ModuleType, models: dict[str, Model]) -> None:
+def test_a_cut_off_in_the_motion_is_doubtful(
+    closed_form: ModuleType, models: dict[str, Model]
+) -> None:
     truth = closed_form.five_bar()
     log = closed_form.log_of(truth, np.random.default_rng(5))
     result = identified(truth, models, log, decimation=5, cutoff=2.0, order=1)
     assert result.status.value != "ok"
-    (loss,) = [item for item in result.evidence if "the low-pass takes at the top of the motion" in item.name]
+    (loss,) = [
+        item
+        for item in result.evidence
+        if "the low-pass takes at the top of the motion" in item.name
+    ]
     assert not loss.is_good

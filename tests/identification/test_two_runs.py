@@ -11,7 +11,13 @@ import xarray as xr
 
 from tauloop.errors import InputError, LogError
 from tauloop.identification.preparation.measured_log import MeasuredLog
-from tauloop.identification.preparation.two_runs import CONNECTED, OWN, SubtractionOptions, TwoRuns, subtract
+from tauloop.identification.preparation.two_runs import (
+    CONNECTED,
+    OWN,
+    SubtractionOptions,
+    TwoRuns,
+    subtract,
+)
 from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.motion import Multisine
@@ -23,7 +29,8 @@ RATE, PERIOD = 100.0, 4.0
 EXACT = 1e-9
 #: A cubic spline through 100 samples a second of motions up to 2 Hz, share of the amplitude.
 SPLINE = 1e-5
-#: Error of interpolated friction, which turns round within some ten samples, over that of runs not aligned.
+#: Error of interpolated friction, which turns round within some ten samples, over that of runs not
+#: aligned.
 INTERPOLATED = 0.06
 #: Estimates of a standard deviation from some 2 000 samples scatter by 1.6 %; five of it.
 SCATTER = 0.08
@@ -36,7 +43,9 @@ class Bench:
     noise: float = 0.0
     seed: int = 0
 
-    def log(self, delay: float, periods: int, connected: bool, names: tuple[str, ...] = NAMES) -> xr.Dataset:
+    def log(
+        self, delay: float, periods: int, connected: bool, names: tuple[str, ...] = NAMES
+    ) -> xr.Dataset:
         rng = np.random.default_rng([self.seed, connected])
         time = np.arange(round(PERIOD * RATE * periods)) / RATE
         motion = Multisine(
@@ -53,7 +62,10 @@ class Bench:
             time,
             [
                 Channel(quantity=quantity, channel=NAMES[k], values=values[:, k].copy(), unit=unit)
-                for quantity, values, unit in (("position", motion.position, "m"), ("force", force, "N"))
+                for quantity, values, unit in (
+                    ("position", motion.position, "m"),
+                    ("force", force, "N"),
+                )
                 for k in chosen
                 if not (quantity == "force" and NAMES[k] == "held")
             ],
@@ -99,16 +111,23 @@ def test_a_late_run_is_found_without_a_period(delay: float) -> None:
 def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
     bench = Bench(noise=2.0)
     structure = subtract(
-        bench.log(0.0, 16, True), bench.log(delay, 4, False, ("a", "b")), SubtractionOptions(period=PERIOD)
+        bench.log(0.0, 16, True),
+        bench.log(delay, 4, False, ("a", "b")),
+        SubtractionOptions(period=PERIOD),
     )
     assert structure.periods == (16, 4)
     assert structure.delay == pytest.approx(delay, abs=1e-9)
     expected = 2.0 * np.sqrt(1 / 16 + 1 / 4)
     for name in ("a", "b"):
         assert structure.noise[name] == pytest.approx(expected, rel=SCATTER)
-    # the second route: what the forces are off is the carried noise, and the Fourier shift adds nothing to it
+    # the second route: what the forces are off is the carried noise, and the Fourier shift adds
+    # nothing to it
     quiet = Bench()
-    exact = subtract(quiet.log(0.0, 2, True), quiet.log(delay, 2, False, ("a", "b")), SubtractionOptions(period=PERIOD))
+    exact = subtract(
+        quiet.log(0.0, 2, True),
+        quiet.log(delay, 2, False, ("a", "b")),
+        SubtractionOptions(period=PERIOD),
+    )
     scatter = samples(structure.log, "force") - samples(exact.log, "force")
     assert scatter.std(axis=0) == pytest.approx([expected] * 2, rel=0.15)
 
@@ -138,7 +157,9 @@ def test_other_motions_are_refused() -> None:
     bench = Bench()
     other = bench.log(0.0, 1, False)
     other["position.a"] = other["position.a"] * 1.3
-    with pytest.raises(LogError, match=r"position\.a: differs between the runs by .* of its stroke"):
+    with pytest.raises(
+        LogError, match=r"position\.a: differs between the runs by .* of its stroke"
+    ):
         subtract(bench.log(0.0, 1, True), other)
 
 
@@ -154,7 +175,11 @@ def test_motions_a_little_apart_are_doubtful() -> None:
 def test_a_delay_beyond_the_search_is_refused() -> None:
     bench = Bench()
     with pytest.raises(LogError, match="allow a larger delay"):
-        subtract(bench.log(0.0, 2, True), bench.log(0.5, 2, False), SubtractionOptions(largest_delay=0.05))
+        subtract(
+            bench.log(0.0, 2, True),
+            bench.log(0.5, 2, False),
+            SubtractionOptions(largest_delay=0.05),
+        )
 
 
 def test_logs_that_do_not_belong_together_are_refused() -> None:
@@ -192,7 +217,11 @@ def test_the_structure_is_written_with_its_noise(tmp_path: Path) -> None:
     # the noise of the average goes with it: `identify --period` weights by it
     noise = samples(log, "force_noise")
     assert noise == pytest.approx(np.tile(list(document["noise"].values()), (len(noise), 1)))
-    measured = MeasuredLog(name="structure.csv", log=read_signals(out), preparation=Preparation(cutoff=None))
+    measured = MeasuredLog(
+        name="structure.csv", log=read_signals(out), preparation=Preparation(cutoff=None)
+    )
     average = measured.averaged(PERIOD, 5.0).average
     assert average.periods == 1
-    assert average.noise == pytest.approx({f"force.{name}": value for name, value in document["noise"].items()})
+    assert average.noise == pytest.approx(
+        {f"force.{name}": value for name, value in document["noise"].items()}
+    )

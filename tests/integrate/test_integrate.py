@@ -1,7 +1,7 @@
 """The integrator: in C by itself, by problems of known solution, and its twin in Python step by step beside it.
 
-Oracles: cosines and parabolas on paper; a pendulum's energy; SciPy's Radau on van der Pol's stiff oscillator; and
-each of the two against the other.
+Oracles: cosines and parabolas on paper; a pendulum's energy; SciPy's Radau on van der Pol's stiff
+oscillator; and each of the two against the other.
 """
 
 from __future__ import annotations
@@ -131,7 +131,10 @@ def test_what_is_known_on_paper_holds_in_c(in_c):
 
 
 #: The stiff one by implicit steps alone: explicit ones would be millions.
-RUNS = ["van_der_pol", *(f"{name}_{kind}" for name in PROBLEMS if name != "van_der_pol" for kind in KINDS)]
+RUNS = [
+    "van_der_pol",
+    *(f"{name}_{kind}" for name in PROBLEMS if name != "van_der_pol" for kind in KINDS),
+]
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -149,7 +152,9 @@ def test_python_takes_the_same_steps(in_c, name):
 
 def test_implicit_steps_find_what_scipys_radau_finds(in_c):
     problem, y, end, _, _ = PROBLEMS["van_der_pol"]
-    solution = solve_ivp(lambda t, y: problem.rate(None, t, y)[0], (0, end), y, "Radau", rtol=1e-10, atol=1e-13)
+    solution = solve_ivp(
+        lambda t, y: problem.rate(None, t, y)[0], (0, end), y, "Radau", rtol=1e-10, atol=1e-13
+    )
     assert in_c["van_der_pol"][2:4] == pytest.approx(solution.y[:, -1], abs=3e-8)
 
 
@@ -158,7 +163,11 @@ def test_errors_fall_with_the_order(method, order):
     """Steps of one length, held by a loose tolerance: half the length, a thirty-second of the error."""
     errors = []
     for h in (0.2, 0.1):
-        run = Run(Swing(), Method(tableau=method, rtol=1e-3, atol=1.0, longest=h, first=h), np.array([1.0, 0.0]))
+        run = Run(
+            Swing(),
+            Method(tableau=method, rtol=1e-3, atol=1.0, longest=h, first=h),
+            np.array([1.0, 0.0]),
+        )
         while run.time < 2.0:
             run.step = h
             assert run.next(2.0) == Stepped.STEPPED

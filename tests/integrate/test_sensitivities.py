@@ -1,6 +1,7 @@
 """Derivatives by parameters and starts, through events and samples.
 
-Oracles: parabolas and lines on paper; differences of runs without derivatives, which have oracles of their own.
+Oracles: parabolas and lines on paper; differences of runs without derivatives, which have oracles
+of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.program import Newton
 from tauloop.programs.tangents import tangent_program
 
-#: Tolerances of the runs; errors of derivatives are as small, up to the share by which an impact magnifies them.
+#: Tolerances of the runs; errors of derivatives are as small, up to the share by which an impact
+#: magnifies them.
 TOLERANCE, CLOSE = 1e-10, 1e-7
 INTEGRATORS = (DormandPrince(rtol=TOLERANCE, atol=1e-12), Radau(rtol=TOLERANCE, atol=1e-12))
 
@@ -43,12 +45,23 @@ def system(
         modes=(0.0,) * modes,
         rate=routine(straight("right_hand_side", sizes, rate)),
         reset=routine(reset and straight("put", {"y": states, "s": modes, "p": constants}, reset)),
-        sample=routine(sample and straight("look", {"y": states, "z": held, "p": constants}, sample)),
+        sample=routine(
+            sample and straight("look", {"y": states, "z": held, "p": constants}, sample)
+        ),
         constants=constants,
     )
 
 
-def last(made: HybridSystem, y, p, integrator: Integrator, *, is_compiled: bool, samples: int = 2, period: float = 1.0):
+def last(
+    made: HybridSystem,
+    y,
+    p,
+    integrator: Integrator,
+    *,
+    is_compiled: bool,
+    samples: int = 2,
+    period: float = 1.0,
+):
     """The last state, and its derivatives (n, n + n_p) by start and constants."""
     n, m = len(y), len(p)
     rows = np.eye(n + m)
@@ -67,7 +80,11 @@ def last(made: HybridSystem, y, p, integrator: Integrator, *, is_compiled: bool,
         max_steps=100_000,
     )
     along = sensitive(made, n + m)
-    run = CompiledSamples(along, None, integrator.method.tableau) if is_compiled else InterpretedSamples(along)
+    run = (
+        CompiledSamples(along, None, integrator.method.tableau)
+        if is_compiled
+        else InterpretedSamples(along)
+    )
     trace = run(course_along(course, directions))
     assert trace.outcome == 0
     states, by = apart(trace.states, directions)
@@ -79,7 +96,10 @@ def last(made: HybridSystem, y, p, integrator: Integrator, *, is_compiled: bool,
 def test_a_ball_that_the_ground_throws_back(integrator, is_compiled) -> None:
     """Behind the impact at t*, with v* = sqrt(v^2 + 2 g x): x(T) = e v* (T - t*) - g (T - t*)^2 / 2."""
     made = system(
-        lambda y, s, held, p: {"rate": ca.vertcat(y[1], -p[0]), "guards": ca.if_else(s > 0, 1, -y[0])},
+        lambda y, s, held, p: {
+            "rate": ca.vertcat(y[1], -p[0]),
+            "guards": ca.if_else(s > 0, 1, -y[0]),
+        },
         lambda y, s, p: {"y": ca.vertcat(y[0], ca.if_else(s > 0, -p[1] * y[1], y[1]))},
         states=2,
         modes=1,
@@ -89,10 +109,14 @@ def test_a_ball_that_the_ground_throws_back(integrator, is_compiled) -> None:
     down = ca.sqrt(v**2 + 2 * g * x)
     rest = 1.0 - (v + down) / g
     end = ca.vertcat(e * down * rest - g * rest**2 / 2, e * down - g * rest)
-    known = ca.Function("known", list(symbols), [end, ca.jacobian(end, ca.vertcat(*symbols))])(1.0, 0.5, 9.81, 0.8)
+    known = ca.Function("known", list(symbols), [end, ca.jacobian(end, ca.vertcat(*symbols))])(
+        1.0, 0.5, 9.81, 0.8
+    )
     result = last(made, [1.0, 0.5], [9.81, 0.8], integrator, is_compiled=is_compiled)
     for mine, theirs in zip(result, known, strict=True):
-        np.testing.assert_allclose(mine, np.array(theirs).reshape(mine.shape), atol=CLOSE, rtol=CLOSE)
+        np.testing.assert_allclose(
+            mine, np.array(theirs).reshape(mine.shape), atol=CLOSE, rtol=CLOSE
+        )
 
 
 @pytest.mark.parametrize("is_compiled", [True, False])
@@ -107,7 +131,9 @@ def test_a_speed_that_jumps_where_a_line_is_passed(is_compiled) -> None:
     a, b, c, x = 2.0, 0.5, 1.2, 0.1
     end, by = last(made, [x], [a, b, c], INTEGRATORS[0], is_compiled=is_compiled)
     assert end == pytest.approx(c + b * (1 - (c - x) / a), rel=CLOSE)
-    np.testing.assert_allclose(by, [[b / a, b * (c - x) / a**2, 1 - (c - x) / a, 1 - b / a]], atol=CLOSE)
+    np.testing.assert_allclose(
+        by, [[b / a, b * (c - x) / a**2, 1 - (c - x) / a, 1 - b / a]], atol=CLOSE
+    )
 
 
 @pytest.mark.parametrize("integrator", [*INTEGRATORS, RungeKutta4(step=0.05)])
@@ -123,7 +149,9 @@ def test_what_samples_hold(integrator, is_compiled) -> None:
     k, h, n, x = 1.5, 0.25, 5, 0.7
     end, by = last(made, [x], [k], integrator, is_compiled=is_compiled, samples=n + 1, period=h)
     assert end == pytest.approx((1 - k * h) ** n * x, rel=CLOSE)
-    np.testing.assert_allclose(by, [[(1 - k * h) ** n, -n * h * (1 - k * h) ** (n - 1) * x]], rtol=CLOSE)
+    np.testing.assert_allclose(
+        by, [[(1 - k * h) ** n, -n * h * (1 - k * h) ** (n - 1) * x]], rtol=CLOSE
+    )
 
 
 def test_derivatives_of_a_system_that_has_none_are_the_system() -> None:
@@ -146,12 +174,17 @@ def test_a_program_with_newtons_loops_moves_as_differences_say() -> None:
         "force": rng.normal(size=(1, n)),
         "theta": np.array([[mechanism.parameters[name].value for name in free]]),
     }
-    moves = {name: rng.normal(size=row.shape) * np.maximum(np.abs(row), 0.1) for name, row in inputs.items()}
+    moves = {
+        name: rng.normal(size=row.shape) * np.maximum(np.abs(row), 0.1)
+        for name, row in inputs.items()
+    }
     motion = tangent_program(program, {name: row.shape[1] for name, row in inputs.items()}).run(
         inputs | {"start": q[None]} | {f"{name}_by": row for name, row in moves.items()}, 1
     )[0]["acceleration_by"]
     ends = [
-        program.run({name: row + h * moves[name] for name, row in inputs.items()} | {"start": q[None]}, 1)[0]
+        program.run(
+            {name: row + h * moves[name] for name, row in inputs.items()} | {"start": q[None]}, 1
+        )[0]
         for h in (1e-6, -1e-6)
     ]
     differences = (ends[0]["acceleration"] - ends[1]["acceleration"]) / 2e-6

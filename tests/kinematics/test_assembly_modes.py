@@ -22,7 +22,12 @@ from tauloop.formats import load, loads
 from tauloop.kinematics.assembly_modes_equations import position_problem
 from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, track
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
-from tauloop.kinematics.homotopy_monodromy import LOST_ROUNDS, MonodromyOptions, _ModeSearch, distinct
+from tauloop.kinematics.homotopy_monodromy import (
+    LOST_ROUNDS,
+    MonodromyOptions,
+    _ModeSearch,
+    distinct,
+)
 from tauloop.kinematics.homotopy_widening import Widened
 from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.mechanism.shipped import machine_path
@@ -31,15 +36,17 @@ from tauloop.result import Status
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.
 EXACT = 1e-10
-#: Two ways to the same pose, each ending in Newton steps at rounding; conditions up to some thousands.
+#: Two ways to the same pose, each ending in Newton steps at rounding; conditions up to some
+#: thousands.
 SAME = 1e-7
 #: What Newton's method from random starts counts as closed, m.
 CLOSED = 1e-12
-#: Half the loops that the toolkit itself asks for: the counts are checked against other sources here.
+#: Half the loops that the toolkit itself asks for: the counts are checked against other sources
+#: here.
 QUICK = ModeOptions(monodromy=MonodromyOptions(quiet_loops=8))
 
-# P. Dietmaier, The Stewart-Gough platform of general geometry can have 40 real postures, Advances in Robot Kinematics,
-# 1998: joints on base and platform, and leg lengths.
+# P. Dietmaier, The Stewart-Gough platform of general geometry can have 40 real postures, Advances
+# in Robot Kinematics, 1998: joints on base and platform, and leg lengths.
 DIETMAIER_BASE = [
     [0, 0, 0],
     [1.107915, 0, 0],
@@ -83,7 +90,12 @@ def hexapod(base: object, platform: object, lengths: object) -> Model:
             "    model: massless",
         ]
     lines += ["actuators:", *(f"  motor{i}: {{on: leg{i}}}" for i in range(1, 7))]
-    lines += ["platform:", "  body: plate", "  motion: free", "  independent: [x, y, z, wx, wy, wz]"]
+    lines += [
+        "platform:",
+        "  body: plate",
+        "  motion: free",
+        "  independent: [x, y, z, wx, wy, wz]",
+    ]
     lines += ["  reference: {at: [0.1 m, 0.2 m, 0.5 m]}"]
     return Model(loads("\n".join(lines)))
 
@@ -98,7 +110,9 @@ def modes(name: str) -> Modes:
     return assembly_modes(model(name), options=QUICK)
 
 
-def random_starts(machine: Model, q: np.ndarray, held: tuple[int, ...], n: int, seed: int) -> np.ndarray:
+def random_starts(
+    machine: Model, q: np.ndarray, held: tuple[int, ...], n: int, seed: int
+) -> np.ndarray:
     """Coordinates (n, n_q) anywhere, but with the held ones as given."""
     shape, rng = machine.topology, np.random.default_rng(seed)
     starts = np.tile(q, (n, 1))
@@ -150,7 +164,9 @@ def test_dietmaier_hexapod_has_40_real_modes() -> None:
         w, x, y, z = mode.q[3:7]
         R = np.eye(3) + 2 * (w * skew(x, y, z) + skew(x, y, z) @ skew(x, y, z))
         ends = mode.q[:3] + np.array(DIETMAIER_PLATFORM) @ R.T
-        assert np.linalg.norm(ends - np.array(DIETMAIER_BASE), axis=1) == pytest.approx(DIETMAIER_LENGTHS, abs=EXACT)
+        assert np.linalg.norm(ends - np.array(DIETMAIER_BASE), axis=1) == pytest.approx(
+            DIETMAIER_LENGTHS, abs=EXACT
+        )
 
 
 def skew(x: float, y: float, z: float) -> np.ndarray:
@@ -168,8 +184,9 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
     assert found_by_newton(machine, modes, 300) == set(range(len(modes.modes)))
 
 
-# Complex solutions: three spheres 2; 6-3 platform 16 (Griffis and Duffy 1989; Innocenti and Parenti-Castelli 1990);
-# five-bar and four-bar 2 (two circles), 4 with the linear terms in cosines and sines that the trace test wants.
+# Complex solutions: three spheres 2; 6-3 platform 16 (Griffis and Duffy 1989; Innocenti and
+# Parenti-Castelli 1990); five-bar and four-bar 2 (two circles), 4 with the linear terms in cosines
+# and sines that the trace test wants.
 @pytest.mark.parametrize(
     ("name", "complex_solutions", "real"),
     [
@@ -201,8 +218,12 @@ def test_spidermill_drops_solutions_that_break_its_redundant_equation() -> None:
     assert found_by_newton(machine, all_modes, 20)
 
 
-@pytest.mark.parametrize(("name", "angles", "count"), [("four_bar", 2, 4), ("five_bar", 2, 4), ("delta", 1, 2)])
-def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: str, angles: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "angles", "count"), [("four_bar", 2, 4), ("five_bar", 2, 4), ("delta", 1, 2)]
+)
+def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(
+    name: str, angles: int, count: int
+) -> None:
     """With linear terms in cosines and sines the sum over all solutions is straight, over all but one it is not."""
     assembly = model(name).assembly
     entry = entry_ports(assembly, PLATFORM)
@@ -224,7 +245,9 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: 
     assert search._bend() > 1e-4
 
 
-def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Nearly degenerate machines do so after a minute of search; here every line is declared lost."""
     monkeypatch.setattr(_ModeSearch, "_bend", lambda self: np.inf)
     modes = working_modes(model("five_bar"))
@@ -302,16 +325,22 @@ def test_the_mode_reached_from_the_reference_pose_is_that_of_forward_kinematics(
     position = machine.actuator_position(machine.assembly.q) + np.array([0.2, -0.3])
     modes = assembly_modes(machine, position)
     assert modes.reference is not None
-    assert modes.q[modes.reference] == pytest.approx(machine.forward_kinematics(position).q, abs=SAME)
+    assert modes.q[modes.reference] == pytest.approx(
+        machine.forward_kinematics(position).q, abs=SAME
+    )
 
 
-@pytest.mark.parametrize(("name", "count"), [("delta", 8), ("five_bar", 4), ("four_bar", 2), ("hexapod", 1)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("delta", 8), ("five_bar", 4), ("four_bar", 2), ("hexapod", 1)]
+)
 def test_working_modes(name: str, count: int) -> None:
     machine = model(name)
     modes = working_modes(machine)
     assert len(modes.modes) == count
     # 2^6 signs of the lengths, one of them positive
-    assert modes.left_out == ({"a telescopic rod would have a negative length": 63} if name == "hexapod" else {})
+    assert modes.left_out == (
+        {"a telescopic rod would have a negative length": 63} if name == "hexapod" else {}
+    )
     assert modes.reference == 0
     assert modes.status is Status.OK
     assert np.abs(machine.assembly.loops.residuals(modes.q)[0]).max() < EXACT
@@ -381,8 +410,13 @@ def test_complex_evaluation_agrees_with_casadi_and_with_differences() -> None:
     for k in range(3):  # along the imaginary axis: the function is analytic
         shift = np.zeros(3, dtype=complex)
         shift[k] = 1j * step
-        plus, minus = ComplexFunction(function)(z + shift)[0], ComplexFunction(function)(z - shift)[0]
-        assert ((plus - minus) / (2j * step))[:, :, 0] == pytest.approx(J[:, :, k], rel=1e-7, abs=1e-7)
+        plus, minus = (
+            ComplexFunction(function)(z + shift)[0],
+            ComplexFunction(function)(z - shift)[0],
+        )
+        assert ((plus - minus) / (2j * step))[:, :, 0] == pytest.approx(
+            J[:, :, k], rel=1e-7, abs=1e-7
+        )
 
 
 class Powers:
@@ -391,7 +425,9 @@ class Powers:
     def __init__(self, n: int) -> None:
         self.n = n
 
-    def linearised(self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearised(
+        self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return x**self.n - y, self.n * x[:, :, None] ** (self.n - 1), -y_rate
 
 
@@ -416,7 +452,9 @@ def test_paths_that_end_at_a_multiple_solution_are_not_regular() -> None:
 
 
 def test_paths_to_infinity_are_told() -> None:
-    paths = track(Powers(-1), np.array([[1.0 + 0j]]), line(1.0 + 0j, 0j, 1), TrackingOptions(infinity=1e4))
+    paths = track(
+        Powers(-1), np.array([[1.0 + 0j]]), line(1.0 + 0j, 0j, 1), TrackingOptions(infinity=1e4)
+    )
     assert paths.endings[0] == PathEnding.INFINITE
 
 
@@ -461,13 +499,19 @@ def test_rates_of_a_turned_body_agree_with_differences() -> None:
     rng, h = np.random.default_rng(0), 1e-6
 
     def product(p: np.ndarray, r: np.ndarray) -> np.ndarray:
-        return np.concatenate([[p[0] * r[0] - p[1:] @ r[1:]], p[0] * r[1:] + r[0] * p[1:] + np.cross(p[1:], r[1:])])
+        return np.concatenate(
+            [[p[0] * r[0] - p[1:] @ r[1:]], p[0] * r[1:] + r[0] * p[1:] + np.cross(p[1:], r[1:])]
+        )
 
     for size in (1e-6, 0.3, 2.5):
         step, change = np.zeros(shape.n_v), np.zeros(shape.n_v)
         step[iv : iv + 3], change[iv : iv + 3] = size * rng.normal(size=3), rng.normal(size=3)
         plus, minus = (
-            integrate(shape, q[None, :], (step + sign * h * change)[None, :])[0, iq : iq + 4] for sign in (1, -1)
+            integrate(shape, q[None, :], (step + sign * h * change)[None, :])[0, iq : iq + 4]
+            for sign in (1, -1)
         )
-        turn = product(plus, minus * [1, -1, -1, -1])  # the small turn between the two, in the base frame
-        assert turn[1:] / h == pytest.approx((_rates(shape, step) @ change)[iv : iv + 3], rel=1e-6, abs=1e-8)
+        # the small turn between the two, in the base frame
+        turn = product(plus, minus * [1, -1, -1, -1])
+        assert turn[1:] / h == pytest.approx(
+            (_rates(shape, step) @ change)[iv : iv + 3], rel=1e-6, abs=1e-8
+        )

@@ -17,7 +17,8 @@ from tauloop.result import Status
 #: Both ways end at rounding times a condition of some thousands.
 SAME = 1e-8
 
-# Crank A (0.1 m) and crank B (0.12 m), 0.3 m apart and geared together, carry links of 0.32 m and 0.3 m that meet.
+# Crank A (0.1 m) and crank B (0.12 m), 0.3 m apart and geared together, carry links of 0.32 m and
+# 0.3 m that meet.
 A, B, LINK_A, LINK_B, APART = 0.1, 0.12, 0.32, 0.3, 0.3
 GEARED = """format: tauloop-machine/1
 name: geared_five_bar
@@ -83,7 +84,11 @@ def roots_by_scanning(f: object, turns: int) -> list[float]:
 
 def same_on_the_circle(values: np.ndarray, expected: np.ndarray) -> bool:
     gaps = np.abs(np.exp(1j * values)[:, None] - np.exp(1j * expected)[None, :])
-    return len(values) == len(expected) and gaps.min(axis=1).max() < SAME and gaps.min(axis=0).max() < SAME
+    return (
+        len(values) == len(expected)
+        and gaps.min(axis=1).max() < SAME
+        and gaps.min(axis=0).max() < SAME
+    )
 
 
 def closed(model: Model, modes: Modes) -> None:
@@ -107,7 +112,9 @@ def test_a_crank_that_a_gear_drives_is_known() -> None:
 @pytest.mark.parametrize(
     ("ratio_a", "ratio_b", "turns"), [("2", "1", 1), ("-1", "1", 1), ("3", "2", 2), ("-1", "2", 2)]
 )
-def test_cranks_that_are_looked_for_are_found_with_their_gear(ratio_a: str, ratio_b: str, turns: int) -> None:
+def test_cranks_that_are_looked_for_are_found_with_their_gear(
+    ratio_a: str, ratio_b: str, turns: int
+) -> None:
     model = geared("elbow", ratio_a, ratio_b)
     elbow = model.actuator_position(model.assembly.q)[0]
     modes = assembly_modes(model, [elbow])
@@ -154,7 +161,8 @@ def test_a_singular_mode_is_never_said_to_be_reached() -> None:
 
 @pytest.mark.parametrize("angle", ["straight", "a hair off"])
 def test_a_start_that_is_singular_is_not_a_mode_without_singularity(angle: str) -> None:
-    # both links of 0.2 m in one line between pins 0.4 m apart; or the pins nearer by 4e-14 m, where it is 2e6
+    # both links of 0.2 m in one line between pins 0.4 m apart; or the pins nearer by 4e-14 m, where
+    # it is 2e6
     half = float(np.pi - np.arccos(0.25)) - (0.0 if angle == "straight" else 1e-13)
     text = IN_LINE.format(s1=half, s2=float(np.pi) - half)
     modes = assembly_modes(Model(loads(text)), [half, np.pi - half])

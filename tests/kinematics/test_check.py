@@ -1,6 +1,7 @@
 """`check` says ok only of what works: nothing driven, constant coordinates, starts outside limits, singular references.
 
-Oracles are written out here, from the dimensions in the files: cosine rules, SciPy's solver, NumPy's singular values.
+Oracles are written out here, from the dimensions in the files: cosine rules, SciPy's solver,
+NumPy's singular values.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def test_an_independent_coordinate_that_is_constant_is_refused_and_a_choice_that
     model = Model(load(CASES / "par4_xyzw.yaml"))
     with pytest.raises(AssemblyError, match=r"platform\.wz"):
         _ = model.platform
-    assert np.ptp(model.assembly.states[:, model.topology.coordinate_names.index("fl")]) > 0.1  # the bar does turn
+    # the bar does turn
+    assert np.ptp(model.assembly.states[:, model.topology.coordinate_names.index("fl")]) > 0.1
 
 
 CONSTANT = """
@@ -110,12 +112,17 @@ def test_narrow_limits_are_no_reason_to_stand_still(tmp_path):
 
 def test_a_start_outside_its_limits_that_cannot_be_moved_inside_is_a_problem(tmp_path):
     """Procrustes: however the plate lies, its six distances are 0.3903 m in root mean square, so none fits 0.35 m."""
-    base, plate = 0.6 * circle(-10, 10, 110, 130, 230, 250), 0.4 * circle(-50, 50, 70, 170, 190, 290)
+    base, plate = (
+        0.6 * circle(-10, 10, 110, 130, 230, 250),
+        0.4 * circle(-50, 50, 70, 170, 190, 290),
+    )
     assert np.linalg.norm(base.mean(axis=0)) + np.linalg.norm(plate.mean(axis=0)) < CLOSED
     R, _ = orthogonal_procrustes(plate, base)
     assert np.sqrt(((base - plate @ R) ** 2).sum() / 6) > 0.38
     text = (CASES / "hexapod_without_reference.yaml").read_text(encoding="utf-8")
-    text = text.replace("reference: 0.9 m, limits: [0.7 m, 1.2 m]", "reference: 0.3 m, limits: [0.2 m, 0.35 m]")
+    text = text.replace(
+        "reference: 0.9 m, limits: [0.7 m, 1.2 m]", "reference: 0.3 m, limits: [0.2 m, 0.35 m]"
+    )
     code, answer = check_text(tmp_path, text)
     assert code == 1
     assert "is outside the limits: leg1.strut at 0.3902" in texts(answer["problems"])
@@ -127,7 +134,9 @@ def test_a_hexapod_without_reference_starts_within_its_struts():
     """Strut vectors and lengths from the file's dimensions; NumPy's singular values of their Plücker lines."""
     code, answer = check(CASES / "hexapod_without_reference.yaml")
     assert code == 0
-    assert "closing the loops leads outside the limits: leg1.strut at 0.3902" in texts(answer["notes"])
+    assert "closing the loops leads outside the limits: leg1.strut at 0.3902" in texts(
+        answer["notes"]
+    )
     q = coordinates(answer)
     base = 0.6 * circle(-10, 10, 110, 130, 230, 250)
     plate = 0.4 * circle(-50, 50, 70, 170, 190, 290)
@@ -174,8 +183,12 @@ def test_a_joint_that_closes_a_loop_keeps_its_limits_too(tmp_path):
     code, answer = check_text(tmp_path, CUT)
     assert code == 1
     lean = np.degrees(np.arcsin(0.1 * np.sin(np.radians(60)) / 0.3))
-    assert f"at {lean:.6g} deg, {30 - lean:.4g} deg beyond its stop at 30 deg" in texts(answer["problems"])
-    code, _ = check_text(tmp_path, CUT.replace("limits: [30 deg, 60 deg]", "limits: [10 deg, 60 deg]"))
+    assert f"at {lean:.6g} deg, {30 - lean:.4g} deg beyond its stop at 30 deg" in texts(
+        answer["problems"]
+    )
+    code, _ = check_text(
+        tmp_path, CUT.replace("limits: [30 deg, 60 deg]", "limits: [10 deg, 60 deg]")
+    )
     assert code == 0
 
 
@@ -187,7 +200,9 @@ def test_a_planar_machine_without_reference_keeps_its_platform_and_says_that_its
     code, answer = check(CASES / "planar_3rrr_without_reference.yaml")
     assert code == 0
     q = coordinates(answer)
-    assert [q[f"platform.{name}"] for name in ("x", "y", "angle")] == pytest.approx([0, 0, 0], abs=1e-15)
+    assert [q[f"platform.{name}"] for name in ("x", "y", "angle")] == pytest.approx(
+        [0, 0, 0], abs=1e-15
+    )
     elbow = np.arccos((0.19**2 - 2 * 0.2**2) / (2 * 0.2**2))
     assert [q[f"leg{i}.elbow"] for i in (1, 2, 3)] == pytest.approx([elbow] * 3, abs=CLOSED)
     assert 3 <= answer["other_modes"] <= 7
@@ -252,14 +267,18 @@ def test_a_dead_centre_is_told_and_left():
     assert answer["assembly"]["substitute"]["kinds"] == ["dead centre"]
     assert "motor stands still" in texts(answer["notes"])
     q = coordinates(answer)
-    assert q["p"] == pytest.approx(0.1 * np.cos(q["c"]) + np.sqrt(0.09 - 0.01 * np.sin(q["c"]) ** 2), abs=CLOSED)
+    assert q["p"] == pytest.approx(
+        0.1 * np.cos(q["c"]) + np.sqrt(0.09 - 0.01 * np.sin(q["c"]) ** 2), abs=CLOSED
+    )
     assert abs(q["c"]) > 0.05
     # the numbers are those of the same machine whose file gives that pose
     text = (CASES / "slider_crank_tdc.yaml").read_text(encoding="utf-8")
     text = text.replace("child: crank}", f"child: crank, reference: {q['c']} rad}}")
     there = Model(loads(text))
     assert there.assembly.substitute is None
-    assert there.assembly.q == pytest.approx(Model(load(CASES / "slider_crank_tdc.yaml")).assembly.q, abs=CLOSED)
+    assert there.assembly.q == pytest.approx(
+        Model(load(CASES / "slider_crank_tdc.yaml")).assembly.q, abs=CLOSED
+    )
 
 
 FLAT = """
@@ -292,12 +311,17 @@ def test_a_flat_parallelogram_is_told_and_left(tmp_path, angle):
     a, b, d = q["a"], q["b"], q["d"]
     bars = 0.1 * turned(a) + 0.3 * turned(a + b) - 0.1 * turned(d)
     assert bars == pytest.approx([0.3, 0], abs=CLOSED)
-    columns = np.stack([0.1 * turned(a) + 0.3 * turned(a + b), 0.3 * turned(a + b), -0.1 * turned(d)])
-    assert np.linalg.cond(columns) < 1e3  # turned by a quarter: the columns of the loops' Jacobian; infinite on a line
+    columns = np.stack(
+        [0.1 * turned(a) + 0.3 * turned(a + b), 0.3 * turned(a + b), -0.1 * turned(d)]
+    )
+    # turned by a quarter: the columns of the loops' Jacobian; infinite on a line
+    assert np.linalg.cond(columns) < 1e3
 
 
 def test_loops_that_stay_singular_are_a_problem(tmp_path):
-    text = FLAT.replace("ANGLE", "0 rad").replace("reference: 0 rad", "limits: [-1e-6 rad, 1e-6 rad], reference: 0 rad")
+    text = FLAT.replace("ANGLE", "0 rad").replace(
+        "reference: 0 rad", "limits: [-1e-6 rad, 1e-6 rad], reference: 0 rad"
+    )
     code, answer = check_text(tmp_path, text)
     assert code == 1
     assert "poses tried around the reference pose are that pose" in texts(answer["problems"])
@@ -332,7 +356,9 @@ def test_freedoms_that_nothing_drives_are_named_with_their_kind_and_refused_on_r
     floating = [f"float.{name}" for name in ("vx", "vy", "vz", "wx", "wy", "wz")]
     assert len(kinds) == 7
     assert kinds["whirl"] == "spin of top"
-    assert sorted(kind for name, kind in kinds.items() if name != "whirl") == ["floating base"] * len(floating)
+    assert sorted(kind for name, kind in kinds.items() if name != "whirl") == [
+        "floating base"
+    ] * len(floating)
     code, answer = check(path, driven=True)
     assert code == 1
     assert "nothing drives 7 of the 8 freedoms" in texts(answer["problems"])
@@ -343,7 +369,8 @@ def test_freedoms_that_nothing_drives_are_named_with_their_kind_and_refused_on_r
 
 @pytest.mark.parametrize("crank", [1e-6, 1.745e-5, 1e-4, 6e-4, 0.1])
 def test_a_start_near_a_dead_centre_is_named_and_works(crank, tmp_path):
-    # piston at crank angle c: x = a cos c + sqrt(l^2 - a^2 sin^2 c); so near that closing does not move it
+    # piston at crank angle c: x = a cos c + sqrt(l^2 - a^2 sin^2 c); so near that closing does not
+    # move it
     piston = float(0.1 * np.cos(crank) + np.sqrt(0.09 - (0.1 * np.sin(crank)) ** 2))
     text = (CASES / "slider_crank_tdc.yaml").read_text(encoding="utf-8")
     text = text.replace("independent: [c]", "independent: [p]").replace(
@@ -351,7 +378,10 @@ def test_a_start_near_a_dead_centre_is_named_and_works(crank, tmp_path):
     )
     text = text.replace("reference: 0.4 m", f"reference: {piston!r} m")
     path = tmp_path / "machine.yaml"
-    path.write_text(text.replace("child: rod}", f"child: rod, reference: {-crank * 4 / 3} rad}}"), encoding="utf-8")
+    path.write_text(
+        text.replace("child: rod}", f"child: rod, reference: {-crank * 4 / 3} rad}}"),
+        encoding="utf-8",
+    )
     code, answer = check(path)
     assert code == 0
     notes = texts(answer["notes"])

@@ -36,9 +36,13 @@ def texts(node: ast.expr, names: dict[str, list[ast.expr]]) -> Iterator[str]:
     if isinstance(node, ast.Constant):
         yield str(node.value)
     elif isinstance(node, ast.JoinedStr):
-        yield "".join(str(part.value) if isinstance(part, ast.Constant) else OPEN for part in node.values)
+        yield "".join(
+            str(part.value) if isinstance(part, ast.Constant) else OPEN for part in node.values
+        )
     elif isinstance(node, ast.BinOp):
-        yield from (left + right for left in texts(node.left, names) for right in texts(node.right, names))
+        yield from (
+            left + right for left in texts(node.left, names) for right in texts(node.right, names)
+        )
     elif isinstance(node, ast.IfExp):
         yield from (*texts(node.body, names), *texts(node.orelse, names))
     elif isinstance(node, ast.Name) and node.id in names:
@@ -60,7 +64,11 @@ def messages(tree: ast.AST) -> Iterator[str]:
         keywords = {item.arg: item.value for item in node.keywords}
         if isinstance(node.func, ast.Name) and node.func.id == "Problem":
             yield from texts(keywords["what"], names)
-        elif isinstance(node.func, ast.Attribute) and node.func.attr in ("add", "of") and len(node.args) > 2:
+        elif (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("add", "of")
+            and len(node.args) > 2
+        ):
             yield from texts(node.args[1], names)
 
 
@@ -70,11 +78,15 @@ def plain(text: str) -> str:
 
 
 def printed_by_the_source() -> set[str]:
-    trees: list[ast.AST] = [ast.parse((SOURCES / name).read_text(encoding="utf-8")) for name in MODULES]
+    trees: list[ast.AST] = [
+        ast.parse((SOURCES / name).read_text(encoding="utf-8")) for name in MODULES
+    ]
     path, name = CABLES
     tree = ast.parse((SOURCES / path).read_text(encoding="utf-8"))
     trees += [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = [
+        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    ]
     return {plain(text) for function in functions for text in messages(function)}
 
 
@@ -97,22 +109,38 @@ def rows() -> set[str]:
 
 def test_the_page_explains_all_rows_and_no_others() -> None:
     source = (SOURCES / "report" / "machine_tables.py").read_text(encoding="utf-8")
-    (summary,) = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == "_summary"]
-    calls = [n for n in ast.walk(summary) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    labels = {str(n.args[0].value) for n in calls if n.func.attr == "add_row" and isinstance(n.args[0], ast.Constant)}
+    (summary,) = [
+        n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == "_summary"
+    ]
+    calls = [
+        n
+        for n in ast.walk(summary)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+    ]
+    labels = {
+        str(n.args[0].value)
+        for n in calls
+        if n.func.attr == "add_row" and isinstance(n.args[0], ast.Constant)
+    }
     assert rows() == labels
 
 
 def expected(problem: Problem) -> bool:
     """Whether a message is of the page's."""
     text = " ".join(problem.what.split())
-    return any(re.fullmatch(re.escape(message).replace(OPEN, ".*"), text) for message in explained())
+    return any(
+        re.fullmatch(re.escape(message).replace(OPEN, ".*"), text) for message in explained()
+    )
 
 
 @pytest.mark.parametrize("name", ["no_motor", "slider_crank_tdc"])
 def test_what_is_printed_of_a_machine_stands_on_the_page(name: str) -> None:
     inspection = tl.check(tl.load(CASES / f"{name}.yaml"), tl.CheckOptions(driven=True))
-    assert [problem.what for problem in (*inspection.problems, *inspection.notes) if not expected(problem)] == []
+    assert [
+        problem.what
+        for problem in (*inspection.problems, *inspection.notes)
+        if not expected(problem)
+    ] == []
     assert inspection.notes
     (part,) = parts_of(inspection)
     table, verdict = part.tables(inspection)

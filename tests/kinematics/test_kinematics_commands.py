@@ -28,7 +28,9 @@ def test_the_reference_pose_is_turned_by_the_rotation_vector() -> None:
     model = tl.Model(tl.load("rcid"))
     poses = [tl.inverse_kinematics(model, text).tool_rotation[0] for text in ("", "rz=3deg")]
     c, s = np.cos(np.radians(3)), np.sin(np.radians(3))
-    assert np.abs(poses[1] - np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ poses[0]).max() < ROUNDING
+    assert (
+        np.abs(poses[1] - np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ poses[0]).max() < ROUNDING
+    )
 
 
 def test_every_mode_closes_and_has_the_given_position() -> None:
@@ -57,8 +59,14 @@ def test_jacobians_are_differences(port: str, of: str) -> None:
 
     def place(position: np.ndarray) -> np.ndarray:
         state = kinematics(model, position)
-        return {"tool": state.tool, "actuators": state.actuator_position, "platform": state.platform_position}[of][0]
+        return {
+            "tool": state.tool,
+            "actuators": state.actuator_position,
+            "platform": state.platform_position,
+        }[of][0]
 
-    wanted = np.stack([(place(at + e) - place(at - e)) / (2 * STEP) for e in STEP * np.eye(len(at))], axis=1)
+    wanted = np.stack(
+        [(place(at + e) - place(at - e)) / (2 * STEP) for e in STEP * np.eye(len(at))], axis=1
+    )
     state = tl.jacobian(model, options=tl.JacobianOptions(of=of), **{port: at})
     assert np.abs(state.matrix[: len(wanted)] - wanted).max() < DIFFERENCES * np.abs(wanted).max()

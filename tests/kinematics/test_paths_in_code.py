@@ -16,8 +16,11 @@ from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptio
 from tauloop.kinematics.homotopy_code import PathFollower, PrintedSystem, paths_text
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-#: Newton's last step is below 1e-10 of the size, so what is left of the error is its square, and rounding.
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
+#: Newton's last step is below 1e-10 of the size, so what is left of the error is its square, and
+#: rounding.
 SAME = 1e-11
 
 
@@ -26,14 +29,20 @@ class Conics:
 
     def __init__(self, power: int, ways: int = 0) -> None:
         x, y, rate = ca.SX.sym("x", 2), ca.SX.sym("y", 2), ca.SX.sym("r", 2)
-        F = ca.vertcat(x[0] ** power - y[0] * y[1] / 3, (x[0] + x[1]) ** 2 + x[0] * (y[1] / (1 + y[0])) - 2)
-        function = ca.Function("f", [x, y, rate], [F, ca.densify(ca.jacobian(F, x)), ca.jtimes(F, y, rate)])
+        F = ca.vertcat(
+            x[0] ** power - y[0] * y[1] / 3, (x[0] + x[1]) ** 2 + x[0] * (y[1] / (1 + y[0])) - 2
+        )
+        function = ca.Function(
+            "f", [x, y, rate], [F, ca.densify(ca.jacobian(F, x)), ca.jtimes(F, y, rate)]
+        )
         rng = np.random.default_rng(3)
         self._C = rng.normal(size=(ways, 2, 2)) + 1j * rng.normal(size=(ways, 2, 2))
         self._plain = ComplexFunction(function)
         self.printed = PrintedSystem(function=function, terms=self._C)
 
-    def linearised(self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearised(
+        self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         (F, J, rate), s, s_rate = self._plain(x, y[:, :2], y_rate[:, :2]), y[:, 2:], y_rate[:, 2:]
         terms = np.einsum("kij,nj->nki", self._C, x)
         wide = F[:, :, 0] + np.einsum("nk,nki->ni", s, terms)
@@ -85,10 +94,14 @@ def test_no_number_depends_on_threads_or_on_the_paths_beside(tmp_path):
         assert np.array_equal(whole.x, other.x)
         assert np.array_equal(whole.t, other.t)
     parts = {name: getattr(line, name)[31:32] for name in ("y0", "y1", "e0", "e1")}
-    alone = PathFollower(Compiled(folder=tmp_path), least=0)(system, x[31:32], ParameterLine(**parts))
+    alone = PathFollower(Compiled(folder=tmp_path), least=0)(
+        system, x[31:32], ParameterLine(**parts)
+    )
     assert np.array_equal(alone.x[0], whole.x[31])
     nobody = {name: getattr(line, name)[:0] for name in parts}
-    assert PathFollower(Compiled(folder=tmp_path), least=0)(system, x[:0], ParameterLine(**nobody)).x.shape == (0, 2)
+    assert PathFollower(Compiled(folder=tmp_path), least=0)(
+        system, x[:0], ParameterLine(**nobody)
+    ).x.shape == (0, 2)
 
 
 @needs_compiler
@@ -135,11 +148,18 @@ def test_modes_are_the_same_with_threads_on_a_device_and_without_a_compiler(tmp_
 @pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof"])
 def test_modes_of_large_machines_are_those_of_numpy(name, tmp_path):
     for modes in (assembly_modes, working_modes):
-        coded, plain = (modes(Model(load(name), evaluator=each)) for each in (Compiled(folder=tmp_path), Interpreted()))
-        apart = np.abs(coded.q[:, None] - plain.q).max(axis=2)  # of modes alike rounding decides which comes first
+        coded, plain = (
+            modes(Model(load(name), evaluator=each))
+            for each in (Compiled(folder=tmp_path), Interpreted())
+        )
+        # of modes alike rounding decides which comes first
+        apart = np.abs(coded.q[:, None] - plain.q).max(axis=2)
         pairs = linear_sum_assignment(apart)
         assert apart[pairs].max() < 1e-9
-        assert all(coded.modes[i].is_reference == plain.modes[j].is_reference for i, j in zip(*pairs, strict=True))
+        assert all(
+            coded.modes[i].is_reference == plain.modes[j].is_reference
+            for i, j in zip(*pairs, strict=True)
+        )
 
 
 @pytest.mark.parametrize("ways", [0, 2])

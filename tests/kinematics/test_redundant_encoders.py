@@ -16,7 +16,9 @@ from tauloop.result import Status
 
 #: Rounding of positions that are followed through loops, m or rad.
 ROUNDING = 1e-9
-ANCHORS = np.array([[0.0, -1.6, -0.12], [1.8, 0.9, -0.13], [-1.7, 0.95, -0.11], [0.0, 0.0, 2.3], [1.2, -1.1, 1.7]])
+ANCHORS = np.array(
+    [[0.0, -1.6, -0.12], [1.8, 0.9, -0.13], [-1.7, 0.95, -0.11], [0.0, 0.0, 2.3], [1.2, -1.1, 1.7]]
+)
 
 
 def machine(folder: Path, count: int) -> tl.Model:
@@ -65,10 +67,18 @@ def test_all_lengths_count_by_least_squares(lines: tl.Model) -> None:
     """Errors of all four lengths against SciPy's least squares over the same lengths, with weights."""
     read = lengths(POINT) + np.array([2e-4, -1e-4, 3e-4, 1e-4])
     sigma = np.array([1e-4, 2e-4, 1e-4, 3e-4])
-    noise = dict(zip(lines.assembly.topology.coordinate_names[-4:], [f"{value} m" for value in sigma], strict=True))
+    noise = dict(
+        zip(
+            lines.assembly.topology.coordinate_names[-4:],
+            [f"{value} m" for value in sigma],
+            strict=True,
+        )
+    )
     noise = {name.replace("cable", "winch"): value for name, value in noise.items()}
     fit = lines.fit_actuators(read, noise=noise)
-    expected = least_squares(lambda point: (lengths(point) - read) / sigma, POINT, xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    expected = least_squares(
+        lambda point: (lengths(point) - read) / sigma, POINT, xtol=1e-15, ftol=1e-15, gtol=1e-15
+    )
     names = lines.topology.coordinate_names
     point = [fit.state.q[names.index(f"platform.{letter}")] for letter in "xyz"]
     assert_allclose(point, expected.x, atol=1e-8)
@@ -79,27 +89,36 @@ def test_all_lengths_count_by_least_squares(lines: tl.Model) -> None:
 
 def test_a_length_that_disagrees_is_named(lines: tl.Model) -> None:
     wrong = lengths(POINT) + np.array([0.0, 0.0, 0.05, 0.0])
-    with pytest.raises(PoseError, match=r"which needs more positions to decide: .*line3\.winch \(by 0\.0"):
+    with pytest.raises(
+        PoseError, match=r"which needs more positions to decide: .*line3\.winch \(by 0\.0"
+    ):
         lines.forward_kinematics(wrong)
     names = [f"line{k + 1}.winch" for k in range(4)]
     poses = tl.forward_kinematics(lines, dict(zip(names, wrong, strict=True)))
     assert poses.status is Status.DOUBTFUL
     assert poses.evidence[1].name == "largest standardised misfit of an actuator's position"
     coarse = tl.KinematicsOptions(encoder_noise="50 mm")
-    assert tl.forward_kinematics(lines, dict(zip(names, wrong, strict=True)), coarse).status is Status.OK
+    assert (
+        tl.forward_kinematics(lines, dict(zip(names, wrong, strict=True)), coarse).status
+        is Status.OK
+    )
 
 
 def test_with_more_readings_the_wrong_one_stands_out(tmp_path: Path) -> None:
     read = lengths(POINT, 5)
     read[2] += 0.05
-    with pytest.raises(PoseError, match=r"line3\.winch \(by 0\.05\d* m\) disagrees with the other actuators"):
+    with pytest.raises(
+        PoseError, match=r"line3\.winch \(by 0\.05\d* m\) disagrees with the other actuators"
+    ):
         machine(tmp_path, 5).forward_kinematics(read)
 
 
 def test_what_inverse_kinematics_prints_is_read_by_forward_kinematics(lines: tl.Model) -> None:
     """Rounded to six digits, as it is printed; any three lengths determine the point too."""
     poses = tl.inverse_kinematics(lines, {"x": 0.1, "y": 0.2, "z": 0.4})
-    printed = dict(zip(poses.actuators.columns, poses.actuator_position[0].round(6).tolist(), strict=True))
+    printed = dict(
+        zip(poses.actuators.columns, poses.actuator_position[0].round(6).tolist(), strict=True)
+    )
     for left_out in ("", *printed):
         some = {name: value for name, value in printed.items() if name != left_out}
         again = tl.forward_kinematics(lines, some)
@@ -116,6 +135,10 @@ def test_modes_and_jacobians_take_all_lengths_too(lines: tl.Model) -> None:
 
 
 def test_noise_is_checked(lines: tl.Model) -> None:
-    for noise, what in (("0 mm", "is 0"), ("line9.winch=1mm", "no coordinate 'line9.winch'"), ("1 s", "s")):
+    for noise, what in (
+        ("0 mm", "is 0"),
+        ("line9.winch=1mm", "no coordinate 'line9.winch'"),
+        ("1 s", "s"),
+    ):
         with pytest.raises(tl.InputError, match=what):
             lines.fit_actuators(lengths(POINT), noise=noise)

@@ -1,7 +1,7 @@
 """Forces from momenta: those of a table without accelerations.
 
-Oracle: the swinging mass of `test_one_joint.py` by hand, tau = m c^2 q'' - m g c cos q; Newton and Euler with the exact
-accelerations elsewhere.
+Oracle: the swinging mass of `test_one_joint.py` by hand, tau = m c^2 q'' - m g c cos q; Newton and
+Euler with the exact accelerations elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tauloop.result import Status
 
 ONE_JOINT = (Path(__file__).parents[1] / "cases" / "one_joint.yaml").read_text(encoding="utf-8")
 M, C, G = 1.0, 0.1, 9.81
-#: Two-point differences of cos(5 t) every millisecond err by (5 h)^2 / 6, and by twice that at the ends.
+#: Two-point differences of cos(5 t) every millisecond err by (5 h)^2 / 6, and by twice that at the
+#: ends.
 SECOND_ORDER = 1e-5
 
 
@@ -74,7 +75,9 @@ def test_what_it_writes_is_its_own_input_at_the_other_entry(delta, stroke, tmp_p
     force = samples(read_log(out), "force")
     assert np.abs(force - exact).max() < 0.02 * np.abs(exact).max()
     options = tl.DynamicsOptions(motion=out, from_momenta=True, entry=ACTUATORS)
-    assert tl.inverse_dynamics(delta, options).forces.force == pytest.approx(force, rel=1e-9, abs=1e-9)
+    assert tl.inverse_dynamics(delta, options).forces.force == pytest.approx(
+        force, rel=1e-9, abs=1e-9
+    )
     with pytest.raises(tl.TauloopError, match="acceleration"):  # which the table lacks
         tl.inverse_dynamics(delta, tl.DynamicsOptions(motion=out))
 

@@ -22,7 +22,8 @@ from tauloop.mechanism import shipped_machines
 from tauloop.motion.free.rows import _between
 
 UNSCALED = Scale()
-#: Micrometres, millimetres in hundredths of a second, and kilometres; densities and strengths change with the second.
+#: Micrometres, millimetres in hundredths of a second, and kilometres; densities and strengths
+#: change with the second.
 MICRO, MILLI, KILO = Scale(1e-6, 1e-18, 1.0), Scale(1e-3, 1e-9, 1e-2), Scale(1e3, 1e9, 1.0)
 #: Share of the largest number: rounding, 1e-16, times the condition of the worst state.
 AGREEMENT = 1e-9
@@ -74,7 +75,10 @@ def verdicts(machine: str, scale: Scale) -> dict[str, object]:
 def motions(machine: str, scale: Scale) -> dict[str, object]:
     """Kinematics and dynamics at random states, in the units of the file."""
     model = model_at(machine, scale)
-    position_scale, velocity_scale = scale.coordinates(model.topology), scale.velocities(model.topology)
+    position_scale, velocity_scale = (
+        scale.coordinates(model.topology),
+        scale.velocities(model.topology),
+    )
     rng = np.random.default_rng(1)
     states = random_states(model, STATES, rng)
     velocity_unit = velocity_scale[list(model.platform.ports.v)]
@@ -83,8 +87,12 @@ def motions(machine: str, scale: Scale) -> dict[str, object]:
         velocity=rng.normal(size=states.velocity.shape) * velocity_unit,
         acceleration=rng.normal(size=states.velocity.shape) * velocity_unit / scale.time,
     )
-    forces = model.platform.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=states.q)
-    forward = model.platform.forward_dynamics(motion.position, motion.velocity, forces.force, start=states.q)
+    forces = model.platform.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration, start=states.q
+    )
+    forward = model.platform.forward_dynamics(
+        motion.position, motion.velocity, forces.force, start=states.q
+    )
     inverse = model.inverse_kinematics(states.position, start=states.q)
     direct = model.forward_kinematics(model.actuator_position(states.q[:1]), start=states.q[0])
     units = tuple("N" if unit == "m" else "N m" for unit in model.actuator_units)
@@ -110,7 +118,11 @@ def usable_share(machine: str, scale: Scale) -> dict[str, object]:
 @cache
 def modes(machine: str, scale: Scale) -> dict[str, object]:
     """The regular assembly modes at the reference pose; of double solutions rounding decides how many are found."""
-    regular = [mode for mode in tl.assembly_modes(model_at(machine, scale)).modes if mode.condition < SINGULAR]
+    regular = [
+        mode
+        for mode in tl.assembly_modes(model_at(machine, scale)).modes
+        if mode.condition < SINGULAR
+    ]
     return {
         "modes": [(mode.is_reference, mode.within_limits) for mode in regular],
         "conditions": np.array([1.0 / mode.condition for mode in regular]),
@@ -120,7 +132,9 @@ def modes(machine: str, scale: Scale) -> dict[str, object]:
 def require_same(original: dict[str, object], other: dict[str, object]) -> None:
     for name, value in original.items():
         if isinstance(value, np.ndarray):
-            assert other[name] == pytest.approx(value, rel=0, abs=AGREEMENT * np.abs(value).max(initial=1e-12)), name
+            assert other[name] == pytest.approx(
+                value, rel=0, abs=AGREEMENT * np.abs(value).max(initial=1e-12)
+            ), name
         else:
             assert other[name] == value, name
 
@@ -129,7 +143,9 @@ def require_same(original: dict[str, object], other: dict[str, object]) -> None:
 def test_programs_of_derivatives_do_not_depend_on_the_scale(scale: Scale) -> None:
     """Expressions are told apart at sampled states: at a metre a second, those of a micrometre were all alike."""
     original, other = (model_at("five_bar", chosen).platform for chosen in (UNSCALED, scale))
-    counts = [motion.program("inverse_dynamics_derivatives").operations for motion in (original, other)]
+    counts = [
+        motion.program("inverse_dynamics_derivatives").operations for motion in (original, other)
+    ]
     assert counts[1] == pytest.approx(counts[0], rel=0.01)  # rounding decides about one or two
     unit = scale.velocities(original.assembly.topology)[list(original.ports.v)]
     position, velocity = original.ports.at(original.assembly.q), np.array([0.3, -0.2])
@@ -142,7 +158,12 @@ def test_programs_of_derivatives_do_not_depend_on_the_scale(scale: Scale) -> Non
     assert slopes[1] == pytest.approx(slopes[0], rel=AGREEMENT)
 
 
-BY_DAY = [("linear_delta", MICRO), ("gantry_tau_3dof", MICRO), ("planar_3rrr", MILLI), ("cable_robot", KILO)]
+BY_DAY = [
+    ("linear_delta", MICRO),
+    ("gantry_tau_3dof", MICRO),
+    ("planar_3rrr", MILLI),
+    ("cable_robot", KILO),
+]
 
 
 @pytest.mark.parametrize(("machine", "scale"), BY_DAY)
@@ -178,7 +199,9 @@ def test_equal_modes_and_their_order_do_not_depend_on_the_scale() -> None:
 def test_ends_on_the_grid_are_its_last_lines(scale: Scale) -> None:
     """0.14 / 0.02 is 7.000000000000001, which made one line more."""
     step, ends = 0.02 * scale.length, (-0.14 * scale.length, 0.14 * scale.length)
-    (axis,) = section_axes(model_at("five_bar", scale), ("platform.x",), step, {"platform.x": ends}).values()
+    (axis,) = section_axes(
+        model_at("five_bar", scale), ("platform.x",), step, {"platform.x": ends}
+    ).values()
     assert axis == pytest.approx(np.linspace(*ends, 15))
 
 
@@ -204,7 +227,8 @@ def test_a_stage_of_any_size_is_usable(unit: str) -> None:
 def test_rods_of_any_size_are_as_far_apart_as_they_are(length: float) -> None:
     """A term that keeps the distance smooth was a micrometre, whatever the rods."""
     a, b, c, d = (
-        ca.SX(ca.DM(length * np.array(point))) for point in ([0, 0, 0], [1, 0, 0], [0.5, -1, 0.2], [0.5, 1, 0.2])
+        ca.SX(ca.DM(length * np.array(point)))
+        for point in ([0, 0, 0], [1, 0, 0], [0.5, -1, 0.2], [0.5, 1, 0.2])
     )
     assert float(ca.DM(_between(a, b, c, d))) / length == pytest.approx(0.2, abs=1e-9)
     assert float(ca.DM(_between(a, b, a, b))) / length == pytest.approx(0.0, abs=1e-5)
@@ -213,7 +237,11 @@ def test_rods_of_any_size_are_as_far_apart_as_they_are(length: float) -> None:
 def test_a_stop_is_passed_by_a_share_of_the_machine(tmp_path: Path) -> None:
     """A nanometre is rounding on a machine of a metre, and a thousandth of one of a micrometre."""
     file = tmp_path / "stage.yaml"
-    file.write_text(TINY_STAGE.replace("UNIT", "m").replace("child: first}", "child: first, limits: [-1 m, 1 m]}"))
+    file.write_text(
+        TINY_STAGE.replace("UNIT", "m").replace(
+            "child: first}", "child: first, limits: [-1 m, 1 m]}"
+        )
+    )
     for scale in (UNSCALED, MICRO):
         model = model_at(str(file), scale)
         at_stop = np.array([1.0, 0.0]) * scale.length
@@ -227,7 +255,9 @@ def test_loops_are_open_by_a_share_of_the_machine() -> None:
     openings = []
     for scale in (UNSCALED, MICRO, KILO):
         assembly = model_at("linear_delta", scale).assembly
-        moved = assembly.q + 1e-6 * scale.coordinates(assembly.topology) * np.arange(assembly.topology.n_q)
+        moved = assembly.q + 1e-6 * scale.coordinates(assembly.topology) * np.arange(
+            assembly.topology.n_q
+        )
         phi, _ = assembly.loops.residuals(moved[None, :])
         openings.append(assembly.loops.openings(phi)[0])
         assert assembly.loops.largest_residual(phi) == pytest.approx(np.abs(phi).max())

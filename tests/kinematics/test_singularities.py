@@ -15,7 +15,12 @@ from scipy.linalg import null_space
 from tauloop import Model, load, loads
 from tauloop.errors import AssemblyError, InputError
 from tauloop.kinematics import random_states
-from tauloop.kinematics.singularities import KINDS, require_regular, singularities, singularity_report
+from tauloop.kinematics.singularities import (
+    KINDS,
+    require_regular,
+    singularities,
+    singularity_report,
+)
 
 #: Bisection halves 40 times: crossings are found to rounding of the pose.
 LOCATED = 1e-9
@@ -32,7 +37,11 @@ def test_measures_are_the_jacobians(name: str) -> None:
     J = model.platform.actuator_jacobian(states.position, start=states.q)
     for measure in (measures.serial, measures.parallel, measures.constraint):
         assert ((measure > 0) & (measure <= 1 + ROUNDING)).all()
-    sign = np.sign(np.linalg.det(J)) * np.sign(measures.serial_determinant) * np.sign(measures.parallel_determinant)
+    sign = (
+        np.sign(np.linalg.det(J))
+        * np.sign(measures.serial_determinant)
+        * np.sign(measures.parallel_determinant)
+    )
     assert (sign == sign[0]).all()  # det J is the quotient of both determinants
     quotient = measures.parallel_determinant / measures.serial_determinant / np.linalg.det(J)
     np.testing.assert_allclose(quotient, quotient[0], rtol=1e-6)
@@ -46,7 +55,8 @@ def five_bar_states(model: Model, angles: np.ndarray) -> np.ndarray:
 def test_parallel_singularity_where_distal_links_align() -> None:
     """Base 1 m, all links 0.6 m: the elbows are 2 x 0.6 m apart, so the distal links are in line, at cos a = -1/6."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
-    exact = np.arccos(-1 / 6)  # symmetric: left motor at pi - b, right motor at b; elbows 1 + 1.2 cos(a) apart
+    # symmetric: left motor at pi - b, right motor at b; elbows 1 + 1.2 cos(a) apart
+    exact = np.arccos(-1 / 6)
     start = model.actuator_position(model.assembly.q[None])[0]
     assert start[0] == pytest.approx(np.pi - start[1], abs=1e-12)
     # near the singularity the measure falls as the sine of the angle between the distal links
@@ -62,7 +72,8 @@ def test_crossing_of_a_parallel_singularity_is_located() -> None:
     """With the platform's motion given, the same five-bar passes through the straight pose of its distal links."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
     reference = model.platform_position(model.assembly.q[None])[0]
-    height = np.sqrt(0.36 - 0.01)  # elbows at (-0.1, h) and (1.1, h), the tip between them at (0.5, h)
+    # elbows at (-0.1, h) and (1.1, h), the tip between them at (0.5, h)
+    height = np.sqrt(0.36 - 0.01)
     y = np.linspace(reference[1], height - 0.05, 41)
     positions = np.stack([np.full_like(y, 0.5), y], axis=1)
     state = model.platform.kinematics(positions[:1], start=model.assembly.q)
@@ -115,13 +126,18 @@ def test_determinants_and_measures_are_two_views_of_one_matrix(seed: int) -> Non
         assert abs(measures.parallel_determinant[i]) == pytest.approx(volume, rel=ROUNDING)
 
 
-def test_distances_and_determinants_are_computed_when_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distances_and_determinants_are_computed_when_they_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Crossings need no distances, distances no determinants; both are those of the poses that were given."""
     model = Model(load("delta"))
     state = model.platform.kinematics([[0, 0, -0.5], [0, 0.1, -0.45]])
     report = singularity_report(model, state)
     approaches = report.approaches
-    expected = {name: report.measures.distance(name) for name in (*KINDS, "serial_determinant", "parallel_determinant")}
+    expected = {
+        name: report.measures.distance(name)
+        for name in (*KINDS, "serial_determinant", "parallel_determinant")
+    }
     counts = {"svd": 0, "det": 0}
 
     def counted(name: str) -> Callable[..., Any]:

@@ -55,7 +55,10 @@ def test_a_spherical_linkage_is_drawn_by_arcs_between_its_axes(eye: Model) -> No
             assert len(pieces) > 20
     platform = directions(geometry.points("eye")[0])
     assert np.abs(platform @ v.T).max(axis=0) == pytest.approx(1.0, abs=SAME)
-    radii = {body: np.linalg.norm(geometry.points(body)[0], axis=1) for body in ("base", "p1", "d1", "eye")}
+    radii = {
+        body: np.linalg.norm(geometry.points(body)[0], axis=1)
+        for body in ("base", "p1", "d1", "eye")
+    }
     assert all(np.ptp(radius) < SAME for radius in radii.values())
     outside = [radius[0] for radius in radii.values()]
     assert outside == sorted(outside, reverse=True)
@@ -69,7 +72,9 @@ def test_an_arc_is_on_its_sphere_and_in_its_plane() -> None:
     pieces = great_arcs(center + 2.0 * np.array([a, b]), center)
     assert np.linalg.norm(pieces - center, axis=-1) == pytest.approx(2.0)
     assert np.abs((pieces - center)[..., 1]).max() < SAME
-    assert np.linalg.norm(pieces[:, 1] - pieces[:, 0], axis=-1).sum() == pytest.approx(2.0 * np.pi / 3, rel=1e-3)
+    assert np.linalg.norm(pieces[:, 1] - pieces[:, 0], axis=-1).sum() == pytest.approx(
+        2.0 * np.pi / 3, rel=1e-3
+    )
     assert len(great_arcs(np.array([a, -a]), np.zeros(3))) == 0  # which way round is open
 
 
@@ -90,7 +95,9 @@ def test_orientation_is_mapped_in_angles(eye: Model) -> None:
     assert (turned * Rotation.from_rotvec(values).inv()).magnitude().max() < SAME
     angles = np.radians([-90.0, -60.0, -30.0, 0.0, 30.0, 60.0, 90.0])
     grid = workspace_grid(
-        eye, {"platform.rx": angles, "platform.ry": angles}, limits=WorkspaceLimits(singularity=1e-6)
+        eye,
+        {"platform.rx": angles, "platform.ry": angles},
+        limits=WorkspaceLimits(singularity=1e-6),
     ).data
     for i, x in enumerate(angles):
         for j, y in enumerate(angles):
@@ -108,7 +115,10 @@ def test_axes_without_ranges_hold_every_orientation_once(eye: Model) -> None:
     corner = np.array([axes["platform.rx"].max(), axes["platform.ry"].max()])
     assert np.linalg.norm(corner) < np.pi + 2 * 0.2
     assert corner.min() > 2.0
-    with pytest.raises(InputError, match=r"platform\.qx: is no platform position\s+remedy: did you mean platform\.rx"):
+    with pytest.raises(
+        InputError,
+        match=r"platform\.qx: is no platform position\s+remedy: did you mean platform\.rx",
+    ):
         workspace_grid(eye, {"platform.qx": np.zeros(1)})
 
 

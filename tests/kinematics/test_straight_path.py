@@ -15,7 +15,8 @@ from tauloop.model import Model
 from tauloop.result import Status
 
 FOLD = Path(__file__).parents[1] / "cases" / "fold.yaml"
-#: The curve of poses folds at j0 = 0.581; from there to about 0.33 the loops are open, and below is another part of it.
+#: The curve of poses folds at j0 = 0.581; from there to about 0.33 the loops are open, and below is
+#: another part of it.
 BEYOND, REGULAR = 0.15, (0.5837, 0.6, 0.9, 2.0)
 LINE = "share of the straight line"
 
@@ -42,7 +43,10 @@ def test_poses_beyond_a_fold_are_doubtful_wherever_one_pose_is_asked_for(fold: M
         assert result.status is Status.DOUBTFUL
         (line,) = (item for item in result.evidence if item.name.startswith(LINE))
         assert 0.0 <= line.value < 0.02
-        assert "the loops open after j0 = 0.58" in line.advice or "the loops open after m1 = 0.58" in line.advice
+        assert (
+            "the loops open after j0 = 0.58" in line.advice
+            or "the loops open after m1 = 0.58" in line.advice
+        )
 
 
 @pytest.mark.parametrize("position", REGULAR)

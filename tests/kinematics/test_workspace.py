@@ -34,7 +34,8 @@ def test_segment_distance_is_the_minimum(p: np.ndarray) -> None:
 
     starts = [(0.5, 0.5), (0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0)]
     solution = [
-        minimize(squared, x, bounds=[(0, 1), (0, 1)], options={"ftol": 1e-15, "gtol": 1e-12}).fun for x in starts
+        minimize(squared, x, bounds=[(0, 1), (0, 1)], options={"ftol": 1e-15, "gtol": 1e-12}).fun
+        for x in starts
     ]
     assert segment_distances(a, b, c, d) == pytest.approx(np.sqrt(min(solution)), abs=MINIMISED)
 
@@ -56,7 +57,9 @@ def test_five_bar_reaches_the_lens_of_two_annuli() -> None:
 def test_a_leg_that_folds_back_on_its_motor_is_singular() -> None:
     """With equal links the tip can stand on a motor: that crank closes at every angle, and none is told."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
-    grid = workspace_grid(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])}, limits=EVERYTHING)
+    grid = workspace_grid(
+        model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])}, limits=EVERYTHING
+    )
     assert grid.reason[0, 0] == Reason.SINGULAR
     assert grid.elements[grid.data["blame"].to_numpy()[0, 0]] == "type 1 (serial) singularity"
     assert grid.data["serial"].to_numpy()[0, 0] == 0.0
@@ -78,7 +81,10 @@ def test_delta_reach_and_blame() -> None:
 def test_limits_take_poses_away_one_after_the_other() -> None:
     model = Model(load("hexapod"))
     axes = section_axes(
-        model, ("platform.x", "platform.y"), 0.05, {n: (-0.6, 0.6) for n in ("platform.x", "platform.y")}
+        model,
+        ("platform.x", "platform.y"),
+        0.05,
+        {n: (-0.6, 0.6) for n in ("platform.x", "platform.y")},
     )
     free = workspace_grid(model, axes, limits=EVERYTHING)
     ranged = workspace_grid(model, axes, limits=WorkspaceLimits(singularity=0.0))
@@ -99,7 +105,8 @@ def test_limits_take_poses_away_one_after_the_other() -> None:
 
 
 def test_clearance_leaves_out_rods_that_share_a_joint() -> None:
-    model = Model(load("rcid"))  # the platform joints coincide in pairs: 60, 60, 180, 180, 300, 300 degrees
+    # the platform joints coincide in pairs: 60, 60, 180, 180, 300, 300 degrees
+    model = Model(load("rcid"))
     clearance = rod_clearance(model)
     assert len(clearance.pairs) == 15 - 3
     assert clearance.distances(model.assembly.q[None]).min() > 0
@@ -110,14 +117,23 @@ def test_machines_with_newton_blocks_are_followed() -> None:
     axes = section_axes(model, ("platform.x", "platform.y"), 0.1)
     grid = workspace_grid(model, axes, limits=WorkspaceLimits(ranges=False, singularity=0.0))
     x, y = np.meshgrid(*axes.values(), indexing="ij")
-    inside = (np.hypot(x - 0.1, y) < 0.59) & (np.hypot(x + 0.1, y) < 0.59) & (y > 0.15) & (np.abs(x) < 0.2)
+    inside = (
+        (np.hypot(x - 0.1, y) < 0.59)
+        & (np.hypot(x + 0.1, y) < 0.59)
+        & (y > 0.15)
+        & (np.abs(x) < 0.2)
+    )
     assert grid.usable[inside].all()
     outside = (np.hypot(x - 0.1, y) > 0.6) | (np.hypot(x + 0.1, y) > 0.6)
     assert not grid.usable[outside].any()
 
 
-@pytest.mark.parametrize(("name", "is_less"), [("peaucellier", True), ("jansen", True), ("four_bar", False)])
-def test_what_is_kept_from_singularities_follows_a_reference_pose_that_is_nearer(name: str, is_less: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "is_less"), [("peaucellier", True), ("jansen", True), ("four_bar", False)]
+)
+def test_what_is_kept_from_singularities_follows_a_reference_pose_that_is_nearer(
+    name: str, is_less: bool
+) -> None:
     model = Model(load(name))
     measures = singularities(model, model.assembly.q[None])
     here = min(float(measures.distance(kind)[0]) for kind in KINDS)
@@ -142,7 +158,11 @@ def test_a_crank_turns_once() -> None:
 def test_bad_axes_are_named_together() -> None:
     model = Model(load("delta"))
     with pytest.raises(InputError) as caught:
-        workspace_grid(model, {"platform.k": [0.0, 1.0], "platform.x": [1.0, 0.0]}, fixed={"platform.x": np.nan})
+        workspace_grid(
+            model,
+            {"platform.k": [0.0, 1.0], "platform.x": [1.0, 0.0]},
+            fixed={"platform.x": np.nan},
+        )
     text = str(caught.value)
     for part in ("platform.k", "do not increase", "both varies", "finite"):
         assert part in text
@@ -154,7 +174,10 @@ def test_a_grid_that_would_fill_the_memory_is_refused_before_it_is_made() -> Non
     for step in (1e-6, 1e-300, 5e-324):
         with pytest.raises(InputError, match="poses; there is room for 1e\\+07"):
             section_axes(
-                model, ("platform.x", "platform.y"), step, dict.fromkeys(("platform.x", "platform.y"), (-0.1, 0.1))
+                model,
+                ("platform.x", "platform.y"),
+                step,
+                dict.fromkeys(("platform.x", "platform.y"), (-0.1, 0.1)),
             )
     many = np.linspace(-0.1, 0.1, 10_000)
     with pytest.raises(InputError, match=r"10000 x 10000 = 1e\+08 poses"):
@@ -166,7 +189,9 @@ def test_a_grid_that_would_fill_the_memory_is_refused_before_it_is_made() -> Non
 def test_figure_refuses_a_volume() -> None:
     model = Model(load("delta"))
     axis = np.linspace(-0.1, 0.1, 3)
-    volume = workspace_grid(model, {"platform.x": axis, "platform.y": axis, "platform.z": axis - 0.5})
+    volume = workspace_grid(
+        model, {"platform.x": axis, "platform.y": axis, "platform.z": axis - 0.5}
+    )
     assert volume.usable.all()
     assert volume.size == (pytest.approx(0.2**3), "m^3")
     with pytest.raises(InputError, match="varies 3"):

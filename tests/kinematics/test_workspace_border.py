@@ -42,12 +42,18 @@ def ball(dimension: int, points: int) -> Border:
     def kinds(values: np.ndarray, _: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         return (np.linalg.norm(values, axis=1) > RADIUS).astype(int), values
 
-    labels = kinds(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimension), None)[0]
+    labels = kinds(
+        np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimension), None
+    )[0]
     return bordered(axes, labels, kinds)
 
 
-@pytest.mark.parametrize(("dimension", "content"), [(2, np.pi * RADIUS**2), (3, 4 / 3 * np.pi * RADIUS**3)])
-def test_contents_of_balls_are_met_with_the_square_of_the_step(dimension: int, content: float) -> None:
+@pytest.mark.parametrize(
+    ("dimension", "content"), [(2, np.pi * RADIUS**2), (3, 4 / 3 * np.pi * RADIUS**3)]
+)
+def test_contents_of_balls_are_met_with_the_square_of_the_step(
+    dimension: int, content: float
+) -> None:
     errors = [abs(ball(dimension, points).size / content - 1.0) for points in (17, 33)]
     assert errors[1] < 0.01
     assert errors[0] / errors[1] > SECOND_ORDER
@@ -72,7 +78,9 @@ def test_the_border_of_a_disc_is_its_circle() -> None:
     distance = np.linalg.norm(line, axis=1)
     assert distance.max() <= RADIUS
     assert distance.min() > RADIUS - 2 * CUT * step
-    assert np.linalg.norm(np.diff(line, axis=0), axis=1).sum() == pytest.approx(2 * np.pi * RADIUS, rel=1e-2)
+    assert np.linalg.norm(np.diff(line, axis=0), axis=1).sum() == pytest.approx(
+        2 * np.pi * RADIUS, rel=1e-2
+    )
     np.testing.assert_array_equal(line[0], line[-1])
     assert set(beyond) == {1}
     x = np.linspace(-1.03, 1.11, 300)
@@ -81,7 +89,9 @@ def test_the_border_of_a_disc_is_its_circle() -> None:
     assert (labels == (away > 0))[np.abs(away) > step**2].all()
     at = (disc.places(corners) * weights[..., None]).sum(axis=-2)
     own = np.abs(away) > 2 * step
-    np.testing.assert_allclose(at[own], np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1)[own], atol=1e-9)
+    np.testing.assert_allclose(
+        at[own], np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1)[own], atol=1e-9
+    )
 
 
 def test_a_section_of_a_ball_is_a_disc() -> None:
@@ -125,7 +135,8 @@ def test_the_box_of_a_gantry_has_its_volume() -> None:
     model, box = Model(loads(GANTRY)), np.array([0.83, 0.323, 0.51])
     axes = {name: np.linspace(-0.5, 0.6, 12) for name in "xyz"}
     volume = workspace_grid(model, axes)
-    assert volume.size == (pytest.approx(box.prod(), rel=0.02), "m^3")  # corners and edges are cut off, not faces
+    # corners and edges are cut off, not faces
+    assert volume.size == (pytest.approx(box.prod(), rel=0.02), "m^3")
     section = volume.section()
     assert section is not None
     assert section.size == (pytest.approx(box[:2].prod(), rel=0.01), "m^2")

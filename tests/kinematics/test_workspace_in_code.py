@@ -15,13 +15,25 @@ from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.workspace_code import WORTH_COMPILING, PoseKernel
 from tauloop.kinematics.workspace_map import STEPS, Reason, WorkspaceLimits, _Judge
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-#: Rounding of singular values by another method; relative to one, of figures that may be as small as they like.
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
+#: Rounding of singular values by another method; relative to one, of figures that may be as small
+#: as they like.
 SAME = 1e-12
 #: Where a motion in the null space is known to the root of that alone.
 NEARLY_SINGULAR = 1e-6
 LIMITS = WorkspaceLimits(singularity=0.05, clearance=0.02)
-BY_NIGHT = ("rcid", "hexapod", "gantry_tau_5dof", "cable_robot", "agile_eye", "excavator", "pendulum_arm", "bennett")
+BY_NIGHT = (
+    "rcid",
+    "hexapod",
+    "gantry_tau_5dof",
+    "cable_robot",
+    "agile_eye",
+    "excavator",
+    "pendulum_arm",
+    "bennett",
+)
 
 
 def random_poses(model: Model, n: int) -> np.ndarray:
@@ -39,12 +51,20 @@ def figures(model: Model, poses: np.ndarray, *, coded: bool) -> tuple[dict[str, 
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "name", ["five_bar", "delta", "cable_camera", *(pytest.param(name, marks=pytest.mark.nightly) for name in BY_NIGHT)]
+    "name",
+    [
+        "five_bar",
+        "delta",
+        "cable_camera",
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in BY_NIGHT),
+    ],
 )
 def test_verdicts_are_those_of_numpy(name, tmp_path):
     model = Model(load(name), evaluator=Compiled(folder=tmp_path))
     poses = random_poses(model, 1500)
-    (here, residual), (there, coded_residual) = (figures(model, poses, coded=coded) for coded in (False, True))
+    (here, residual), (there, coded_residual) = (
+        figures(model, poses, coded=coded) for coded in (False, True)
+    )
     assert list(tmp_path.glob("*.so"))
     assert len(np.unique(here["reason"])) > 1
     for figure in ("reason", "side"):
@@ -68,7 +88,10 @@ def test_compiled_kinematics_blame_the_elements_that_interpreted_ones_do(name, t
     """In closed form and by iteration; machine code reports the worst of all loops, not each of them."""
     plain = Model(load(name), evaluator=Interpreted())
     poses = random_poses(plain, 300)
-    judges = [_Judge(model, LIMITS) for model in (plain, Model(load(name), evaluator=Compiled(folder=tmp_path)))]
+    judges = [
+        _Judge(model, LIMITS)
+        for model in (plain, Model(load(name), evaluator=Compiled(folder=tmp_path)))
+    ]
     assert judges[0].elements == judges[1].elements
     expected = judges[0](poses)
     assert len(np.unique(expected["blame"])) > 1
@@ -119,7 +142,9 @@ def kernel_text(name: str) -> str:
     return PoseKernel(model, pose_axes(model), rod_clearance(model), STEPS).text
 
 
-@pytest.mark.parametrize("name", ["five_bar", pytest.param("gantry_tau_5dof", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "name", ["five_bar", pytest.param("gantry_tau_5dof", marks=pytest.mark.nightly)]
+)
 def test_it_compiles_for_a_gpu(name, tmp_path):
     extra("nvidia.cuda_nvrtc")
     kernel = compile_cuda(kernel_text(name), folder=tmp_path).kernel("tl_workspace")

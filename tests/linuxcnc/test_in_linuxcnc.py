@@ -1,6 +1,7 @@
 """Kinematics modules in LinuxCNC itself, Debian's: built by halcompile, loaded, run headless as an ordinary user.
 
-Nothing stands in for LinuxCNC: where it is absent these tests are skipped, and the report says so. They run by night.
+Nothing stands in for LinuxCNC: where it is absent these tests are skipped, and the report says so.
+They run by night.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from linuxcnc_modules import MACHINES, compiled, in_units, model, poses
 import tauloop as tl
 from tauloop.linuxcnc.program import reachable_moves
 
-pytestmark = [pytest.mark.nightly, pytest.mark.skipif(bool(reason_not_to_run()), reason=reason_not_to_run() or "-")]
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(bool(reason_not_to_run()), reason=reason_not_to_run() or "-"),
+]
 #: Puts a figure into the report of the tests (`--junitxml`).
 Record = Callable[[str, object], None]
 #: mm or deg: two ways to the same numbers, a metre long, in double precision.
@@ -37,7 +41,9 @@ def machine_control() -> Iterator[Bench]:
 
 def exported(own: Bench, name: str) -> tl.linuxcnc.LinuxcncExport:
     """The module of a machine, written and installed."""
-    made = tl.export_linuxcnc(model(name), tl.LinuxcncOptions(name=f"{PREFIX}_{name}"), folder=own.folder)
+    made = tl.export_linuxcnc(
+        model(name), tl.LinuxcncOptions(name=f"{PREFIX}_{name}"), folder=own.folder
+    )
     own.install(own.folder / f"{made.name}.c")
     return made
 
@@ -47,7 +53,10 @@ def recorded(own: Bench, made: tl.linuxcnc.LinuxcncExport) -> tuple[np.ndarray, 
     layout, stem = made.layout, made.name.removesuffix("_kins")
     pins = [f"axis.{axis.letter.lower()}.pos-cmd" for axis in layout.axes]
     pins += [f"joint.{k}.pos-cmd" for k in range(len(layout.joints))]
-    lines = [f"loadrt tl_record pins={len(pins)} file={own.folder}/record.bin", "addf tl_record servo-thread"]
+    lines = [
+        f"loadrt tl_record pins={len(pins)} file={own.folder}/record.bin",
+        "addf tl_record servo-thread",
+    ]
     lines += ["net coordinated motion.coord-mode => tl_record.on"]
     lines += [f"net recorded-{k} {pin} => tl_record.in-{k:02d}" for k, pin in enumerate(pins)]
     (own.folder / "record.hal").write_text("\n".join([*lines, ""]))
@@ -66,7 +75,9 @@ def recorded(own: Bench, made: tl.linuxcnc.LinuxcncExport) -> tuple[np.ndarray, 
 def from_tauloop(name: str, world: np.ndarray) -> np.ndarray:
     """Joints (N, n) at poses of the tool (N, 6), mm and deg."""
     position = tl.linuxcnc.platform_positions(compiled(name).export.layout, world)
-    return in_units(name, model(name).actuator_position(model(name).platform.kinematics(position).q))
+    return in_units(
+        name, model(name).actuator_position(model(name).platform.kinematics(position).q)
+    )
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -106,9 +117,14 @@ def test_the_running_machine_follows_tauloops_inverse_through_linuxcncs_cubic(
     probed = machine_control.probe(made.name, some)
     assert not probed.inverse.any()
     assert not probed.forward.any()
-    assert np.abs(probed.joints[:, : len(made.layout.joints)] - from_tauloop(name, some)).max() < ROUNDING
+    assert (
+        np.abs(probed.joints[:, : len(made.layout.joints)] - from_tauloop(name, some)).max()
+        < ROUNDING
+    )
     assert np.abs(probed.world - some).max() < ROUNDING
-    record_property("ns for inverse and forward", [np.median(probed.inverse_ns), np.median(probed.forward_ns)])
+    record_property(
+        "ns for inverse and forward", [np.median(probed.inverse_ns), np.median(probed.forward_ns)]
+    )
 
 
 def test_root_is_refused_by_linuxcnc_and_the_user_is_not_root(machine_control: Bench) -> None:
@@ -116,7 +132,9 @@ def test_root_is_refused_by_linuxcnc_and_the_user_is_not_root(machine_control: B
     assert (code, text.strip() != "0") == (0, True)
 
 
-def test_calibrated_lines_change_the_loaded_component_without_a_compiler(machine_control: Bench) -> None:
+def test_calibrated_lines_change_the_loaded_component_without_a_compiler(
+    machine_control: Bench,
+) -> None:
     name = "five_bar"
     made = exported(machine_control, name)
     machine = model(name).mechanism.with_values({"crank_length": 0.2503, "motor_distance": 0.1998})
@@ -127,7 +145,9 @@ def test_calibrated_lines_change_the_loaded_component_without_a_compiler(machine
     other = tl.Model(machine)
     position = tl.linuxcnc.platform_positions(made.layout, world)
     expected = in_units(name, other.actuator_position(other.platform.kinematics(position).q))
-    assert np.abs(probed.joints[:, :2] - expected).max() < ROUNDING < np.abs(expected - before).max()
+    assert (
+        np.abs(probed.joints[:, :2] - expected).max() < ROUNDING < np.abs(expected - before).max()
+    )
     assert np.abs(probed.world - world).max() < ROUNDING
     # half of the lines, and the hash of them all: no pose is answered
     assert machine_control.probe(made.name, world, [*setp[:1], setp[-1]]).inverse.all()
@@ -136,7 +156,9 @@ def test_calibrated_lines_change_the_loaded_component_without_a_compiler(machine
 # LinuxCNC's own modules, on the same machines
 
 
-def compared(theirs: Probed, ours: Probed, joints: np.ndarray, world: np.ndarray) -> dict[str, float]:
+def compared(
+    theirs: Probed, ours: Probed, joints: np.ndarray, world: np.ndarray
+) -> dict[str, float]:
     """How far both are apart and from the world that was asked for, and how long a call of each takes, ns.
 
     Args:
@@ -165,13 +187,17 @@ def out_of_reach(world: np.ndarray) -> np.ndarray:
     return far
 
 
-def test_a_linear_delta_is_that_of_lineardeltakins(machine_control: Bench, record_property: Record) -> None:
+def test_a_linear_delta_is_that_of_lineardeltakins(
+    machine_control: Bench, record_property: Record
+) -> None:
     """Towers at 90, 210 and 330 deg; carriages count upwards there, and down from their end stops here."""
     made = exported(machine_control, "linear_delta")
     world, _ = poses("linear_delta")
     setp = [f"{made.name}.tower{k + 1}.angle {angle}" for k, angle in enumerate((90, 210, 330))]
     ours = machine_control.probe(made.name, world, setp)
-    theirs = machine_control.probe("lineardeltakins", world, ["lineardeltakins.R 172", "lineardeltakins.L 340"])
+    theirs = machine_control.probe(
+        "lineardeltakins", world, ["lineardeltakins.R 172", "lineardeltakins.L 340"]
+    )
     top = 333.0 + np.sqrt(340.0**2 - 172.0**2)
     joints = top - theirs.joints[:, :3]
     record_property("lineardeltakins", compared(theirs, ours, joints, world))
@@ -184,14 +210,18 @@ def test_a_linear_delta_is_that_of_lineardeltakins(machine_control: Bench, recor
         assert probed.inverse.tolist() == [-1, -1]
 
 
-def test_a_rotary_delta_is_that_of_rotarydeltakins(machine_control: Bench, record_property: Record) -> None:
+def test_a_rotary_delta_is_that_of_rotarydeltakins(
+    machine_control: Bench, record_property: Record
+) -> None:
     """Its first leg points along -y, the others follow at 30 and 150 deg: our pins say so."""
     made = exported(machine_control, "delta")
     world, _ = poses("delta")
     setp = [f"{made.name}.leg{k + 1}.phi {angle}" for k, angle in enumerate((-90, 30, 150))]
     ours = machine_control.probe(made.name, world, setp)
     sizes = {"platformradius": 194, "thighlength": 260, "shinlength": 480, "footradius": 30}
-    theirs = machine_control.probe("rotarydeltakins", world, [f"rotarydeltakins.{k} {v}" for k, v in sizes.items()])
+    theirs = machine_control.probe(
+        "rotarydeltakins", world, [f"rotarydeltakins.{k} {v}" for k, v in sizes.items()]
+    )
     record_property("rotarydeltakins", compared(theirs, ours, theirs.joints[:, :3], world))
     assert np.abs(theirs.joints[:, :3] - ours.joints[:, :3]).max() < ROUNDING
     assert np.abs(ours.world - world).max() < ROUNDING
@@ -214,7 +244,8 @@ def test_a_hexapod_is_that_of_genhexkins(machine_control: Bench, record_property
         for part, radius, angle in (("base", 350, base[k]), ("platform", 200, plate[k])):
             x, y = radius * np.cos(angle), radius * np.sin(angle)
             setp += [
-                f"genhexkins.{part}.{k}.{axis} {v!r}" for axis, v in zip("xyz", (float(x), float(y), 0.0), strict=True)
+                f"genhexkins.{part}.{k}.{axis} {v!r}"
+                for axis, v in zip("xyz", (float(x), float(y), 0.0), strict=True)
             ]
     theirs = machine_control.probe("genhexkins", world, setp)
     record_property("genhexkins", compared(theirs, ours, theirs.joints[:, :6], world))
@@ -222,7 +253,10 @@ def test_a_hexapod_is_that_of_genhexkins(machine_control: Bench, record_property
     assert np.abs(theirs.joints[:, :6] - ours.joints[:, :6]).max() < ROUNDING
     assert np.abs(ours.world - world).max() < ROUNDING
     far = out_of_reach(world)
-    assert machine_control.probe(made.name, far, [f"{made.name}.tool.z 0"]).inverse.tolist() == [0, -1]
+    assert machine_control.probe(made.name, far, [f"{made.name}.tool.z 0"]).inverse.tolist() == [
+        0,
+        -1,
+    ]
     taken = machine_control.probe("genhexkins", far, setp)
     assert taken.inverse.tolist() == [0, 0]  # what is no number passes
     assert theirs.forward.tolist() == [-2] + [0] * (
@@ -231,4 +265,7 @@ def test_a_hexapod_is_that_of_genhexkins(machine_control: Bench, record_property
 
 
 def test_the_sources_of_these_components_are_here() -> None:
-    assert sorted(path.name for path in Path(__file__).parent.glob("*.c")) == ["tl_probe.c", "tl_record.c"]
+    assert sorted(path.name for path in Path(__file__).parent.glob("*.c")) == [
+        "tl_probe.c",
+        "tl_record.c",
+    ]

@@ -17,14 +17,28 @@ from machine_texts import shipped_text
 import tauloop as tl
 from tauloop.linuxcnc.machine import pin_name
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: mm or deg: two ways to the same numbers, a metre long, in double precision.
 ROUNDING = 1e-9
 #: As the makefile of LinuxCNC's modules has it, which are GNU C99.
-STRICT = ("-std=gnu99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-fsyntax-only", "-xc", "-")
+STRICT = (
+    "-std=gnu99",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-pedantic",
+    "-Wconversion",
+    "-fsyntax-only",
+    "-xc",
+    "-",
+)
 #: Machines of one kind each stay by day; the others are tried by night.
 BY_NIGHT = ("linear_delta", "delta")
-EVERY = [pytest.param(name, marks=[pytest.mark.nightly] if name in BY_NIGHT else []) for name in MACHINES]
+EVERY = [
+    pytest.param(name, marks=[pytest.mark.nightly] if name in BY_NIGHT else []) for name in MACHINES
+]
 
 
 @needs_compiler
@@ -57,7 +71,12 @@ def test_a_calibrated_geometry_is_set_on_pins(name: str):
     *figures, asked = (line.split()[2] for line in lines if line.startswith("setp"))
     pins = np.array([*map(float, figures), 0.0])
     assert len(pins) == len(module.pins)
-    assert module.hash(pins) == int(asked) != module.hash(module.pins) == module.export.manifest["geometry"]
+    assert (
+        module.hash(pins)
+        == int(asked)
+        != module.hash(module.pins)
+        == module.export.manifest["geometry"]
+    )
     assert np.abs(pins - module.pins).max() > 1e-3
     world, before = poses(name)
     status, joints = module.inverse(world, pins)
@@ -120,12 +139,19 @@ def test_forward_finds_no_pose_that_the_inverse_would_leave_with_a_jump():
 def test_the_text_is_strict_c_without_heap_or_library(compiler: str):
     for name in ("five_bar", "hexapod"):
         text = program_text(compiled(name).export)
-        done = subprocess.run([compiler, *STRICT], input=text, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [compiler, *STRICT], input=text, capture_output=True, text=True, check=False
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert not re.search(
-            r"\b(?:malloc|calloc|free|printf|goto|while)\b", re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+            r"\b(?:malloc|calloc|free|printf|goto|while)\b",
+            re.sub(r"/\*.*?\*/", "", text, flags=re.S),
         )
-        calls = set(re.findall(r"\b(?<!tauloop_)(?:sin|cos|tan|exp|log|pow|atan2|sqrt|fabs|floor)\b(?=\()", text))
+        calls = set(
+            re.findall(
+                r"\b(?<!tauloop_)(?:sin|cos|tan|exp|log|pow|atan2|sqrt|fabs|floor)\b(?=\()", text
+            )
+        )
         assert calls <= {"sin", "cos", "atan2", "sqrt", "fabs", "floor"}
 
 
@@ -133,7 +159,9 @@ def test_the_same_machine_gives_the_same_files_without_time_or_place(tmp_path: P
     first = tl.export_linuxcnc(tl.load("five_bar"), folder=tmp_path)
     assert first.files == compiled("five_bar").export.files
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(first.files)
-    assert {path.name for path in tmp_path.iterdir() if path.stat().st_mode & 0o100} == {"five_bar_headless.py"}
+    assert {path.name for path in tmp_path.iterdir() if path.stat().st_mode & 0o100} == {
+        "five_bar_headless.py"
+    }
     manifest = json.loads((tmp_path / "five_bar_kins_manifest.json").read_text(encoding="utf-8"))
     assert manifest["licence"] == "GPL-2.0-or-later"
     assert 'MODULE_LICENSE("GPL")' in first.files["five_bar_kins.c"]
@@ -146,8 +174,11 @@ def test_limits_of_the_file_are_those_of_the_simulation():
     text = compiled("hexapod").export.files["hexapod.ini"]
     joints = text.split("[JOINT_")[1:]
     assert len(joints) == 6
-    assert all("MIN_LIMIT = 330\nMAX_LIMIT = 530\nMAX_VELOCITY = 600\n" in joint for joint in joints)
-    assert "[AXIS_Z]\nMIN_LIMIT = 360\nMAX_LIMIT = 460\n" in text  # 60 mm of tool above the plate's 300 to 400 mm
+    assert all(
+        "MIN_LIMIT = 330\nMAX_LIMIT = 530\nMAX_VELOCITY = 600\n" in joint for joint in joints
+    )
+    # 60 mm of tool above the plate's 300 to 400 mm
+    assert "[AXIS_Z]\nMIN_LIMIT = 360\nMAX_LIMIT = 460\n" in text
     bar = compiled("five_bar").export.files["five_bar.ini"]
     assert bar.count("the machine file has this range for drawing, not as stops") == 2
     assert bar.count("TYPE = ANGULAR") == 2
@@ -171,21 +202,29 @@ def test_names_of_a_file_become_plain_names_of_pins(text: str, name: str):
 
 def test_no_two_pins_have_one_name():
     taken: set[str] = set()
-    assert [pin_name(text, taken, 8) for text in ("a_b", "a-b", "a b", "abcdefghij", "abcdefghik")] == [
-        *("a-b", "a-b-2", "a-b-3", "abcdefgh", "abcd-2")
-    ]
+    assert [
+        pin_name(text, taken, 8) for text in ("a_b", "a-b", "a b", "abcdefghij", "abcdefghik")
+    ] == [*("a-b", "a-b-2", "a-b-3", "abcdefgh", "abcd-2")]
 
 
 def test_hostile_names_reach_no_file_as_they_are():
     """A reader refuses such names in files; a mechanism that is made in Python may have any."""
     machine = tl.load("five_bar")
     first = replace(machine.actuators[0], name="m1 */\nsetp q 1")
-    machine = replace(machine, name="x*/;$(reboot)#\nloadrt y", actuators=(first, machine.actuators[1]))
+    machine = replace(
+        machine, name="x*/;$(reboot)#\nloadrt y", actuators=(first, machine.actuators[1])
+    )
     export = tl.export_linuxcnc(machine, tl.LinuxcncOptions(name="x"))
     for file, content in export.files.items():
         lines = [line for line in content.splitlines() if "reboot" in line or "setp q" in line]
-        assert all(line.startswith(("/*", "# ", "(")) or file.endswith(".json") for line in lines), (file, lines)
-    assert not [line for line in export.files["x.hal"].splitlines() if line.startswith(("loadrt y", "setp q"))]
+        assert all(
+            line.startswith(("/*", "# ", "(")) or file.endswith(".json") for line in lines
+        ), (file, lines)
+    assert not [
+        line
+        for line in export.files["x.hal"].splitlines()
+        if line.startswith(("loadrt y", "setp q"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +251,9 @@ def test_a_motor_over_coupled_joints_is_refused(tmp_path: Path):
      <actuator><motor name="pull" tendon="belt"/></actuator></mujoco>"""
     path = tmp_path / "belt.xml"
     path.write_text(text)
-    with pytest.raises(tl.InputError, match="qa: driven by a motor that drives other coordinates too"):
+    with pytest.raises(
+        tl.InputError, match="qa: driven by a motor that drives other coordinates too"
+    ):
         tl.export_linuxcnc(tl.load(path))
 
 

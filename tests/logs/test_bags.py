@@ -40,7 +40,10 @@ SAME = 1e-12
 RATE = 200
 UNITS = {"position": "rad", "force": "N m"}
 MAPPED = {
-    "position": {"motor_1": "/arm/joint_states.position[q_l]", "motor_2": "/arm/joint_states.position[q_r]"},
+    "position": {
+        "motor_1": "/arm/joint_states.position[q_l]",
+        "motor_2": "/arm/joint_states.position[q_r]",
+    },
     "force": {"motor_1": "/torques.data[1]", "motor_2": "/torques.data[0]"},
 }
 
@@ -50,13 +53,19 @@ def log():
     """Positions and torques of a five-bar on a multisine."""
     model = tl.Model(tl.load("five_bar"))
     center = model.actuator_position(model.assembly.q)
-    excitation = random_multisine(center, np.full(2, 0.3), np.random.default_rng(1), terms=3, lowest=0.5, highest=2)
+    excitation = random_multisine(
+        center, np.full(2, 0.3), np.random.default_rng(1), terms=3, lowest=0.5, highest=2
+    )
     motion = excitation.sample(np.arange(2 * RATE) / RATE)
-    force = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration).force
+    force = model.actuators.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration
+    ).force
     sensors = tl.logs.Sensors(resolution=np.zeros(2), force_noise=np.full(2, 0.01))
     rng = np.random.default_rng(2)
     names = ("motor_1", "motor_2")
-    return tl.logs.measure(motion.time, motion.position, force, names, ("rad",) * 2, ("N m",) * 2, sensors, rng)
+    return tl.logs.measure(
+        motion.time, motion.position, force, names, ("rad",) * 2, ("N m",) * 2, sensors, rng
+    )
 
 
 def stamps(log) -> list[int]:
@@ -66,12 +75,17 @@ def stamps(log) -> list[int]:
 def records(log, version: int = 2, delay: int = 200_000) -> list[Record]:
     """Joints of other names and in another order, and torques without stamps that are received at once."""
     make = Messages(version)
-    position, force = samples(log, "position", ("motor_2", "motor_1")), samples(log, "force", ("motor_2", "motor_1"))
+    position, force = (
+        samples(log, "position", ("motor_2", "motor_1")),
+        samples(log, "force", ("motor_2", "motor_1")),
+    )
     joints = [
         ("/arm/joint_states", stamp + delay, make.joints(stamp, ["q_r", "q_l"], row))
         for stamp, row in zip(stamps(log), position, strict=True)
     ]
-    torques = [("/torques", stamp, make.array(row)) for stamp, row in zip(stamps(log), force, strict=True)]
+    torques = [
+        ("/torques", stamp, make.array(row)) for stamp, row in zip(stamps(log), force, strict=True)
+    ]
     return [*joints, *torques, ("/rosout", START, make.text("hello"))]
 
 
@@ -90,14 +104,24 @@ def problems_of(*files: LogFile | Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("storage", "compression"),
-    [("SQLITE3", "NONE"), ("SQLITE3", "MESSAGE"), ("SQLITE3", "FILE"), ("MCAP", "NONE"), ("MCAP", "STORAGE")],
+    [
+        ("SQLITE3", "NONE"),
+        ("SQLITE3", "MESSAGE"),
+        ("SQLITE3", "FILE"),
+        ("MCAP", "NONE"),
+        ("MCAP", "STORAGE"),
+    ],
 )
-def test_a_rosbag2_folder_is_read_as_the_table_of_the_same_numbers(tmp_path, log, storage, compression):
+def test_a_rosbag2_folder_is_read_as_the_table_of_the_same_numbers(
+    tmp_path, log, storage, compression
+):
     path = rosbag2(tmp_path / "bag", records(log), storage, compression)
     back = read_log(file_of(path))
     assert back["time"].to_numpy() == pytest.approx(log["time"].to_numpy(), abs=NANOSECOND, rel=0)
     for quantity in ("position", "force"):
-        assert np.array_equal(samples(back, quantity, ("motor_1", "motor_2")), samples(log, quantity))
+        assert np.array_equal(
+            samples(back, quantity, ("motor_1", "motor_2")), samples(log, quantity)
+        )
         assert units(back, quantity) == units(log, quantity)
 
 
@@ -111,7 +135,9 @@ def test_the_file_of_a_bag_alone_is_read_too(tmp_path, log, storage):
 @pytest.mark.parametrize("compression", [None, "BZ2", "LZ4"])
 def test_a_bag_of_ros_1_is_read(tmp_path, log, compression):
     back = read_log(file_of(rosbag1(tmp_path / "log.bag", records(log, version=1), compression)))
-    assert np.array_equal(samples(back, "position", ("motor_1", "motor_2")), samples(log, "position"))
+    assert np.array_equal(
+        samples(back, "position", ("motor_1", "motor_2")), samples(log, "position")
+    )
 
 
 def test_identification_from_a_bag_is_that_from_the_table(tmp_path, log):
@@ -136,7 +162,11 @@ def test_identification_from_a_bag_is_that_from_the_table(tmp_path, log):
 def test_joints_by_their_own_names_need_units_only(tmp_path):
     make = Messages()
     states = [
-        ("/joint_states", START + k, make.joints(START + k * NS, ["a", "b"], [k, -k], [1, 1], [0.5 * k, 2]))
+        (
+            "/joint_states",
+            START + k,
+            make.joints(START + k * NS, ["a", "b"], [k, -k], [1, 1], [0.5 * k, 2]),
+        )
         for k in range(5)
     ]
     path = rosbag2(tmp_path / "bag", states)
@@ -151,23 +181,34 @@ def test_joints_by_their_own_names_need_units_only(tmp_path):
 
 def test_units_of_wrenches_are_those_of_ros(tmp_path):
     make = Messages()
-    values = [("/tool", START + k, make.wrench(START + k * NS, (k, 2, 3), (4, 5, -k))) for k in range(4)]
+    values = [
+        ("/tool", START + k, make.wrench(START + k * NS, (k, 2, 3), (4, 5, -k))) for k in range(4)
+    ]
     path = rosbag2(tmp_path / "bag", values)
     columns = {"wrench": {"f_x": "/tool.wrench.force.x", "m_z": "/tool.wrench.torque.z"}}
     back = read_log(LogFile(path=path, columns=columns, units={"/tool.wrench.force.x": "kN"}))
     assert back["wrench.f_x"].to_numpy() == pytest.approx(1e3 * np.arange(4.0), abs=0)
     assert back["wrench.m_z"].to_numpy() == pytest.approx(-np.arange(4.0), abs=0)
-    assert units(back, "wrench") == {"f_x": "N", "m_z": "m N"} or units(back, "wrench") == {"f_x": "N", "m_z": "N m"}
+    assert units(back, "wrench") == {"f_x": "N", "m_z": "m N"} or units(back, "wrench") == {
+        "f_x": "N",
+        "m_z": "N m",
+    }
 
 
 def test_two_drivers_on_one_topic_of_joints(tmp_path):
     """Each message has the joints of one driver; the second's are brought to the stamps of the first's."""
     make, ms = Messages(), NS // 1000
-    first = [("/joint_states", START + k * ms, make.joints(START + k * ms, ["a"], [float(k)])) for k in range(20)]
-    second = [
-        ("/joint_states", t := START + k * ms + ms // 2, make.joints(t, ["b"], [2.0 * k + 1.0])) for k in range(20)
+    first = [
+        ("/joint_states", START + k * ms, make.joints(START + k * ms, ["a"], [float(k)]))
+        for k in range(20)
     ]
-    back = read_log(LogFile(path=rosbag2(tmp_path / "bag", [*first, *second]), units={"position": "rad"}))
+    second = [
+        ("/joint_states", t := START + k * ms + ms // 2, make.joints(t, ["b"], [2.0 * k + 1.0]))
+        for k in range(20)
+    ]
+    back = read_log(
+        LogFile(path=rosbag2(tmp_path / "bag", [*first, *second]), units={"position": "rad"})
+    )
     assert back["position.a"].to_numpy() == pytest.approx(np.arange(1.0, 20.0), abs=0)
     assert back["position.b"].to_numpy() == pytest.approx(2.0 * np.arange(1.0, 20.0), abs=SAME)
 
@@ -179,7 +220,9 @@ def at_two_rates(folder: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     """Positions at 1 kHz from 0 to 99 ms, torques every 3 ms from 1 ms on."""
     make, ms = Messages(), NS // 1000
     fast, slow = np.arange(100), np.arange(1, 97, 3)
-    joints = [("/q", START + k * ms, make.joints(START + k * ms, ["a"], [k * k])) for k in fast.tolist()]
+    joints = [
+        ("/q", START + k * ms, make.joints(START + k * ms, ["a"], [k * k])) for k in fast.tolist()
+    ]
     torques = [("/f", START + k * ms, make.array([np.sin(0.1 * k)])) for k in slow.tolist()]
     return rosbag2(folder, [*joints, *torques]), fast, slow
 
@@ -210,8 +253,13 @@ def test_the_base_of_time_may_be_chosen(tmp_path):
 
 def test_between_means_nothing_for_a_table(tmp_path, log):
     write_log(tmp_path / "log.csv", log)
-    assert "leave `between` out" in problems_of(LogFile(path=tmp_path / "log.csv", between="hold"))[0]
-    assert "'spline' is unknown" in problems_of(LogFile(path=tmp_path / "log.csv", between="spline"))[0]
+    assert (
+        "leave `between` out" in problems_of(LogFile(path=tmp_path / "log.csv", between="hold"))[0]
+    )
+    assert (
+        "'spline' is unknown"
+        in problems_of(LogFile(path=tmp_path / "log.csv", between="spline"))[0]
+    )
 
 
 # Clocks and lost messages
@@ -239,11 +287,17 @@ def test_lost_messages_are_counted_and_filled_on_request(tmp_path):
 def test_lost_messages_of_another_topic_are_not_made_up(tmp_path):
     make, ms = Messages(), NS // 1000
     joints = [("/q", START + k * ms, make.joints(START + k * ms, ["a"], [k])) for k in range(40)]
-    torques = [("/f", START + k * ms, make.array([2.0 * k])) for k in range(40) if k not in (10, 11)]
+    torques = [
+        ("/f", START + k * ms, make.array([2.0 * k])) for k in range(40) if k not in (10, 11)
+    ]
     columns = {"position": {"a": "/q.position[a]"}, "force": {"a": "/f.data[0]"}}
-    file = LogFile(path=rosbag2(tmp_path / "bag", [*joints, *torques]), columns=columns, units=UNITS)
+    file = LogFile(
+        path=rosbag2(tmp_path / "bag", [*joints, *torques]), columns=columns, units=UNITS
+    )
     (problem,) = problems_of(file)
-    assert problem.startswith("column '/f.data[0]': 2 messages are missing between t = 0.009 s and 0.012 s")
+    assert problem.startswith(
+        "column '/f.data[0]': 2 messages are missing between t = 0.009 s and 0.012 s"
+    )
     filled = read_signals(file, gaps=FillGaps(longest=2))
     assert filled.interpolated == {"force.a": 2}
     assert filled.channels[1].values == pytest.approx(2.0 * np.arange(40.0), abs=1e-9)
@@ -252,7 +306,10 @@ def test_lost_messages_of_another_topic_are_not_made_up(tmp_path):
 def test_a_clock_that_was_set_is_told_from_lost_messages(tmp_path):
     ahead = of_stamps(tmp_path / "ahead", [(k + (700 if k > 30 else 0), k) for k in range(60)])
     (problem,) = problems_of(ahead)
-    assert "time goes on by 0.701 s after t = 0.03 s, and the recorder's clock by no more than a period" in problem
+    assert (
+        "time goes on by 0.701 s after t = 0.03 s, and the recorder's clock by no more than a period"
+        in problem
+    )
     back = of_stamps(tmp_path / "back", [(k - (25 if k > 30 else 0), k) for k in range(60)])
     (problem,) = problems_of(back)
     assert "time goes back from 0.03 s to 0.006 s" in problem
@@ -263,8 +320,12 @@ def test_messages_that_are_late_are_not_lost(tmp_path):
     make, ms = Messages(), NS // 1000
     late = {10: 12.2, 11: 12.3, 12: 12.4}
     received = [late.get(k, float(k)) for k in range(40) if k != 25]
-    path = rosbag2(tmp_path / "bag", [("/f", START + round(t * ms), make.array([t])) for t in received])
-    (problem,) = problems_of(LogFile(path=path, columns={"force": {"a": "/f.data[0]"}}, units={"force": "N"}))
+    path = rosbag2(
+        tmp_path / "bag", [("/f", START + round(t * ms), make.array([t])) for t in received]
+    )
+    (problem,) = problems_of(
+        LogFile(path=path, columns={"force": {"a": "/f.data[0]"}}, units={"force": "N"})
+    )
     assert "a gap of 0.002 s after t = 0.024 s" in problem
 
 
@@ -275,7 +336,10 @@ def test_stamps_of_simulated_time_beside_times_of_receipt(tmp_path):
     columns = {"position": {"a": "/q.position[a]"}, "force": {"a": "/f.data[0]"}}
     path = rosbag2(tmp_path / "bag", [*joints, *torques])
     problems = problems_of(LogFile(path=path, columns=columns, units=UNITS))
-    assert "topic /f: has no stamps, and times of receipt are 1.7e+09 s apart from the stamps of /q" in problems[0]
+    assert (
+        "topic /f: has no stamps, and times of receipt are 1.7e+09 s apart from the stamps of /q"
+        in problems[0]
+    )
     back = read_log(LogFile(path=path, columns=columns, units=UNITS, time="/q.received"))
     assert np.array_equal(back["force.a"].to_numpy(), np.arange(20.0))
 
@@ -283,7 +347,8 @@ def test_stamps_of_simulated_time_beside_times_of_receipt(tmp_path):
 def test_efforts_that_are_not_numbers_are_named(tmp_path):
     make = Messages()
     states = [
-        ("/q", START + k, make.joints(START + k * NS, ["a"], [k], [], [np.nan if k == 3 else 1.0])) for k in range(6)
+        ("/q", START + k, make.joints(START + k * NS, ["a"], [k], [], [np.nan if k == 3 else 1.0]))
+        for k in range(6)
     ]
     path = rosbag2(tmp_path / "bag", states)
     (problem,) = problems_of(LogFile(path=path, units=UNITS))
@@ -300,7 +365,8 @@ def test_what_is_not_in_the_bag_is_named(tmp_path, log):
     make = Messages()
     text = rosbag2(tmp_path / "text", [("/rosout", START, make.text("hello"))])
     assert (
-        "no messages with numbers that can be read; the bag has /rosout (std_msgs/msg/String)" in problems_of(text)[0]
+        "no messages with numbers that can be read; the bag has /rosout (std_msgs/msg/String)"
+        in problems_of(text)[0]
     )
 
 
@@ -317,10 +383,15 @@ def test_measurements_of_a_calibration_come_from_a_bag(tmp_path):
         both.append(("/joint_states", stamp, make.joints(stamp, ["m1", "m2", "m3"], encoders[k])))
         both.append(("/tracker", stamp, make.point(stamp, *places[k].tolist())))
     rosbag2(tmp_path / "bag", both)
-    head = [*(f"encoder.{name} [m]" for name in towers), *(f"measured.{axis} [m]" for axis in "xyz")]
+    head = [
+        *(f"encoder.{name} [m]" for name in towers),
+        *(f"measured.{axis} [m]" for axis in "xyz"),
+    ]
     rows = [",".join(map(repr, [*encoders[k].tolist(), *places[k].tolist()])) for k in range(12)]
     (tmp_path / "table.csv").write_text("\n".join([",".join(head), *rows]))
-    joints = ", ".join(f"{name}: '/joint_states.position[m{i}]'" for i, name in enumerate(towers, start=1))
+    joints = ", ".join(
+        f"{name}: '/joint_states.position[m{i}]'" for i, name in enumerate(towers, start=1)
+    )
     (tmp_path / "bag.yaml").write_text(
         f"""
 format: tauloop-measurements/1
@@ -364,7 +435,11 @@ def test_a_written_bag_reads_back_and_is_what_others_read(tmp_path, log, ending)
     """To the last bit and the nanosecond by Tauloop; by rosbags as joint states with efforts."""
     later = log.assign_coords(time=log["time"] + 0.25)
     later["temperature.motor_1"] = later["force.motor_1"] * 2.0
-    later["temperature.motor_1"].attrs |= {"units": "s", "quantity": "temperature", "channel": "motor_1"}
+    later["temperature.motor_1"].attrs |= {
+        "units": "s",
+        "quantity": "temperature",
+        "channel": "motor_1",
+    }
     path = write_log(tmp_path / f"log{ending}", later)
     back = read_log(path)
     assert sorted(back.data_vars) == sorted(later.data_vars)
@@ -379,19 +454,27 @@ def test_a_written_bag_reads_back_and_is_what_others_read(tmp_path, log, ending)
             "/tauloop/log": "std_msgs/msg/String",
             "/tauloop/temperature": "std_msgs/msg/Float64MultiArray",
         }
-        states = [store.deserialize_cdr(raw, c.msgtype) for c, _, raw in bag.messages() if c.topic == "/joint_states"]
+        states = [
+            store.deserialize_cdr(raw, c.msgtype)
+            for c, _, raw in bag.messages()
+            if c.topic == "/joint_states"
+        ]
     assert states[7].name == ["motor_1", "motor_2"]
     assert np.array_equal([state.effort for state in states], samples(log, "force"))
 
 
-@pytest.mark.parametrize(("name", "file"), [("run.rosbag2", "run.mcap"), ("run.db3.rosbag2", "run.db3")])
+@pytest.mark.parametrize(
+    ("name", "file"), [("run.rosbag2", "run.mcap"), ("run.db3.rosbag2", "run.db3")]
+)
 def test_a_written_folder_is_what_ros_records(tmp_path, log, name, file):
     """metadata.yaml and a file of messages, as rosbags reads ROS's own; what is there is not replaced."""
     path = write_log(tmp_path / name, log)
     assert sorted(part.name for part in path.iterdir()) == ["metadata.yaml", file]
     assert list(tmp_path.iterdir()) == [path]
     back = read_log(path)
-    assert all(np.array_equal(back[column].to_numpy(), log[column].to_numpy()) for column in log.data_vars)
+    assert all(
+        np.array_equal(back[column].to_numpy(), log[column].to_numpy()) for column in log.data_vars
+    )
     with extra("rosbags.highlevel").AnyReader([path]) as bag:
         assert bag.topics["/joint_states"].msgcount == log.sizes["time"]
     with pytest.raises(tl.InputError, match="there is something of that name"):
@@ -433,7 +516,10 @@ def test_damaged_bags_are_refused_or_read(tmp_path, log):
         (file,) = (path for path in folder.iterdir() if path.name != "metadata.yaml")
         good = file.read_bytes()
         damaged = [good[: len(good) // 2], good[:100], b"\x89MCAP0\r\n"]
-        damaged += [good[:k] + bytes(b ^ 0xFF for b in good[k : k + 8]) + good[k + 8 :] for k in range(8, 4000, 1000)]
+        damaged += [
+            good[:k] + bytes(b ^ 0xFF for b in good[k : k + 8]) + good[k + 8 :]
+            for k in range(8, 4000, 1000)
+        ]
         for data in damaged:
             path = tmp_path / f"damaged{file.suffix}"
             path.write_bytes(data)
@@ -453,7 +539,9 @@ def test_a_bag_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
         topic = writer.add_connection("/f", "std_msgs/msg/Float64MultiArray", typestore=store)
         packed = zstd.ZstdCompressor()
         block = bytes(100_000_000)
-        writer.write(topic, START, b"".join(packed.compress(block) for _ in range(12)) + packed.flush())
+        writer.write(
+            topic, START, b"".join(packed.compress(block) for _ in range(12)) + packed.flush()
+        )
     metadata = tmp_path / "bag" / "metadata.yaml"
     text = metadata.read_text().replace("compression_format: ''", "compression_format: zstd")
     metadata.write_text(text.replace("compression_mode: ''", "compression_mode: message"))
@@ -466,7 +554,9 @@ def test_without_rosbags_the_extra_is_named(tmp_path, log):
     """In a Python that finds Tauloop and what it always needs, and no rosbags."""
     path = write_log(tmp_path / "log.mcap", log)
     code = f"import sys\nsys.modules['rosbags'] = None\nfrom tauloop.logs import read_log\nread_log({str(path)!r})\n"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 1
     assert "pip install tauloop[ros]" in ended.stderr
 

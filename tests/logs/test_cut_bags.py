@@ -49,7 +49,9 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 def records(count: int = COUNT, version: int = 2) -> list[Record]:
     make = Messages(version)
-    return [("/q", START + k * MS, make.joints(START + k * MS, ["a"], [float(k)])) for k in range(count)]
+    return [
+        ("/q", START + k * MS, make.joints(START + k * MS, ["a"], [float(k)])) for k in range(count)
+    ]
 
 
 def bag_file(folder: Path, storage: str = "MCAP", compression: str = "NONE") -> Path:
@@ -83,12 +85,26 @@ def places(data: bytes) -> dict[str, int]:
             chunks += 1
         if chunks in (0, 3, 9):
             name = f"chunk {chunks}" if kind == CHUNK else f"record {kind}"
-            places_by_name |= {f"at {name}": at, f"in the length of {name}": at + 4, f"in the head of {name}": at + 20}
-            places_by_name |= {f"in {name}": at + len(record) // 2, f"at the end of {name}": at + len(record) - 1}
+            places_by_name |= {
+                f"at {name}": at,
+                f"in the length of {name}": at + 4,
+                f"in the head of {name}": at + 20,
+            }
+            places_by_name |= {
+                f"in {name}": at + len(record) // 2,
+                f"at the end of {name}": at + len(record) - 1,
+            }
         if kind == DATA_END:
-            places_by_name |= {"at the end of the data": at, "in the end of the data": at + 5, "in the footer": at + 20}
+            places_by_name |= {
+                "at the end of the data": at,
+                "in the end of the data": at + 5,
+                "in the footer": at + 20,
+            }
         at += len(record)
-    return places_by_name | {"in the magic bytes at the end": len(data) - 3, "two thirds": 2 * len(data) // 3}
+    return places_by_name | {
+        "in the magic bytes at the end": len(data) - 3,
+        "two thirds": 2 * len(data) // 3,
+    }
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
@@ -112,7 +128,9 @@ def test_a_cut_bag_is_read_up_to_the_cut(packing: str | None, whole: bytes, tmp_
         last = np.datetime64(START + (len(values) - 1) * MS, "ns")
         (note,) = log.notes
         assert f"cut.mcap is cut at byte {at}" in note, name
-        assert f"the last of the {len(values)} messages before it was received at {last} UTC" in note
+        assert (
+            f"the last of the {len(values)} messages before it was received at {last} UTC" in note
+        )
         counts.append(len(values))
     assert max(counts) == COUNT
     assert min(counts) < COUNT
@@ -130,9 +148,13 @@ def messages_before(data: bytes, cut: int) -> int:
     return count
 
 
-def test_a_cut_within_an_unpacked_chunk_loses_one_message_alone(whole: bytes, tmp_path: Path) -> None:
+def test_a_cut_within_an_unpacked_chunk_loses_one_message_alone(
+    whole: bytes, tmp_path: Path
+) -> None:
     """rosbags writes one chunk of a short recording: all of it would be lost with it."""
-    (chunk,) = (record for kind, record in mcap_records(whole[len(MAGIC) : -len(MAGIC)]) if kind == CHUNK)
+    (chunk,) = (
+        record for kind, record in mcap_records(whole[len(MAGIC) : -len(MAGIC)]) if kind == CHUNK
+    )
     length = len(chunk) // COUNT
     values = read_cut(tmp_path / "cut.mcap", whole[: int(0.7 * len(chunk))]).channels[0].values
     assert len(values) == pytest.approx(0.7 * COUNT, abs=0.02 * COUNT + 4000 / length)
@@ -140,7 +162,9 @@ def test_a_cut_within_an_unpacked_chunk_loses_one_message_alone(whole: bytes, tm
 
 
 @pytest.mark.parametrize("cut", [1, 7, 8, 12, 20])
-def test_what_is_cut_within_its_head_is_refused_with_a_true_remedy(cut: int, whole: bytes, tmp_path: Path) -> None:
+def test_what_is_cut_within_its_head_is_refused_with_a_true_remedy(
+    cut: int, whole: bytes, tmp_path: Path
+) -> None:
     with pytest.raises(LogError) as caught:
         read_cut(tmp_path / "cut.mcap", whole[:cut])
     (problem,) = caught.value.problems
@@ -168,7 +192,9 @@ def test_zeros_that_a_recorder_reserved_are_no_records(whole: bytes, tmp_path: P
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.9])
-def test_lengths_beyond_all_measure_end_the_reading_there(kept: float, whole: bytes, tmp_path: Path) -> None:
+def test_lengths_beyond_all_measure_end_the_reading_there(
+    kept: float, whole: bytes, tmp_path: Path
+) -> None:
     """A cut that is filled with noise: its next record seems to be larger than the file."""
     data = repacked(whole, "lz4")
     noise = np.random.default_rng(3).integers(128, 256, 4000, dtype=np.uint8).tobytes()
@@ -180,7 +206,9 @@ def test_lengths_beyond_all_measure_end_the_reading_there(kept: float, whole: by
 
 
 @pytest.mark.parametrize("compression", ["NONE", "MESSAGE"])
-def test_a_cut_file_of_a_folder_is_read_beside_a_whole_one(compression: str, tmp_path: Path) -> None:
+def test_a_cut_file_of_a_folder_is_read_beside_a_whole_one(
+    compression: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     file = bag_file(folder, compression=compression)
     file.write_bytes(file.read_bytes()[: int(0.7 * file.stat().st_size)])
@@ -203,14 +231,19 @@ def test_the_data_set_has_the_notes_too_and_a_warning_is_given(
 def test_an_identification_from_a_cut_bag_states_the_cut(tmp_path: Path) -> None:
     model = tl.Model(tl.load("five_bar"))
     center = model.actuator_position(model.assembly.q)
-    motion = random_multisine(center, np.full(2, 0.3), np.random.default_rng(0), terms=3, lowest=0.5, highest=2)
+    motion = random_multisine(
+        center, np.full(2, 0.3), np.random.default_rng(0), terms=3, lowest=0.5, highest=2
+    )
     run = motion.sample(np.arange(800) / 200)
     force = model.actuators.inverse_dynamics(run.position, run.velocity, run.acceleration).force
     force = force + np.random.default_rng(1).normal(0, 0.01, force.shape)
     make, names = Messages(), ["motor_1", "motor_2"]
     stamps = [START + round(t * NS) for t in run.time.tolist()]
     rows = zip(stamps, run.position, force, strict=True)
-    states = [("/joint_states", t, make.joints(t, names, position, (), effort)) for t, position, effort in rows]
+    states = [
+        ("/joint_states", t, make.joints(t, names, position, (), effort))
+        for t, position, effort in rows
+    ]
     folder = rosbag2(tmp_path / "run", states)
     (file,) = folder.glob("*.mcap")
     (tmp_path / "cut.mcap").write_bytes(file.read_bytes()[: int(0.7 * file.stat().st_size)])
@@ -266,7 +299,10 @@ def test_a_damaged_folder_of_a_bag_names_what_repairs_it(tmp_path: Path) -> None
 def stamped(folder: Path, stamps: list[int]) -> Path:
     """Joint states with these stamps, ms (0 is none), that are received every millisecond."""
     make = Messages()
-    states = [("/q", START + k * MS, make.joints(stamp, ["a"], [float(k)])) for k, stamp in enumerate(stamps)]
+    states = [
+        ("/q", START + k * MS, make.joints(stamp, ["a"], [float(k)]))
+        for k, stamp in enumerate(stamps)
+    ]
     return rosbag2(folder, states)
 
 
@@ -284,7 +320,9 @@ SOME = [START + k * MS for k in range(50)]
     ],
     ids=["all", "first", "within", "last", "before those that are checked"],
 )
-def test_stamps_of_zero_are_stated_and_times_of_receipt_are_used(stamps: list[int], which: str, tmp_path: Path) -> None:
+def test_stamps_of_zero_are_stated_and_times_of_receipt_are_used(
+    stamps: list[int], which: str, tmp_path: Path
+) -> None:
     log = read(stamped(tmp_path / "run", stamps))
     assert log.time == pytest.approx(np.arange(len(stamps)) / 1000, abs=1e-9)
     assert np.array_equal(log.channels[0].values, np.arange(len(stamps)))
@@ -301,10 +339,16 @@ def test_simulated_time_begins_at_zero(tmp_path: Path) -> None:
 def test_zero_stamps_of_another_topic_count_as_none(tmp_path: Path) -> None:
     """One clock for both where they agree; else the difference is named."""
     make = Messages()
-    joints = [("/q", START + k * MS, make.joints(START + k * MS, ["a"], [float(k)])) for k in range(40)]
+    joints = [
+        ("/q", START + k * MS, make.joints(START + k * MS, ["a"], [float(k)])) for k in range(40)
+    ]
     wrenches = [("/f", START + k * MS, make.wrench(0, (k, 0, 0), (0, 0, 0))) for k in range(40)]
     columns = {"position": {"a": "/q.position[a]"}, "force": {"a": "/f.wrench.force.x"}}
-    file = LogFile(path=rosbag2(tmp_path / "run", [*joints, *wrenches]), columns=columns, units={"position": "rad"})
+    file = LogFile(
+        path=rosbag2(tmp_path / "run", [*joints, *wrenches]),
+        columns=columns,
+        units={"position": "rad"},
+    )
     log = read_signals(file)
     assert log.channels[1].values == pytest.approx(np.arange(40.0), abs=1e-9)
     assert "all 40 stamps in the headers of /f are zero" in log.notes[0]

@@ -1,6 +1,7 @@
 """Forces known as functions of a position, in a recording; a spring whose rest is known while its stiffness is sought.
 
-The oracle is a cart on a slide by hand: u = m a + c v + F_c sign(v) + what is known of its position.
+The oracle is a cart on a slide by hand: u = m a + c v + F_c sign(v) + what is known of its
+position.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def log_of(known: np.ndarray) -> Signals:
     return Signals(time=t, channels=channels)
 
 
-def recorded(folder: Path, known: np.ndarray, says: str = "", spring: str = "") -> tuple[Mechanism, Path]:
+def recorded(
+    folder: Path, known: np.ndarray, says: str = "", spring: str = ""
+) -> tuple[Mechanism, Path]:
     """Machine file and recording."""
     (folder / "cart.yaml").write_text(CART.replace("SPRING", f"spring: {spring}" if spring else ""))
     write_log(folder / "log.csv", log_of(known).dataset())
@@ -76,7 +79,10 @@ def recorded(folder: Path, known: np.ndarray, says: str = "", spring: str = "") 
 def off(document: dict[str, Any], true: dict[str, float]) -> float:
     """Largest distance from the truth, in standard deviations."""
     by_name = {row["name"]: row for row in document["base_parameters"]}
-    return max(abs(by_name[name]["value"] - x) / by_name[name]["standard_deviation"] for name, x in true.items())
+    return max(
+        abs(by_name[name]["value"] - x) / by_name[name]["standard_deviation"]
+        for name, x in true.items()
+    )
 
 
 TRUE = {"cart.m": MASS, "slide.viscous": DAMPING, "slide.coulomb": COULOMB}
@@ -104,13 +110,19 @@ def test_what_is_known_is_taken_off_and_said(tmp_path, law):
     assert off(used, TRUE) < DEVIATIONS
     assert off(ignored, TRUE) > DEVIATIONS or ignored["outputs"][0]["held_out"]["rmse"] > 3 * NOISE
     assert used["outputs"][0]["held_out"]["rmse"] < 1.2 * NOISE
-    assert used["known_forces"][0].startswith("force.motor: a known force of position.motor is taken off, from ")
+    assert used["known_forces"][0].startswith(
+        "force.motor: a known force of position.motor is taken off, from "
+    )
     assert "a known force of position.motor is taken off" in " ".join(tables_of(result).split())
 
 
 def test_a_table_is_not_extended():
-    short = KnownForce(channel="motor", of="motor", law=ForceTable(position=(-0.1, 0.2), force=(1.0, 2.0)))
-    with pytest.raises(LogError, match=r"position.motor goes from .* and the table from -0.1 to 0.2"):
+    short = KnownForce(
+        channel="motor", of="motor", law=ForceTable(position=(-0.1, 0.2), force=(1.0, 2.0))
+    )
+    with pytest.raises(
+        LogError, match=r"position.motor goes from .* and the table from -0.1 to 0.2"
+    ):
         without_known_forces(log_of(np.zeros(1)), [short])
 
 
@@ -152,20 +164,29 @@ def test_a_law_that_cannot_be_read_is_refused_with_its_line(tmp_path, law, says)
 
 def test_units_follow_from_the_law(tmp_path):
     _, recording = recorded(
-        tmp_path, np.zeros(1), "known_forces: {motor: {polynomial: [1 N m, 2 N m/rad, 3 N m/rad^2]}}\n"
+        tmp_path,
+        np.zeros(1),
+        "known_forces: {motor: {polynomial: [1 N m, 2 N m/rad, 3 N m/rad^2]}}\n",
     )
     (known,) = load_recording(recording).known_forces
     assert known.units == ("rad", "N m")
-    _, recording = recorded(tmp_path, np.zeros(1), "known_forces: {motor: {of: other, polynomial: [1 N]}}\n")
+    _, recording = recorded(
+        tmp_path, np.zeros(1), "known_forces: {motor: {of: other, polynomial: [1 N]}}\n"
+    )
     (known,) = load_recording(recording).known_forces
     assert (known.of, known.units) == ("other", ("", "N"))
 
 
 def test_a_known_rest_leaves_the_stiffness_as_the_only_unknown_of_a_spring(tmp_path):
     stiffness, rest = 35.0, 0.12
-    files = recorded(tmp_path, stiffness * (motion()[1] - rest), spring="{stiffness: 20 N/m, rest: 0.05 m}")
+    files = recorded(
+        tmp_path, stiffness * (motion()[1] - rest), spring="{stiffness: 20 N/m, rest: 0.05 m}"
+    )
     free = identified(*files)
-    assert off(free, TRUE | {"slide.stiffness": stiffness, "slide.preload": stiffness * rest}) < DEVIATIONS
+    assert (
+        off(free, TRUE | {"slide.stiffness": stiffness, "slide.preload": stiffness * rest})
+        < DEVIATIONS
+    )
     known = identified(*files, known={"slide.rest": f"{rest} m"})
     names = [case["name"] for case in known["base_parameters"]]
     assert "slide.preload" not in names

@@ -23,7 +23,9 @@ UNITS = {"position": "rad", "force": "N m", "time": "s"}
 def table(delimiter: str, decimal: str, header: bool = True, digits: str = ".9g") -> str:
     rows = [["t", "q1", "q2", "f1"]] if header else []
     for k, t in enumerate(TIME):
-        rows.append([format(value, digits).replace(".", decimal) for value in (t, *MOTION[k], FORCE[k, 0])])
+        rows.append(
+            [format(value, digits).replace(".", decimal) for value in (t, *MOTION[k], FORCE[k, 0])]
+        )
     return "".join(delimiter.join(row) + "\r\n" for row in rows)
 
 
@@ -36,7 +38,9 @@ def same(log: Signals, digits: float = 1e-8) -> None:
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("digits", [".9g", ".3f", ".9e"])
-def test_decimal_commas_between_semicolons_or_tabs(tmp_path: Path, delimiter: str, header: bool, digits: str) -> None:
+def test_decimal_commas_between_semicolons_or_tabs(
+    tmp_path: Path, delimiter: str, header: bool, digits: str
+) -> None:
     path = tmp_path / "log.csv"
     path.write_text(table(delimiter, ",", header, digits), encoding="utf-8")
     names = ("t", "q1", "q2", "f1") if header else ("1", "2", "3", "4")
@@ -60,10 +64,16 @@ def test_columns_of_a_text_without_a_header_go_by_their_numbers(tmp_path: Path) 
     assert caught.value.problems[0].line == 2
     units = {"position": "rad"}
     with pytest.raises(LogError, match="column '5'"):
-        read_signals(LogFile(path=path, columns={"position": {"a": "2", "b": "5"}}, units=units), sample_rate=100.0)
+        read_signals(
+            LogFile(path=path, columns={"position": {"a": "2", "b": "5"}}, units=units),
+            sample_rate=100.0,
+        )
     path.write_text(table(",", ".", header=False) + "1,2,x,4\r\n", encoding="utf-8")
     with pytest.raises(LogError, match="'x' is not a number") as caught:
-        read_signals(LogFile(path=path, columns={"position": {"a": "2", "b": "3"}}, units=units), sample_rate=100.0)
+        read_signals(
+            LogFile(path=path, columns={"position": {"a": "2", "b": "3"}}, units=units),
+            sample_rate=100.0,
+        )
     assert caught.value.problems[0].line == len(TIME) + 1
 
 
@@ -85,11 +95,20 @@ def test_data_sets_of_hdf5_go_by_their_paths(tmp_path: Path, h5py) -> None:
         file["elsewhere"] = h5py.ExternalLink("/nowhere/at/all.h5", "/x")
     same(read_signals(tmp_path / "log.h5"), 0.0)
     with h5py.File(tmp_path / "table.hdf5", "w") as file:
-        rows = np.zeros(len(TIME), dtype=[("t", "f8"), ("q1", "f8"), ("q2", "f8"), ("f1", "f4"), ("name", "S4")])
+        rows = np.zeros(
+            len(TIME), dtype=[("t", "f8"), ("q1", "f8"), ("q2", "f8"), ("f1", "f4"), ("name", "S4")]
+        )
         rows["t"], rows["q1"], rows["q2"], rows["f1"] = TIME, *MOTION.T, FORCE[:, 0]
         file["log"] = rows
-    columns = {quantity: {k: f"log.{v}" for k, v in group.items()} for quantity, group in COLUMNS.items()}
-    same(read_signals(LogFile(path=tmp_path / "table.hdf5", columns=columns, units=UNITS, time="log.t")), 1e-6)
+    columns = {
+        quantity: {k: f"log.{v}" for k, v in group.items()} for quantity, group in COLUMNS.items()
+    }
+    same(
+        read_signals(
+            LogFile(path=tmp_path / "table.hdf5", columns=columns, units=UNITS, time="log.t")
+        ),
+        1e-6,
+    )
 
 
 def test_matlab_7_3_is_hdf5_with_its_matrices_turned(tmp_path: Path, h5py) -> None:
@@ -107,7 +126,9 @@ def test_matlab_7_3_is_hdf5_with_its_matrices_turned(tmp_path: Path, h5py) -> No
     columns = {"position": {"a": "q[0]", "b": "q[1]"}, "force": {"a": "f1"}}
     same(read_signals(LogFile(path=path, columns=columns, units=UNITS, time="t")), 0.0)
     with pytest.raises(LogError, match=r"which has f1, q\[0\], q\[1\], t"):
-        read_signals(LogFile(path=path, columns={"position": {"a": "text"}}, units=UNITS), sample_rate=1.0)
+        read_signals(
+            LogFile(path=path, columns={"position": {"a": "text"}}, units=UNITS), sample_rate=1.0
+        )
 
 
 def test_without_h5py_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,4 +146,7 @@ def test_a_csv_of_ours_is_read_as_before(tmp_path: Path) -> None:
     path.write_text(table(",", "."), encoding="utf-8")
     log = read_signals(LogFile(path=path, columns=COLUMNS, units=UNITS, time="t"))
     again = read_signals(write_log(tmp_path / "again.csv", log.dataset()))
-    assert all(np.array_equal(x.values, y.values) for x, y in zip(log.channels, again.channels, strict=True))
+    assert all(
+        np.array_equal(x.values, y.values)
+        for x, y in zip(log.channels, again.channels, strict=True)
+    )

@@ -1,6 +1,7 @@
 """Logs that lack something: single samples, an axis that stood still, even times; put in on request, and counted.
 
-Oracles: polynomials of third order, which a cubic reproduces; SciPy's spline; the closed formulae of `planar_arm`.
+Oracles: polynomials of third order, which a cubic reproduces; SciPy's spline; the closed formulae
+of `planar_arm`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from identifying import identified
-from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_motion, arm_regressor
+from planar_arm import (
+    DRIVES,
+    FRICTION,
+    MACHINE,
+    TRUE,
+    arm_forces,
+    arm_log,
+    arm_motion,
+    arm_regressor,
+)
 from scipy.interpolate import CubicSpline
 
 from tauloop import loads
@@ -48,7 +58,9 @@ def test_short_gaps_are_interpolated_on_request_and_counted(tmp_path: Path, cell
     path.write_text(text(rows_of(time, dict.fromkeys((7, 20, 21, 22), cell))), encoding="utf-8")
     with pytest.raises(LogError):
         read_signals(path)
-    with pytest.raises(LogError, match="3 samples in a row are missing from row 21 on, and up to 2"):
+    with pytest.raises(
+        LogError, match="3 samples in a row are missing from row 21 on, and up to 2"
+    ):
         read_signals(path, gaps=FillGaps(longest=2))
     log = read_signals(path, gaps=FillGaps(longest=3))
     assert samples(log, "position")[:, 0] == pytest.approx(cubic(time), abs=1e-9)
@@ -77,7 +89,9 @@ def test_missing_rows_are_put_in_with_their_times(tmp_path: Path) -> None:
         ({5: "n/a"}, "'n/a' is not a number"),
     ],
 )
-def test_what_no_interpolation_can_mend_is_refused(tmp_path: Path, missing: dict[int, str], what: str) -> None:
+def test_what_no_interpolation_can_mend_is_refused(
+    tmp_path: Path, missing: dict[int, str], what: str
+) -> None:
     path = tmp_path / "log.csv"
     path.write_text(text(rows_of(np.arange(50) / 10.0, missing)), encoding="utf-8")
     with pytest.raises(LogError, match=what):
@@ -118,7 +132,10 @@ def test_an_axis_absent_from_the_log_is_held() -> None:
     motion = (t, q * still + np.array([0.0, angle]), v * still, a * still)
     forces = arm_regressor(*motion[1:]) @ TRUE + FRICTION * (motion[2] + np.sign(motion[2]))
     whole = arm_log(motion, forces)
-    log = Signals(time=t, channels=tuple(channel for channel in whole.channels if channel.name != "position.motor_2"))
+    log = Signals(
+        time=t,
+        channels=tuple(channel for channel in whole.channels if channel.name != "position.motor_2"),
+    )
     with pytest.raises(LogError) as caught:
         identified(loads(MACHINE), log, **OPTIONS)
     assert any("--hold motor_2=VALUE" in problem.remedy for problem in caught.value.problems)
@@ -131,7 +148,9 @@ def test_an_axis_absent_from_the_log_is_held() -> None:
     assert len(rows) > 3
     for row in rows:
         value = true[row["representative"]]
-        value += sum(term["coefficient"] * true.get(term["parameter"], 0.0) for term in row["terms"])
+        value += sum(
+            term["coefficient"] * true.get(term["parameter"], 0.0) for term in row["terms"]
+        )
         assert abs(row["value"] - value) < 5.0 * row["standard_deviation"], row["name"]
     # where the reference pose has it: at zero, which the torques contradict
     elsewhere = identified(loads(MACHINE), log, **OPTIONS, hold={"motor_2": ""})
@@ -155,7 +174,10 @@ def test_gaps_are_counted(tmp_path: Path) -> None:
     log = arm_log(arm_motion(3000), arm_forces(arm_motion(3000)))
     values = log.channels[0].values.copy()
     values[[700, 1500, 1501]] = np.nan
-    spoiled = (Channel(quantity="position", channel="motor_1", values=values, unit="rad"), *log.channels[1:])
+    spoiled = (
+        Channel(quantity="position", channel="motor_1", values=values, unit="rad"),
+        *log.channels[1:],
+    )
     rows = [
         ",".join(["" if np.isnan(x) else repr(float(x)) for x in row])
         for row in np.stack([log.time, *(single.values for single in spoiled)], axis=1)

@@ -54,7 +54,9 @@ def recorded(model, tmp_path_factory) -> Path:
     forces[50:60, 0] = forces[:, 0].max() + 1.0
     rows = [
         *(
-            Channel(quantity=quantity, channel=name, values=values[:, i], unit=unit, source="made here")
+            Channel(
+                quantity=quantity, channel=name, values=values[:, i], unit=unit, source="made here"
+            )
             for quantity, values, known in (
                 ("position", position, model.actuators.ports.position.units),
                 ("force", forces, force_units),
@@ -97,13 +99,18 @@ def test_both_are_prepared_alike(recorded):
     plain, labelled = read_signals(recorded), read_log(recorded)
     rows, expected = prepared_signals(plain, PREPARATION).dataset(), prepare(labelled, PREPARATION)
     assert rows.equals(expected)
-    assert {name: case.attrs for name, case in rows.items()} == {name: case.attrs for name, case in expected.items()}
+    assert {name: case.attrs for name, case in rows.items()} == {
+        name: case.attrs for name, case in expected.items()
+    }
     assert expected.attrs["period"] == pytest.approx(1.0 / RATE)
     assert len(rows.time) == len(labelled.time) - 2 * PREPARATION.trim
 
 
 def test_both_are_identified_alike(model, recorded):
-    data = [regression_data(model, log, PREPARATION) for log in (read_signals(recorded), read_log(recorded))]
+    data = [
+        regression_data(model, log, PREPARATION)
+        for log in (read_signals(recorded), read_log(recorded))
+    ]
     assert np.array_equal(data[0].regressor, data[1].regressor)
     assert np.array_equal(data[0].forces, data[1].forces)
     values = [fit(part, None, ORDINARY).estimate.values for part in data]
@@ -115,7 +122,9 @@ def test_filters_are_scanned_on_one_log_or_several(model, recorded):
     errors = []
     for log in (read_signals(recorded), read_log(recorded), [read_signals(recorded)] * 2):
         preparation = [PREPARATION] * 2 if isinstance(log, list) else PREPARATION
-        result = scan_filters(model, log, preparation, orders=[2], cutoffs=[10.0, 20.0], estimator=ORDINARY)
+        result = scan_filters(
+            model, log, preparation, orders=[2], cutoffs=[10.0, 20.0], estimator=ORDINARY
+        )
         errors.append([trial.validation_error for trial in result.trials])
     assert errors[0] == errors[1]
     assert errors[2] == pytest.approx(errors[0], rel=SAME)

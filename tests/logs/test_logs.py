@@ -38,7 +38,8 @@ from tauloop.logs.tables import MOST, MatTable
 ROUNDING = 1e-13
 #: Numbers through a unit's scale and back: a few roundings.
 SCALING = 1e-14
-#: A sine through the filter against its gain: what is left of the start-up transient in the middle of the record.
+#: A sine through the filter against its gain: what is left of the start-up transient in the middle
+#: of the record.
 TRANSIENT = 1e-6
 
 
@@ -47,7 +48,9 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def problems_of(*files: LogFile | str | Path, sample_rate: float | None = None) -> list[tuple[str, str, int | None]]:
+def problems_of(
+    *files: LogFile | str | Path, sample_rate: float | None = None
+) -> list[tuple[str, str, int | None]]:
     with pytest.raises(LogError) as caught:
         read_log(*files, sample_rate=sample_rate)
     return [(p.where, p.what, p.line) for p in caught.value.problems]
@@ -69,14 +72,26 @@ def log_of(time: np.ndarray, **position: np.ndarray) -> xr.Dataset:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 def test_a_log_comes_in_si_units_over_seconds(tmp_path, delimiter, ending):
-    rows = [["t [ms]", "q1 [deg]", "note", "F [kN]"], ["0", "90", "start", "1.5"], ["2", "-45", "", "-2"]]
+    rows = [
+        ["t [ms]", "q1 [deg]", "note", "F [kN]"],
+        ["0", "90", "start", "1.5"],
+        ["2", "-45", "", "-2"],
+    ]
     text = "# recorded by hand\n" + "\n".join(delimiter.join(row) for row in rows) + "\n"
     path = tmp_path / f"log{ending}"
-    path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode("utf-8-sig"))
-    log = read_log(LogFile(path=path, columns={"position": {"a": "q1"}, "force": {"b": "F [kN]"}}, time="t"))
+    path.write_bytes(
+        gzip.compress(text.encode()) if ending.endswith("gz") else text.encode("utf-8-sig")
+    )
+    log = read_log(
+        LogFile(path=path, columns={"position": {"a": "q1"}, "force": {"b": "F [kN]"}}, time="t")
+    )
     assert log["time"].to_numpy() == pytest.approx([0.0, 0.002], rel=SCALING)
-    assert samples(log, "position") == pytest.approx(np.array([[np.pi / 2], [-np.pi / 4]]), rel=SCALING)
-    assert samples(log, "force", ["b"]) == pytest.approx(np.array([[1500.0], [-2000.0]]), rel=SCALING)
+    assert samples(log, "position") == pytest.approx(
+        np.array([[np.pi / 2], [-np.pi / 4]]), rel=SCALING
+    )
+    assert samples(log, "force", ["b"]) == pytest.approx(
+        np.array([[1500.0], [-2000.0]]), rel=SCALING
+    )
     assert units(log, "position") == {"a": "rad"}
     assert units(log, "force") == {"b": "N"}
     assert log["force.b"].attrs["source"] == f"log{ending}: F"
@@ -112,7 +127,9 @@ def test_files_of_one_recording_are_merged_row_by_row(tmp_path):
 
 
 def test_text_and_gaps_in_columns_that_are_not_mapped_do_no_harm(tmp_path):
-    path = write(tmp_path / "log.csv", '"q, measured [rad]","state"\n1.25,"moving, fast"\n\n-7e-3,\n')
+    path = write(
+        tmp_path / "log.csv", '"q, measured [rad]","state"\n1.25,"moving, fast"\n\n-7e-3,\n'
+    )
     log = read_log(LogFile(path=path, columns={"position": {"m": "q, measured"}}), sample_rate=1.0)
     assert samples(log, "position")[:, 0].tolist() == [1.25, -7e-3]
 
@@ -132,7 +149,10 @@ def test_channels_keep_their_order_and_a_choice_may_change_it(tmp_path):
 def test_matlab_files_give_vectors_columns_and_fields(tmp_path):
     q = np.arange(12.0).reshape(4, 3)
     path = tmp_path / "log.mat"
-    scipy.io.savemat(path, {"t": np.arange(4) * 0.5, "q": q, "drive": {"torque": np.array([1, 2, 3, 4])}, "who": "me"})
+    scipy.io.savemat(
+        path,
+        {"t": np.arange(4) * 0.5, "q": q, "drive": {"torque": np.array([1, 2, 3, 4])}, "who": "me"},
+    )
     file = LogFile(
         path=path,
         columns={"position": {"m": "q[2]"}, "force": {"m": "drive.torque"}},
@@ -151,12 +171,19 @@ numbers = st.floats(-MOST, MOST)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
-@given(rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=8), period=st.floats(1e-5, 10.0))
+@given(
+    rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=8),
+    period=st.floats(1e-5, 10.0),
+)
 def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, ending, rows, period):
     if ending == ".parquet":
         extra("pyarrow")
     values = np.array(rows)
-    kinds = [("position", "leg1.cart", "m"), ("force", "leg1.cart", "N"), ("temperature", "x", "1/s^2")]
+    kinds = [
+        ("position", "leg1.cart", "m"),
+        ("force", "leg1.cart", "N"),
+        ("temperature", "x", "1/s^2"),
+    ]
     log = build_log(
         np.arange(len(rows)) * period,
         [
@@ -177,14 +204,18 @@ def test_units_of_logs_as_they_were_called_once_are_read(tmp_path):
     old = log.copy()
     for variable in old.variables.values():
         variable.attrs["unit"] = variable.attrs.pop("units")
-    first, second = (write_log(tmp_path / f"{k}.csv", each).read_bytes() for k, each in enumerate((log, old)))
+    first, second = (
+        write_log(tmp_path / f"{k}.csv", each).read_bytes() for k, each in enumerate((log, old))
+    )
     assert first == second
     assert as_signals(old).channels[0].unit == log["position.a"].attrs["units"] == "rad"
 
 
 def test_the_same_log_gives_the_same_bytes(tmp_path):
     log = log_of(np.arange(3.0), a=np.array([1.0, 0.1, -3.0]))
-    first, second = (write_log(tmp_path / name, log).read_bytes() for name in ("a.csv.gz", "b.csv.gz"))
+    first, second = (
+        write_log(tmp_path / name, log).read_bytes() for name in ("a.csv.gz", "b.csv.gz")
+    )
     assert first == second
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv.gz", "b.csv.gz"]
 
@@ -211,7 +242,9 @@ MAPPED = {"position": {"m": "q"}, "force": {"m": "F"}}
 
 def test_every_bad_cell_is_named_by_line_and_column(tmp_path):
     text = 'q [rad],F [N m]\n1,2\nnan,3\n4,\n5,inf\n6,7,8\n\nn/a,"1,5"\n9\n1_0,10\n'
-    result = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0)
+    result = problems_of(
+        LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0
+    )
     assert sorted(result, key=lambda p: (p[2], p[0])) == [
         ("column 'q'", "nan is not a finite number", 3),
         ("column 'F'", "the cell is empty", 4),
@@ -224,7 +257,9 @@ def test_every_bad_cell_is_named_by_line_and_column(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("rows", ["1,5;2.5", "1,234;2", "1.234,5;2"], ids=["mixed", "thousands", "both"])
+@pytest.mark.parametrize(
+    "rows", ["1,5;2.5", "1,234;2", "1.234,5;2"], ids=["mixed", "thousands", "both"]
+)
 def test_a_comma_that_may_be_something_else_gets_its_own_remedy(tmp_path, rows):
     path = write(tmp_path / "log.csv", f"q [rad];F [N m]\n{rows}\n")
     with pytest.raises(LogError, match=r"decimal point|is not a number"):
@@ -234,8 +269,12 @@ def test_a_comma_that_may_be_something_else_gets_its_own_remedy(tmp_path, rows):
 def test_many_problems_of_a_kind_are_counted(tmp_path):
     bad = LISTED_PER_KIND + 15
     text = "q [rad],F [N m]\n" + "1,2\n" * 5 + ",3\n" * bad + "4,x\n"
-    result = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0)
-    assert [line for _, what, line in result if what == "the cell is empty"] == [7 + k for k in range(LISTED_PER_KIND)]
+    result = problems_of(
+        LogFile(path=write(tmp_path / "log.csv", text), columns=MAPPED), sample_rate=1.0
+    )
+    assert [line for _, what, line in result if what == "the cell is empty"] == [
+        7 + k for k in range(LISTED_PER_KIND)
+    ]
     assert ("empty cells", "and 15 more", None) in result
     assert result[-1] == ("column 'F'", "'x' is not a number", 7 + bad)
 
@@ -251,9 +290,9 @@ def test_missing_columns_and_units_are_found_at_once(tmp_path):
     with pytest.raises(LogError) as caught:
         read_log(file)
     problems = {p.where: (p.what, p.remedy) for p in caught.value.problems}
-    assert set(problems) == {f"column {name!r}" for name in ("Joint1", "Joint_2", "tau", "tau2", "t")} | {
-        "units['Joint_9']"
-    }
+    assert set(problems) == {
+        f"column {name!r}" for name in ("Joint1", "Joint_2", "tau", "tau2", "t")
+    } | {"units['Joint_9']"}
     assert "did you mean Joint_1" in problems["column 'Joint1'"][1]
     assert problems["column 'Joint_2'"][0] == "'kg' is no unit of a position"
     assert problems["column 'tau'"] == ("unknown unit 'Nm'", "did you mean N m?")
@@ -271,8 +310,14 @@ def test_a_column_of_a_doubled_name_can_be_had_by_its_whole_header(tmp_path):
 def test_time_that_repeats_goes_back_or_leaves_gaps(tmp_path):
     times = [0.0, 0.1, 0.2, 0.2, 0.3, 0.1, 0.2, 0.3, 0.72, 0.8]
     text = "t [s],q [rad]\n" + "".join(f"{t},0\n" for t in times)
-    result = problems_of(LogFile(path=write(tmp_path / "log.csv", text), columns={"position": {"m": "q"}}, time="t"))
-    assert [(where, line) for where, _, line in result] == [("column 't'", 5), ("column 't'", 7), ("column 't'", 10)]
+    result = problems_of(
+        LogFile(path=write(tmp_path / "log.csv", text), columns={"position": {"m": "q"}}, time="t")
+    )
+    assert [(where, line) for where, _, line in result] == [
+        ("column 't'", 5),
+        ("column 't'", 7),
+        ("column 't'", 10),
+    ]
     repeated, back, gap = (what for _, what, _ in result)
     assert repeated == "the time 0.2 s is repeated"
     assert back == "time goes back from 0.3 s to 0.1 s"
@@ -281,7 +326,9 @@ def test_time_that_repeats_goes_back_or_leaves_gaps(tmp_path):
 
 def test_a_step_of_up_to_one_and_a_half_periods_is_no_gap(tmp_path):
     text = "t [s],q [rad]\n" + "".join(f"{t},0\n" for t in [0.0, 0.1, 0.2, 0.349, 0.4, 0.5])
-    log = read_log(LogFile(path=write(tmp_path / "log.csv", text), columns={"position": {"m": "q"}}, time="t"))
+    log = read_log(
+        LogFile(path=write(tmp_path / "log.csv", text), columns={"position": {"m": "q"}}, time="t")
+    )
     assert log.sizes["time"] == 6
 
 
@@ -294,7 +341,11 @@ def test_files_that_do_not_belong_together(tmp_path):
         LogFile(path=short, columns={"force": {"m": "F"}}),
         LogFile(path=late, columns={"position": {"m": "q"}}, time="t"),
     )
-    assert [(where, line) for where, _, line in result] == [("position.m", None), ("rows", None), ("column 't'", 2)]
+    assert [(where, line) for where, _, line in result] == [
+        ("position.m", None),
+        ("rows", None),
+        ("column 't'", 2),
+    ]
     assert result[0][1] == "read from a.csv: q and again from c.csv: q"
     assert result[1][1] == f"2 samples where {first} has 3"
     assert result[2][1] == f"0.1 s where {first} says 0 s"
@@ -311,7 +362,9 @@ def test_files_that_do_not_belong_together(tmp_path):
 )
 def test_time_comes_from_a_column_or_from_a_rate(tmp_path, time, sample_rate, where, what):
     path = write(tmp_path / "log.csv", "t [s],q [rad]\n0,1\n0.1,2\n")
-    result = problems_of(LogFile(path=path, columns={"position": {"m": "q"}}, time=time), sample_rate=sample_rate)
+    result = problems_of(
+        LogFile(path=path, columns={"position": {"m": "q"}}, time=time), sample_rate=sample_rate
+    )
     assert [p[0] for p in result] == [where]
     assert what in result[0][1]
 
@@ -339,7 +392,9 @@ def test_files_that_are_no_logs(tmp_path, name, content, what):
         extra("pyarrow")
     path = tmp_path / name
     path.write_bytes(content)
-    result = problems_of(LogFile(path=path, columns=MAPPED), tmp_path / "other.csv", sample_rate=1.0)
+    result = problems_of(
+        LogFile(path=path, columns=MAPPED), tmp_path / "other.csv", sample_rate=1.0
+    )
     assert len(result) == 2
     assert what in result[0][1]
     assert result[1][1] == "there is no such file"
@@ -348,7 +403,9 @@ def test_files_that_are_no_logs(tmp_path, name, content, what):
 def test_no_file_and_nothing_to_read(tmp_path):
     assert problems_of(sample_rate=1.0) == [("files", "no file was given", None)]
     path = write(tmp_path / "log.csv", "q1,q2\n1,2\n")
-    assert problems_of(path, sample_rate=1.0) == [("columns", "nothing to read: the file has q1, q2", None)]
+    assert problems_of(path, sample_rate=1.0) == [
+        ("columns", "nothing to read: the file has q1, q2", None)
+    ]
 
 
 def test_a_parquet_file_with_text_and_nulls(tmp_path):
@@ -366,7 +423,9 @@ def test_a_parquet_file_with_text_and_nulls(tmp_path):
 def test_a_matlab_file_with_signals_of_different_length(tmp_path):
     path = tmp_path / "log.mat"
     scipy.io.savemat(path, {"q": np.arange(4.0), "F": np.arange(5.0)})
-    result = problems_of(LogFile(path=path, columns=MAPPED, units={"q": "rad", "F": "N"}), sample_rate=1.0)
+    result = problems_of(
+        LogFile(path=path, columns=MAPPED, units={"q": "rad", "F": "N"}), sample_rate=1.0
+    )
     assert result == [("rows", "the variables have different counts (q: 4, F: 5)", None)]
 
 
@@ -377,7 +436,8 @@ RATE = 1000.0
 
 @pytest.mark.parametrize(("order", "frequency"), [(2, 3.0), (4, 30.0), (4, 50.0), (5, 80.0)])
 def test_the_filter_scales_a_sine_by_its_squared_gain_and_keeps_the_phase(order, frequency):
-    # |H|^2 = 1 / (1 + (tan(pi f/fs) / tan(pi fc/fs))^(2 n)): the bilinear transform of a Butterworth filter
+    # |H|^2 = 1 / (1 + (tan(pi f/fs) / tan(pi fc/fs))^(2 n)): the bilinear transform of a
+    # Butterworth filter
     cutoff = 50.0
     time = np.arange(4000) / RATE
     sine = np.sin(2 * np.pi * frequency * time)[:, np.newaxis] * [1.0, -3.0]
@@ -393,14 +453,21 @@ def test_inside_a_record_the_filter_is_that_of_scipy(order, cutoff):
     sections = scipy.signal.butter(order, cutoff, fs=RATE, output="sos")
     middle = slice(1000, 3000)  # the ends are continued in other ways
     ours = butterworth(noise, rate=RATE, cutoff=cutoff, order=order)[middle]
-    assert np.abs(ours - scipy.signal.sosfiltfilt(sections, noise, axis=0)[middle]).max() < TRANSIENT
+    assert (
+        np.abs(ours - scipy.signal.sosfiltfilt(sections, noise, axis=0)[middle]).max() < TRANSIENT
+    )
 
 
 def test_central_differences_are_exact_for_a_parabola():
     period = 0.25  # a power of two: the differences themselves have no rounding
     time = period * np.arange(9)
     x = np.stack([3.0 * time**2 - time + 5.0, np.ones(9)], axis=1)
-    assert np.abs(central_differences(x, period) - np.stack([6.0 * time - 1.0, np.zeros(9)], axis=1)).max() < ROUNDING
+    assert (
+        np.abs(
+            central_differences(x, period) - np.stack([6.0 * time - 1.0, np.zeros(9)], axis=1)
+        ).max()
+        < ROUNDING
+    )
 
 
 @given(
@@ -428,11 +495,15 @@ def test_preparation_gives_motion_without_delay():
     t = made["time"].to_numpy()
     assert len(t) == 2000
     assert t[0] == time[500]
-    # against the true motion: filter loss and differences are of order (2 Hz / 60 Hz)^8 and (w T)^2 / 6
+    # against the true motion: filter loss and differences are of order (2 Hz / 60 Hz)^8 and (w T)^2
+    # / 6
     loss = (w / RATE) ** 2
     assert np.abs(samples(made, "position", ["a"])[:, 0] - np.sin(w * t)).max() < loss
     assert np.abs(samples(made, "velocity", ["a"])[:, 0] - w * np.cos(w * t)).max() < w * loss
-    assert np.abs(samples(made, "acceleration", ["b"])[:, 0] + 0.5 * w**2 * np.cos(w * t)).max() < w**2 * loss
+    assert (
+        np.abs(samples(made, "acceleration", ["b"])[:, 0] + 0.5 * w**2 * np.cos(w * t)).max()
+        < w**2 * loss
+    )
     assert samples(made, "force")[:, 0].tolist() == (t**2).tolist()
     assert units(made, "acceleration") == {"a": "rad/s^2", "b": "rad/s^2"}
     assert made.attrs["period"] == pytest.approx(1.0 / RATE, rel=SCALING)
@@ -440,7 +511,8 @@ def test_preparation_gives_motion_without_delay():
 
 
 def test_standstill_has_velocity_zero_wherever_the_zero_of_the_angle_is():
-    # A position that rests at a value far from zero leaves rounding in the filter; its sign must not count as motion.
+    # A position that rests at a value far from zero leaves rounding in the filter; its sign must
+    # not count as motion.
     time = np.arange(4000) / RATE
     ramp = np.clip(time - 1.0, 0.0, 1.0)
     turns = [0.0, 50.265, -1000.0 / 3.0]
@@ -451,7 +523,8 @@ def test_standstill_has_velocity_zero_wherever_the_zero_of_the_angle_is():
     assert (signs[:700] == 0.0).all()
     assert (signs[1000:1800] == 1.0).all()
     raw = samples(prepare(log, Preparation(cutoff=50.0, trim=100, standstill=0.0)), "velocity")
-    assert (np.sign(raw[:700, 1:]) != 0.0).any()  # without the threshold the test would see the rounding
+    # without the threshold the test would see the rounding
+    assert (np.sign(raw[:700, 1:]) != 0.0).any()
 
 
 @pytest.mark.parametrize(
@@ -459,7 +532,10 @@ def test_standstill_has_velocity_zero_wherever_the_zero_of_the_angle_is():
     [
         ({"cutoff": -1.0}, ["cutoff"]),
         ({"cutoff": np.inf}, ["cutoff"]),
-        ({"cutoff": None, "order": 0, "trim": -1, "decimation": 0}, ["order", "trim", "decimation"]),
+        (
+            {"cutoff": None, "order": 0, "trim": -1, "decimation": 0},
+            ["order", "trim", "decimation"],
+        ),
         ({"cutoff": None, "decimation": 2.5}, ["decimation"]),
         ({"cutoff": None, "standstill": 1.0}, ["standstill"]),
     ],
@@ -473,9 +549,21 @@ def test_a_preparation_without_meaning_is_refused(options, where):
 @pytest.mark.parametrize(
     ("count", "preparation", "what"),
     [
-        (1000, Preparation(cutoff=500.0), "500 Hz is not between zero and half the sampling rate, 500 Hz"),
-        (15, Preparation(cutoff=100.0), "15 samples are too few for a filter of order 4, which needs 16"),
-        (400, Preparation(cutoff=None, trim=200), "400 samples are too few: to trim 200 at each end"),
+        (
+            1000,
+            Preparation(cutoff=500.0),
+            "500 Hz is not between zero and half the sampling rate, 500 Hz",
+        ),
+        (
+            15,
+            Preparation(cutoff=100.0),
+            "15 samples are too few for a filter of order 4, which needs 16",
+        ),
+        (
+            400,
+            Preparation(cutoff=None, trim=200),
+            "400 samples are too few: to trim 200 at each end",
+        ),
         (400, Preparation(cutoff=None, trim=100, decimation=10), "decimate by 10 takes 401"),
         (2, Preparation(cutoff=None), "2 samples are too few"),
     ],
@@ -511,22 +599,35 @@ def test_the_measured_arm_is_read_as_it_was_recorded(shared):
     folder = shared / "data" / "tx40"
     columns = {f"motor_{k}": f"Joint_{k}" for k in range(1, 7)}
     log = read_log(
-        LogFile(path=folder / "pos_read_data.csv.gz", columns={"position": columns}, units={"position": "rad"}),
-        LogFile(path=folder / "curr_data.csv.gz", columns={"force": columns}, units={"force": "N m"}),
+        LogFile(
+            path=folder / "pos_read_data.csv.gz",
+            columns={"position": columns},
+            units={"position": "rad"},
+        ),
+        LogFile(
+            path=folder / "curr_data.csv.gz", columns={"force": columns}, units={"force": "N m"}
+        ),
         sample_rate=5000.0,
     )
     assert log.sizes["time"] == 45_000
     assert channels(log, "force") == tuple(columns)
     for quantity, name in (("position", "pos_read_data"), ("force", "curr_data")):
         with gzip.open(folder / f"{name}.csv.gz", "rt") as stream:
-            direct = np.array([[float(cell) for cell in line.split(",")] for line in list(stream)[1:]])
+            direct = np.array(
+                [[float(cell) for cell in line.split(",")] for line in list(stream)[1:]]
+            )
         assert (samples(log, quantity) == direct).all()
 
 
 def test_a_mat_file_that_ends_its_reader_is_refused_and_the_next_is_read(tmp_path):
     """Oracle: the file, found by `make nightly`, ends a process that gives it to SciPy (checked here as well)."""
     damaged = next((Path(__file__).parents[1] / "fuzz" / "found" / "mat").glob("*.mat"))
-    alone = [sys.executable, "-c", "import sys, scipy.io; scipy.io.loadmat(sys.argv[1])", str(damaged)]
+    alone = [
+        sys.executable,
+        "-c",
+        "import sys, scipy.io; scipy.io.loadmat(sys.argv[1])",
+        str(damaged),
+    ]
     assert subprocess.run(alone, capture_output=True, check=False).returncode != 0
     with pytest.raises(LogError, match="not a readable MAT file"):
         MatTable(damaged)

@@ -33,7 +33,8 @@ def long_log(model: Model) -> Signals:
     phases = 2.0 * np.pi * np.outer(time, (0.31, 0.47))
     positions = center + 0.3 * np.sin(phases)
     channels = [
-        Channel(quantity="position", channel=n, values=p, unit="rad") for n, p in zip(MOTORS, positions.T, strict=True)
+        Channel(quantity="position", channel=n, values=p, unit="rad")
+        for n, p in zip(MOTORS, positions.T, strict=True)
     ]
     channels += [
         Channel(quantity="force", channel=n, values=np.cos(p), unit="N m")
@@ -53,12 +54,16 @@ def test_a_log_followed_part_by_part_has_the_regressor_of_the_whole(model: Model
 
 
 def test_a_pose_out_of_reach_behind_the_first_part_is_counted_from_the_beginning() -> None:
-    machine, bad = Model(load("linear_delta"), evaluator=Compiled(at_least=0)), FOLLOWED_AT_ONCE + 4_000
+    machine, bad = (
+        Model(load("linear_delta"), evaluator=Compiled(at_least=0)),
+        FOLLOWED_AT_ONCE + 4_000,
+    )
     names = machine.actuators.ports.position.columns
     positions = np.tile(machine.actuator_position(machine.assembly.q), (COUNT, 1))
     positions[bad:, 0] += np.linspace(0.0, 3.0, COUNT - bad)
     channels = [
-        Channel(quantity="position", channel=n, values=p, unit="m") for n, p in zip(names, positions.T, strict=True)
+        Channel(quantity="position", channel=n, values=p, unit="m")
+        for n, p in zip(names, positions.T, strict=True)
     ]
     channels.append(Channel(quantity="force", channel=names[0], values=positions[:, 0], unit="N"))
     log = Signals(time=np.arange(COUNT) / 1000.0, channels=tuple(channels))
@@ -72,10 +77,19 @@ def test_a_parquet_file_is_read_in_parts_and_by_whole_names(tmp_path: Path) -> N
     pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     count = ROWS_AT_ONCE + 321
     time, values = np.arange(count) / 100.0, np.random.default_rng(0).normal(size=count)
-    columns = {"time.of day": 0.0 * time, "time": time, "position.a [rad]": values, "position": values + 1.0}
+    columns = {
+        "time.of day": 0.0 * time,
+        "time": time,
+        "position.a [rad]": values,
+        "position": values + 1.0,
+    }
     path = tmp_path / "log.parquet"
     parquet.write_table(pyarrow.table(columns), path)
     names = {"position": {"a": "position.a", "b": "position"}}
-    log = read_signals(LogFile(path=path, columns=names, units={"time": "s", "position": "rad"}, time="time"))
+    log = read_signals(
+        LogFile(path=path, columns=names, units={"time": "s", "position": "rad"}, time="time")
+    )
     assert np.array_equal(log.time, time)
-    assert np.array_equal(samples(log, "position", ("a", "b")), np.stack([values, values + 1.0], axis=1))
+    assert np.array_equal(
+        samples(log, "position", ("a", "b")), np.stack([values, values + 1.0], axis=1)
+    )

@@ -51,7 +51,10 @@ def constant(path: Path, value: float, count: int = 20_000) -> Path:
     [
         (pyarrow.array([1, 2, 1, 3]).dictionary_encode(), [1.0, 2.0, 1.0, 3.0]),
         (pyarrow.array([1.5, 2.0, 1.5, -3.0]).dictionary_encode(), [1.5, 2.0, 1.5, -3.0]),
-        (pyarrow.array([Decimal("1.25"), Decimal("0"), Decimal("-7.5"), Decimal("2")]), [1.25, 0.0, -7.5, 2.0]),
+        (
+            pyarrow.array([Decimal("1.25"), Decimal("0"), Decimal("-7.5"), Decimal("2")]),
+            [1.25, 0.0, -7.5, 2.0],
+        ),
         (pyarrow.array([1, 2, 255, 4], pyarrow.uint8()), [1.0, 2.0, 255.0, 4.0]),
         (pyarrow.array(np.array([1, 2, 0.5, 4], np.float16)), [1.0, 2.0, 0.5, 4.0]),
         (pyarrow.array(np.array([1, 2, 0.5, 4], np.float32)), [1.0, 2.0, 0.5, 4.0]),
@@ -73,12 +76,20 @@ def test_every_kind_of_number_is_read(tmp_path: Path, column: Any, values: list[
         (pyarrow.array([[1.0]] * 4), "holds list<"),
         (pyarrow.array([{"a": 1.0}] * 4), "holds struct<"),
         (pyarrow.array([1, None, 3, 4]), "nan in row 2 is not a finite number"),
-        (pyarrow.array([1.0, 2.0, None, 4.0]).dictionary_encode(), "nan in row 3 is not a finite number"),
-        (pyarrow.array([Decimal("1"), Decimal("2"), Decimal("3"), None]), "nan in row 4 is not a finite number"),
+        (
+            pyarrow.array([1.0, 2.0, None, 4.0]).dictionary_encode(),
+            "nan in row 3 is not a finite number",
+        ),
+        (
+            pyarrow.array([Decimal("1"), Decimal("2"), Decimal("3"), None]),
+            "nan in row 4 is not a finite number",
+        ),
     ],
     ids=str,
 )
-def test_columns_without_numbers_are_refused_by_what_they_hold(tmp_path: Path, column: Any, reason: str) -> None:
+def test_columns_without_numbers_are_refused_by_what_they_hold(
+    tmp_path: Path, column: Any, reason: str
+) -> None:
     path = written(tmp_path / "log.parquet", {POSITION: column, "note": ["x", "y", "x", "z"]})
     with pytest.raises(LogError) as caught:
         read_signals(path)
@@ -88,13 +99,19 @@ def test_columns_without_numbers_are_refused_by_what_they_hold(tmp_path: Path, c
 
 
 def test_columns_that_nobody_maps_may_hold_anything(tmp_path: Path) -> None:
-    others = {"flag": [True] * 4, "note": pyarrow.array(["x"] * 4).dictionary_encode(), "list": [[1.0]] * 4}
+    others = {
+        "flag": [True] * 4,
+        "note": pyarrow.array(["x"] * 4).dictionary_encode(),
+        "list": [[1.0]] * 4,
+    }
     assert positions(written(tmp_path / "log.parquet", {POSITION: STAMPS} | others)) == list(STAMPS)
 
 
 def test_one_column_may_be_mapped_to_two_channels(tmp_path: Path) -> None:
     path = written(tmp_path / "log.parquet", {"encoder [rad]": STAMPS})
-    log = read_signals(LogFile(path=path, columns={"position": {"a": "encoder", "b": "encoder"}}, time="time"))
+    log = read_signals(
+        LogFile(path=path, columns={"position": {"a": "encoder", "b": "encoder"}}, time="time")
+    )
     assert np.array_equal(samples(log, "position", ("a", "b")), np.stack([STAMPS, STAMPS], axis=1))
 
 
@@ -109,7 +126,10 @@ def test_two_columns_of_one_name_are_one_problem(tmp_path: Path, header: str) ->
 
 def test_two_columns_of_one_name_that_nobody_maps_do_no_harm(tmp_path: Path) -> None:
     names = [TIME, POSITION, "spare", "spare"]
-    parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(STAMPS)] * 4, names=names), tmp_path / "log.parquet")
+    parquet.write_table(
+        pyarrow.Table.from_arrays([pyarrow.array(STAMPS)] * 4, names=names),
+        tmp_path / "log.parquet",
+    )
     assert positions(tmp_path / "log.parquet") == list(STAMPS)
 
 
@@ -124,9 +144,13 @@ def test_a_file_without_columns_or_rows_says_which(tmp_path: Path) -> None:
     assert parquet_columns(written(path, {}), []) == {}
 
 
-@pytest.mark.parametrize("odd", ["a b", "motör", "日本", 'a"b', "a\\b", "a`b", "-1", "a.b.c", ".a", "a\nb", "x" * 3000])
+@pytest.mark.parametrize(
+    "odd", ["a b", "motör", "日本", 'a"b', "a\\b", "a`b", "-1", "a.b.c", ".a", "a\nb", "x" * 3000]
+)
 def test_odd_names_are_names(tmp_path: Path, odd: str) -> None:
-    path = written(tmp_path / "log.parquet", {f"position.{odd} [rad]": STAMPS, "": STAMPS, "[m]": STAMPS})
+    path = written(
+        tmp_path / "log.parquet", {f"position.{odd} [rad]": STAMPS, "": STAMPS, "[m]": STAMPS}
+    )
     log = read_signals(path)
     assert channels(log, "position") == (odd,)
     assert list(samples(log, "position")[:, 0]) == list(STAMPS)
@@ -175,7 +199,10 @@ def test_processes_read_beside_the_one_that_made_them(tmp_path: Path, way: str) 
 
 
 def test_an_interrupted_reading_leaves_nothing_behind(tmp_path: Path) -> None:
-    long, short = constant(tmp_path / "long.parquet", 1.0, MANY), constant(tmp_path / "short.parquet", 2.0)
+    long, short = (
+        constant(tmp_path / "long.parquet", 1.0, MANY),
+        constant(tmp_path / "short.parquet", 2.0),
+    )
     assert set(positions(short)) == {2.0}  # the process is there already
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
@@ -208,13 +235,23 @@ def at_line(number: int, action: Callable[[], None]) -> Callable[[FrameType, str
 
 @pytest.mark.parametrize(
     ("number", "raised"),
-    [(7, TimeLimit), (18, TimeLimit), (28, TimeoutError), (60, ValueError), (70, EOFError), (72, KeyboardInterrupt)],
+    [
+        (7, TimeLimit),
+        (18, TimeLimit),
+        (28, TimeoutError),
+        (60, ValueError),
+        (70, EOFError),
+        (72, KeyboardInterrupt),
+    ],
 )
 def test_an_exchange_that_an_exception_ends_leaves_no_answer_to_the_next(
     tmp_path: Path, number: int, raised: type[BaseException]
 ) -> None:
     """At any line, as from a signal handler; the exception reaches the caller, also one that pipes raise too."""
-    monday, tuesday = constant(tmp_path / "monday.parquet", 1.0), constant(tmp_path / "tuesday.parquet", 2.0)
+    monday, tuesday = (
+        constant(tmp_path / "monday.parquet", 1.0),
+        constant(tmp_path / "tuesday.parquet", 2.0),
+    )
     assert set(positions(tuesday)) == {2.0}  # the process is there already
 
     def limit() -> None:
@@ -231,7 +268,10 @@ def test_an_exchange_that_an_exception_ends_leaves_no_answer_to_the_next(
 
 
 def test_a_handler_that_reads_has_a_process_of_its_own(tmp_path: Path) -> None:
-    monday, tuesday = constant(tmp_path / "monday.parquet", 1.0), constant(tmp_path / "tuesday.parquet", 2.0)
+    monday, tuesday = (
+        constant(tmp_path / "monday.parquet", 1.0),
+        constant(tmp_path / "tuesday.parquet", 2.0),
+    )
     values: list[float] = []
     before = sys.gettrace()
     sys.settrace(at_line(60, lambda: values.extend(positions(tuesday))))
@@ -254,7 +294,10 @@ def test_an_answer_to_another_request_is_refused(tmp_path: Path) -> None:
 
 def test_a_plain_script_reads_without_a_guard(tmp_path: Path) -> None:
     path, script = constant(tmp_path / "log.parquet", 5.0), tmp_path / "plain.py"
-    lines = ("from tauloop.logs import read_signals", f"print(read_signals({str(path)!r}).channels[0].values.max())")
+    lines = (
+        "from tauloop.logs import read_signals",
+        f"print(read_signals({str(path)!r}).channels[0].values.max())",
+    )
     script.write_text("\n".join(lines))
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert ran.stdout == "5.0\n"

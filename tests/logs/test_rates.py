@@ -6,9 +6,22 @@ import numpy as np
 import pytest
 
 from tauloop.errors import InputError
-from tauloop.logs import Preparation, common_cutoff, decimate, prepared_signals, smooth_rates, with_cutoffs
+from tauloop.logs import (
+    Preparation,
+    common_cutoff,
+    decimate,
+    prepared_signals,
+    smooth_rates,
+    with_cutoffs,
+)
 from tauloop.logs.channels import Channel, Signals
-from tauloop.logs.rates import AT_ONCE, HIGHEST_CUTOFF, allowed_cutoff, amplitude_loss, top_of_motion
+from tauloop.logs.rates import (
+    AT_ONCE,
+    HIGHEST_CUTOFF,
+    allowed_cutoff,
+    amplitude_loss,
+    top_of_motion,
+)
 from tauloop.logs.signals import butterworth, central_differences, filter_reach, low_pass
 
 RATE = 200.0
@@ -45,7 +58,8 @@ def test_rates_lose_nothing_that_central_differences_lose() -> None:
 def test_ends_are_as_good_as_the_record_is_smooth() -> None:
     position, _, acceleration = motion(TIME)
     *_, second = smooth_rates(position, rate=RATE, cutoffs=(20.0, 20.0, 20.0), order=4)
-    assert share(second, acceleration) < 0.02  # an odd continuation would have lost all of it at both ends
+    # an odd continuation would have lost all of it at both ends
+    assert share(second, acceleration) < 0.02
 
 
 def test_the_low_pass_is_that_of_butterworth_inside() -> None:
@@ -65,7 +79,9 @@ def test_pieces_of_a_long_record_join() -> None:
 
 
 @pytest.mark.parametrize("bits", [19, 16, 12])
-def test_the_noise_of_an_encoder_allows_a_cut_off_at_which_accelerations_are_good(bits: int) -> None:
+def test_the_noise_of_an_encoder_allows_a_cut_off_at_which_accelerations_are_good(
+    bits: int,
+) -> None:
     position, _, acceleration = motion(TIME)
     step = 2.0 * np.pi / 2**bits
     read = step * np.round(position / step)
@@ -79,7 +95,9 @@ def test_the_noise_of_an_encoder_allows_a_cut_off_at_which_accelerations_are_goo
 def test_a_log_without_noise_or_motion_keeps_all_frequencies() -> None:
     position, *_ = motion(TIME)
     assert allowed_cutoff(position, rate=RATE, order=4) == pytest.approx(HIGHEST_CUTOFF * RATE)
-    assert allowed_cutoff(np.full(4000, 0.3), rate=RATE, order=4) == pytest.approx(HIGHEST_CUTOFF * RATE)
+    assert allowed_cutoff(np.full(4000, 0.3), rate=RATE, order=4) == pytest.approx(
+        HIGHEST_CUTOFF * RATE
+    )
 
 
 def test_what_the_low_pass_takes_at_the_top_of_the_motion_is_known() -> None:
@@ -87,8 +105,12 @@ def test_what_the_low_pass_takes_at_the_top_of_the_motion_is_known() -> None:
     top = top_of_motion(position, rate=RATE, order=4)
     assert top == pytest.approx(FAST, rel=0.2)
     loss = amplitude_loss(FAST, rate=RATE, cutoff=3.0, order=2)
-    *_, second = smooth_rates(np.sin(2.0 * np.pi * FAST * TIME), rate=RATE, cutoffs=(3.0, 3.0, 6.0), order=2)
-    assert second[1000:3000].max() == pytest.approx((1.0 - loss) * (2.0 * np.pi * FAST) ** 2, rel=1e-3)
+    *_, second = smooth_rates(
+        np.sin(2.0 * np.pi * FAST * TIME), rate=RATE, cutoffs=(3.0, 3.0, 6.0), order=2
+    )
+    assert second[1000:3000].max() == pytest.approx(
+        (1.0 - loss) * (2.0 * np.pi * FAST) ** 2, rel=1e-3
+    )
 
 
 def test_forces_and_a_regressor_pass_one_filter() -> None:
@@ -132,7 +154,9 @@ def test_a_reversal_stays_where_it_is_when_friction_bends_the_velocity() -> None
     time = TIME - 10.0
     position = np.where(time < 0.0, 0.5 * time**2, 0.5 * 6.0 * time**2) * np.exp(-np.abs(time))
     prepared = prepared_signals(log_of(position), Preparation(cutoff=10.0))
-    velocity = next(channel.values for channel in prepared.channels if channel.quantity == "velocity")
+    velocity = next(
+        channel.values for channel in prepared.channels if channel.quantity == "velocity"
+    )
     near = slice(1900, 2100)
     assert np.abs(time[near][np.argmin(np.abs(velocity[near]))]) < 1.5 / RATE
     _, slow = smooth_rates(position, rate=RATE, cutoffs=(10.0, 10.0), order=4)

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from tauloop.errors import DescriptionError, InputError, LogError
-from tauloop.logs import LogFile, Preparation, Sensors, load_recording, measure, read_log, samples, units
+from tauloop.logs import (
+    LogFile,
+    Preparation,
+    Sensors,
+    load_recording,
+    measure,
+    read_log,
+    samples,
+    units,
+)
 
 GOOD = """
 format: tauloop-log/1
@@ -44,14 +53,20 @@ def problems(folder: Path, text: str) -> dict[str, str]:
 def test_a_good_recording_says_all_that_reading_needs(tmp_path):
     recording = load_recording(write(tmp_path, GOOD))
     assert recording.sample_rate == 2000.0
-    assert recording.preparation == Preparation(cutoff=100.0, order=3, standstill=1e-5, trim=20, decimation=5)
+    assert recording.preparation == Preparation(
+        cutoff=100.0, order=3, standstill=1e-5, trim=20, decimation=5
+    )
     assert recording.files == (
         LogFile(
             path=tmp_path / "positions.csv",
             columns={"position": {"motor_1": "A", "motor_2": "B"}},
             units={"position": "deg"},
         ),
-        LogFile(path=tmp_path / "forces.csv", columns={"force": {"motor_1": "F"}}, units={"force": "0.5 N m"}),
+        LogFile(
+            path=tmp_path / "forces.csv",
+            columns={"force": {"motor_1": "F"}},
+            units={"force": "0.5 N m"},
+        ),
     )
 
 
@@ -68,7 +83,9 @@ def test_the_files_of_a_recording_are_read_in_si_units(tmp_path):
 
 
 def test_what_may_be_left_out(tmp_path):
-    recording = load_recording(write(tmp_path, "format: tauloop-log/1\nfiles:\n  - {path: a.csv, time: t}\n"))
+    recording = load_recording(
+        write(tmp_path, "format: tauloop-log/1\nfiles:\n  - {path: a.csv, time: t}\n")
+    )
     assert recording.sample_rate is None
     assert recording.preparation is None
     assert recording.files == (LogFile(path=tmp_path / "a.csv", time="t"),)
@@ -126,8 +143,18 @@ preparation: {cutof: 10 Hz, cutoff: 0 Hz, order: 2.5, trim: -1, decimation: many
             "sample_rate",
             "'2000' has no unit where a frequency",
         ),
-        ("sample_rate: 2 kHz", "sample_rate: -2 kHz", "sample_rate", "must be positive, got -2000 1/s"),
-        ("sample_rate: 2 kHz", "sample_rate: nan Hz", "sample_rate", "nan Hz is not a finite number"),
+        (
+            "sample_rate: 2 kHz",
+            "sample_rate: -2 kHz",
+            "sample_rate",
+            "must be positive, got -2000 1/s",
+        ),
+        (
+            "sample_rate: 2 kHz",
+            "sample_rate: nan Hz",
+            "sample_rate",
+            "nan Hz is not a finite number",
+        ),
         ("sample_rate: 2 kHz", "sample_rate: [2 kHz]", "sample_rate", "this is a list"),
         ("decimation: 5", "decimation: 0", "preparation.decimation", "is 0"),
         ("order: 3", "order: 0", "preparation.order", "is 0"),
@@ -145,12 +172,16 @@ def test_single_faults(tmp_path, old, new, where, what):
     assert what in refusals[where]
 
 
-@pytest.mark.parametrize("text", ["format: tauloop-log/1\n", "format: tauloop-log/1\nfiles: []\n", "[]", "just text"])
+@pytest.mark.parametrize(
+    "text", ["format: tauloop-log/1\n", "format: tauloop-log/1\nfiles: []\n", "[]", "just text"]
+)
 def test_recordings_without_files(tmp_path, text):
     assert any(where in ("files", "") for where in problems(tmp_path, text))
 
 
-@pytest.mark.parametrize("content", [b"", bytes(range(256)), b"a: &a [*a]\n", b"a: b: c\n", b"files: [" * 200])
+@pytest.mark.parametrize(
+    "content", [b"", bytes(range(256)), b"a: &a [*a]\n", b"a: b: c\n", b"files: [" * 200]
+)
 def test_files_that_are_no_plain_yaml(tmp_path, content):
     path = tmp_path / "recording.yaml"
     path.write_bytes(content)
@@ -219,11 +250,23 @@ def test_encoders_step_and_forces_are_noisy():
 @pytest.mark.parametrize(
     ("changes", "wheres"),
     [
-        ({"sensors": Sensors(resolution=np.array([1e-3, -1.0]), force_noise=np.zeros(2))}, ["resolution"]),
-        ({"sensors": Sensors(resolution=np.zeros(2), force_noise=np.array([np.nan, 0.0]))}, ["force_noise"]),
-        ({"sensors": Sensors(resolution=np.zeros(3), force_noise=np.zeros(1))}, ["resolution", "force_noise"]),
+        (
+            {"sensors": Sensors(resolution=np.array([1e-3, -1.0]), force_noise=np.zeros(2))},
+            ["resolution"],
+        ),
+        (
+            {"sensors": Sensors(resolution=np.zeros(2), force_noise=np.array([np.nan, 0.0]))},
+            ["force_noise"],
+        ),
+        (
+            {"sensors": Sensors(resolution=np.zeros(3), force_noise=np.zeros(1))},
+            ["resolution", "force_noise"],
+        ),
         ({"force": np.zeros((5000, 3)), "position": np.zeros((4, 2))}, ["position", "force"]),
-        ({"names": ("a",)}, ["position", "force", "position_units", "force_units", "resolution", "force_noise"]),
+        (
+            {"names": ("a",)},
+            ["position", "force", "position_units", "force_units", "resolution", "force_noise"],
+        ),
     ],
 )
 def test_signals_and_sensors_that_do_not_belong_together(changes, wheres):

@@ -26,13 +26,18 @@ ENCODER = 1.2e-5
 
 def sampled_at(times: np.ndarray, stamps: np.ndarray, seed: int = 0) -> Signals:
     """A log of the arm sampled at some times with some stamps."""
-    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    w, size = (
+        np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]),
+        np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]]),
+    )
     angle = w * times[:, None, None] + np.arange(3)
     q = (size * np.sin(angle)).sum(axis=2)
     v = (size * w * np.cos(angle)).sum(axis=2)
     a = (-size * w**2 * np.sin(angle)).sum(axis=2)
     forces = arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
-    return arm_log((stamps, q), forces, noise=0.05, encoder=ENCODER, rng=np.random.default_rng(seed))
+    return arm_log(
+        (stamps, q), forces, noise=0.05, encoder=ENCODER, rng=np.random.default_rng(seed)
+    )
 
 
 def uneven(seed: int = 1, share: float = 0.35) -> Signals:
@@ -97,9 +102,12 @@ def test_missing_samples_are_filled_up_to_the_stated_limit(tmp_path: Path, make)
     log, there = make(), np.ones(COUNT, dtype=bool)
     there[[700, 1500, 1501, 4000]] = False
     channels = tuple(
-        Channel(quantity=c.quantity, channel=c.channel, values=c.values[there], unit=c.unit) for c in log.channels
+        Channel(quantity=c.quantity, channel=c.channel, values=c.values[there], unit=c.unit)
+        for c in log.channels
     )
-    path = write_log(tmp_path / "log.csv", Signals(time=log.time[there], channels=channels).dataset())
+    path = write_log(
+        tmp_path / "log.csv", Signals(time=log.time[there], channels=channels).dataset()
+    )
     problems = refused(path, resample=True)
     assert any("--resample --fill-gaps" in text for text in problems)
     assert refused(path, resample=True, gaps=FillGaps(longest=1))
@@ -123,11 +131,18 @@ def test_missing_rows_of_even_stamps_name_their_option(tmp_path: Path) -> None:
     assert all("(--fill-gaps 2)" in text for text in problems)
     there[2000:2600] = False
     problems = refused(write_log(tmp_path / "log.csv", log.dataset().isel(time=there)))
-    assert any(text.endswith("samples are missing there: use the part before or after it") for text in problems)
+    assert any(
+        text.endswith("samples are missing there: use the part before or after it")
+        for text in problems
+    )
 
 
-@pytest.mark.parametrize(("make", "cause"), [(uneven, "at the stamped times"), (stamped_late, "as even samples")])
-def test_identification_reports_the_choice_and_finds_the_friction(tmp_path: Path, make, cause: str) -> None:
+@pytest.mark.parametrize(
+    ("make", "cause"), [(uneven, "at the stamped times"), (stamped_late, "as even samples")]
+)
+def test_identification_reports_the_choice_and_finds_the_friction(
+    tmp_path: Path, make, cause: str
+) -> None:
     path = write_log(tmp_path / "log.csv", make().dataset())
     document = identified(loads(MACHINE), path, **OPTIONS, resample=True)
     assert document["status"] == "ok", document["findings"]
@@ -140,6 +155,7 @@ def test_identification_reports_the_choice_and_finds_the_friction(tmp_path: Path
 def test_positions_that_do_not_move_leave_the_stamps_as_they_are() -> None:
     log = uneven(share=0.2)
     still = tuple(
-        Channel(quantity=c.quantity, channel=c.channel, values=np.zeros(COUNT), unit=c.unit) for c in log.channels
+        Channel(quantity=c.quantity, channel=c.channel, values=np.zeros(COUNT), unit=c.unit)
+        for c in log.channels
     )
     assert resampled(Signals(time=log.time, channels=still)).notes == ()

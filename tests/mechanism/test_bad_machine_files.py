@@ -112,8 +112,8 @@ def test_the_bench_itself_is_right() -> None:
     assert loads(BENCH).name == "bench"
 
 
-# One mistake each: what is replaced, by what, and the problem's key path, text and remedy. The problem is in the line of
-# the replacement unless a number of lines further down is added.
+# One mistake each: what is replaced, by what, and the problem's key path, text and remedy. The
+# problem is in the line of the replacement unless a number of lines further down is added.
 MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, int]] = [
     # keys and words
     ("tauloop-machine/1", "tauloop-machine/9", "format", "'tauloop-machine/9' is not known", "tauloop-machine/1"),
@@ -272,11 +272,15 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m[2] + ": " + m[1].strip().split("\n")[0][:40])
+@pytest.mark.parametrize(
+    "mistake", MISTAKES, ids=lambda m: m[2] + ": " + m[1].strip().split("\n")[0][:40]
+)
 def test_a_mistake_is_told_in_its_place(mistake: tuple[str, str, str, str, str, int]) -> None:
     old, new, where, what, remedy, *further = mistake
     text, line = changed((old, new))
-    refusals = [problem for problem in problems(text) if problem.where == where and what in problem.what]
+    refusals = [
+        problem for problem in problems(text) if problem.where == where and what in problem.what
+    ]
     assert len(refusals) == 1, "\n".join(map(str, problems(text)))
     assert any(part in refusals[0].remedy for part in remedy.split("|")), refusals[0]
     if new:
@@ -323,10 +327,12 @@ def test_very_many_mistakes_are_counted() -> None:
     assert refusals[-1].what == "and 50 more problems"
 
 
-# --- hostile and broken YAML ------------------------------------------------------------------------------------------
+# --- hostile and broken YAML
+# ------------------------------------------------------------------------------------------
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
 
@@ -340,7 +346,11 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("- a\n- b\n", "this is a list", 1),
         (BOMB, "the anchor &a is not allowed", 1),
         ("a: *b\n", "the alias *b is not allowed", 1),
-        ("a: !!python/object/apply:os.system ['ls']\n", "the tag tag:yaml.org,2002:python/object/apply:os.system", 1),
+        (
+            "a: !!python/object/apply:os.system ['ls']\n",
+            "the tag tag:yaml.org,2002:python/object/apply:os.system",
+            1,
+        ),
         ("a: !!float 1\n", "the tag tag:yaml.org,2002:float", 1),
         ("a: 1\nb: 2\na: 3\n", "the key is repeated; it stands in line 1 already", 3),
         ("? [a, b]\n: 1\n", "a key is a list or a mapping", 1),
@@ -352,7 +362,11 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: \x07\n", "this is not YAML text", None),
         ("%YAML 9.9\n---\na: 1\n", "this is not YAML", 1),
         ("[" * (MAX_DEPTH + 1), f"nested more than {MAX_DEPTH} deep", 1),
-        ("\n".join(" " * i + "a:" for i in range(MAX_DEPTH + 2)), f"nested more than {MAX_DEPTH} deep", None),
+        (
+            "\n".join(" " * i + "a:" for i in range(MAX_DEPTH + 2)),
+            f"nested more than {MAX_DEPTH} deep",
+            None,
+        ),
         ("<<: {name: bench}\n", "unknown key in a machine", 1),
     ],
     ids=lambda value: repr(value)[:30] if isinstance(value, str) else "",
@@ -405,7 +419,8 @@ def test_names_of_machines_that_do_not_exist() -> None:
         machine_path("../secret")
 
 
-# --- descriptions that would grow without end -------------------------------------------------------------------------
+# --- descriptions that would grow without end
+# -------------------------------------------------------------------------
 
 
 def test_doubling_parameters_are_refused() -> None:
@@ -432,16 +447,24 @@ def test_long_circles_are_told_in_short() -> None:
 
 def test_long_chains_of_turned_frames_are_refused() -> None:
     frames = "".join(
-        f"  f{i}: {{on: f{i - 1}, at: [radius, 0, 0], turn: [{{z: tilt}}, {{x: tilt}}]}}\n" for i in range(1, 40)
+        f"  f{i}: {{on: f{i - 1}, at: [radius, 0, 0], turn: [{{z: tilt}}, {{x: tilt}}]}}\n"
+        for i in range(1, 40)
     )
     text, _ = changed(
-        ("bodies:\n  plate:", f"  f0: {{on: base, at: [radius, 0, 0], turn: [{{z: tilt}}]}}\n{frames}bodies:\n  plate:")
+        (
+            "bodies:\n  plate:",
+            f"  f0: {{on: base, at: [radius, 0, 0], turn: [{{z: tilt}}]}}\n{frames}bodies:\n  plate:",
+        )
     )
     assert any("too many turns" in problem.what for problem in problems(text))
 
 
 @given(
-    graph=st.dictionaries(st.sampled_from("abcdefgh"), st.lists(st.sampled_from("abcdefghxyz"), max_size=4), max_size=8)
+    graph=st.dictionaries(
+        st.sampled_from("abcdefgh"),
+        st.lists(st.sampled_from("abcdefghxyz"), max_size=4),
+        max_size=8,
+    )
 )
 def test_order_of_things_that_need_each_other(graph: dict[str, list[str]]) -> None:
     circles: list[list[str]] = []
@@ -452,7 +475,9 @@ def test_order_of_things_that_need_each_other(graph: dict[str, list[str]]) -> No
         assert all(need in graph[name] for name, need in pairwise(circle))
     if not circles:
         place = {name: i for i, name in enumerate(order)}
-        assert all(place[need] < place[name] for name in graph for need in graph[name] if need in graph)
+        assert all(
+            place[need] < place[name] for name in graph for need in graph[name] if need in graph
+        )
 
 
 def test_chain_of_names() -> None:
@@ -460,10 +485,17 @@ def test_chain_of_names() -> None:
     assert "... 8 more ..." in chain([f"n{i}" for i in range(20)])
 
 
-# --- anything at all --------------------------------------------------------------------------------------------------
+# --- anything at all
+# --------------------------------------------------------------------------------------------------
 
 SHIPPED = [machine_path(name).read_text(encoding="utf-8") for name in CORE_MACHINES]
-WORDS = sorted({word for text in [BENCH, *SHIPPED] for word in re.findall(r"[A-Za-z_.0-9]+|[^\sA-Za-z0-9]", text)})
+WORDS = sorted(
+    {
+        word
+        for text in [BENCH, *SHIPPED]
+        for word in re.findall(r"[A-Za-z_.0-9]+|[^\sA-Za-z0-9]", text)
+    }
+)
 ODD = [
     "0",
     "-1",
@@ -489,14 +521,18 @@ ODD = [
     which=st.integers(0, len(SHIPPED)),
     edits=st.lists(
         st.tuples(
-            st.sampled_from(["word", "drop", "double", "cut"]), st.integers(0, 10**6), st.sampled_from(WORDS + ODD)
+            st.sampled_from(["word", "drop", "double", "cut"]),
+            st.integers(0, 10**6),
+            st.sampled_from(WORDS + ODD),
         ),
         min_size=1,
         max_size=4,
     ),
 )
 @example(which=0, edits=[("word", 40, "1e308")])
-def test_no_text_brings_anything_but_a_mechanism_or_its_problems(which: int, edits: list[tuple[str, int, str]]) -> None:
+def test_no_text_brings_anything_but_a_mechanism_or_its_problems(
+    which: int, edits: list[tuple[str, int, str]]
+) -> None:
     text = [BENCH, *SHIPPED][which]
     for how, place, word in edits:
         if how == "word":
@@ -516,7 +552,9 @@ def test_no_text_brings_anything_but_a_mechanism_or_its_problems(which: int, edi
     except DescriptionError as error:
         problems = error.problems
     else:
-        assert all(abs(mechanism.value(component)) < float("inf") for component in mechanism.gravity)
+        assert all(
+            abs(mechanism.value(component)) < float("inf") for component in mechanism.gravity
+        )
         return
     assert problems
     assert all(problem.what and problem.remedy for problem in problems)

@@ -38,11 +38,21 @@ MOBILITY = {
     "tricept": 3,
     "wishbone": 2,
 }
-#: What counting in space gives (Chebyshev, Gruebler, Kutzbach), for machines whose axes are special and others.
-COUNTED = {"agile_eye": -3, "bennett": -2, "sarrus": 0, "three_upu": 3, "three_prs": 3, "wishbone": 2, "tricept": 3}
+#: What counting in space gives (Chebyshev, Gruebler, Kutzbach), for machines whose axes are special
+#: and others.
+COUNTED = {
+    "agile_eye": -3,
+    "bennett": -2,
+    "sarrus": 0,
+    "three_upu": 3,
+    "three_prs": 3,
+    "wishbone": 2,
+    "tricept": 3,
+}
 #: Loops along a stroke, m or rad; Newton's steps reach 1e-15.
 CLOSED = 1e-10
-#: There and back between platform and actuators, m or rad: rounding through the conditioning of a regular machine.
+#: There and back between platform and actuators, m or rad: rounding through the conditioning of a
+#: regular machine.
 SAME = 1e-9
 #: Forces of two formulations, relative to the largest.
 AGREE = 1e-10
@@ -66,10 +76,14 @@ def test_the_check_is_clean_and_the_mobility_is_the_known_one(name: str) -> None
 
 
 @pytest.mark.parametrize(("name", "count"), COUNTED.items())
-def test_counting_is_wrong_where_axes_are_special_and_right_elsewhere(name: str, count: int) -> None:
+def test_counting_is_wrong_where_axes_are_special_and_right_elsewhere(
+    name: str, count: int
+) -> None:
     machine = model(name).mechanism
     joints = [joint for joint in machine.joints if joint.name != "platform"]
-    held = sum(6 - len(joint.velocity_names) for joint in joints) + sum(not rod.telescope for rod in machine.rods)
+    held = sum(6 - len(joint.velocity_names) for joint in joints) + sum(
+        not rod.telescope for rod in machine.rods
+    )
     assert 6 * len(machine.bodies) - held == count
 
 
@@ -92,7 +106,8 @@ def test_forward_after_inverse_kinematics_returns(name: str) -> None:
 
 @by_name
 def test_two_formulations_agree_at_random_states(name: str) -> None:
-    speed = 0.02 if name == "cable_camera" else 1.0  # of a machine of 100 m, whose cables cannot hold 100 m/s^2
+    # of a machine of 100 m, whose cables cannot hold 100 m/s^2
+    speed = 0.02 if name == "cable_camera" else 1.0
     states = random_states(model(name), 4, np.random.default_rng(11), step=0.02, speed=speed)
     motion = (states.position, states.velocity, states.acceleration)
     other = Model(load(name), formulation="lagrange")
@@ -121,4 +136,5 @@ def test_a_redundant_equation_that_opens_is_named() -> None:
     assert platform.evaluate(beyond).health.is_reached.tolist() == [True, False]
     turned = np.radians(np.linspace(100.0, 250.0, 400))[:, None]
     tracked = model("bennett").platform.track(turned).q
-    assert np.abs(model("bennett").assembly.loops.residuals(tracked)[0]).max() < 1e-7  # 2e-9 beside the flat pose
+    # 2e-9 beside the flat pose
+    assert np.abs(model("bennett").assembly.loops.residuals(tracked)[0]).max() < 1e-7

@@ -32,7 +32,10 @@ def test_the_agile_eye_turns_as_gosselin_and_hamel_say() -> None:
     Q = rotations("agile_eye", "eye")
     for leg, (y, z) in enumerate([(1, 2), (2, 0), (0, 1)], start=1):
         w = Q[:, :, z]  # the camera's axis of this leg
-        assert np.abs(column("agile_eye", f"leg{leg}.shoulder") - np.arctan2(-w[:, y], w[:, z])).max() < SAME
+        assert (
+            np.abs(column("agile_eye", f"leg{leg}.shoulder") - np.arctan2(-w[:, y], w[:, z])).max()
+            < SAME
+        )
     home = model("agile_eye").platform_position(model("agile_eye").assembly.q)
     assert np.allclose(model("agile_eye").platform.actuator_jacobian(home), np.eye(3))
 
@@ -42,7 +45,8 @@ def test_bennett_s_half_angles_have_a_constant_product() -> None:
     crank, coupler = column("bennett", "crank_hinge"), column("bennett", "coupler_hinge")
     product = np.sin((p["alpha"] + p["beta"]) / 2) / np.sin((p["beta"] - p["alpha"]) / 2)
     assert np.abs(np.tan(crank / 2) * np.tan(coupler / 2) + product).max() < SAME
-    assert np.abs(column("bennett", "closing_hinge") + coupler).max() < SAME  # opposite angles are equal
+    # opposite angles are equal
+    assert np.abs(column("bennett", "closing_hinge") + coupler).max() < SAME
 
 
 def cable_wrenches(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +64,9 @@ def cable_wrenches(name: str) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("name", "mass", "rows"), [("cable_robot", "plate_mass", 6), ("cable_camera", "camera_mass", 3)]
 )
-def test_cables_carry_the_weight_within_their_bounds_all_along_the_stroke(name: str, mass: str, rows: int) -> None:
+def test_cables_carry_the_weight_within_their_bounds_all_along_the_stroke(
+    name: str, mass: str, rows: int
+) -> None:
     W, tension = cable_wrenches(name)
     weight = figures(name)[mass] * GRAVITY
     carried = (W @ tension[:, :, None])[:, :rows, 0]
@@ -69,7 +75,9 @@ def test_cables_carry_the_weight_within_their_bounds_all_along_the_stroke(name: 
         assert rod.tension is not None
         assert (pulls > rod.tension.least - 1e-6).all()
     q = stroke_of(name)
-    assert (model(name).platform.tension_margin(model(name).platform_position(q), start=q) > 0.0).all()
+    assert (
+        model(name).platform.tension_margin(model(name).platform_position(q), start=q) > 0.0
+    ).all()
 
 
 def test_four_cables_in_the_middle_share_the_weight() -> None:
@@ -84,7 +92,8 @@ def test_four_cables_in_the_middle_share_the_weight() -> None:
 def excavator_energy(boom: float) -> tuple[float, float]:
     """Potential energy (J) of what the boom lifts, cylinders included, and the length of its cylinder (m).
 
-    Arm, bucket, rocker and their cylinders turn with the boom as one piece: angles of the arm and below stay.
+    Arm, bucket, rocker and their cylinders turn with the boom as one piece: angles of the arm and
+    below stay.
     """
     p, up = figures("excavator"), np.array([0.0, 1.0])
 
@@ -92,10 +101,17 @@ def excavator_energy(boom: float) -> tuple[float, float]:
         c, s = np.cos(angle), np.sin(angle)
         return np.array([[c, -s], [s, c]]) @ np.array(point)
 
-    foot, arm_at, bucket_at = np.array([0.10, 1.65]), boom - np.radians(95.0), boom - np.radians(145.0)
+    foot, arm_at, bucket_at = (
+        np.array([0.10, 1.65]),
+        boom - np.radians(95.0),
+        boom - np.radians(145.0),
+    )
     elbow = foot + turned(boom, p["boom"], 0.0)
     wrist = elbow + turned(arm_at, p["arm"], 0.0)
-    rocker_pin, bucket_pin = elbow + turned(arm_at, 2.50, 0.02), wrist + turned(bucket_at, 0.0, 0.46)
+    rocker_pin, bucket_pin = (
+        elbow + turned(arm_at, 2.50, 0.02),
+        wrist + turned(bucket_at, 0.0, 0.46),
+    )
     top = meet(rocker_pin, p["rocker"], bucket_pin, 0.60, 1)
     lifted = [
         (p["boom_mass"], foot + turned(boom, 2.75, 0.55)),
@@ -113,7 +129,9 @@ def excavator_energy(boom: float) -> tuple[float, float]:
     ):
         along = (end - start) / np.linalg.norm(end - start)
         lifted += [(p["barrel_mass"], start + barrel * along), (p["rod_mass"], end - rod * along)]
-    return GRAVITY * sum(mass * float(point @ up) for mass, point in lifted), float(np.linalg.norm(B - A))
+    return GRAVITY * sum(mass * float(point @ up) for mass, point in lifted), float(
+        np.linalg.norm(B - A)
+    )
 
 
 def test_the_boom_cylinder_of_an_excavator_pushes_what_virtual_work_says() -> None:
@@ -121,7 +139,9 @@ def test_the_boom_cylinder_of_an_excavator_pushes_what_virtual_work_says() -> No
     (high, longer), (low, shorter) = excavator_energy(home + step), excavator_energy(home - step)
     push = at_rest("excavator", stroke_of("excavator")[:1])[0]
     names = [actuator.name for actuator in model("excavator").mechanism.actuators]
-    assert push[names.index("boom_valve")] == pytest.approx((high - low) / (longer - shorter), rel=WORK)
+    assert push[names.index("boom_valve")] == pytest.approx(
+        (high - low) / (longer - shorter), rel=WORK
+    )
     assert np.abs(column("excavator", "boom_cylinder")[0] - excavator_energy(home)[1]) < SAME
 
 
@@ -139,7 +159,9 @@ def test_carriages_of_the_hexaglide_follow_from_its_rods() -> None:
     ("place", "angles"),
     [((0.0, 0.0, -0.9), (-20.5, -20.5, -20.5)), ((0.3, 0.5, -1.1), (47.5, -11.6, 21.4))],
 )
-def test_the_irb_360_reaches_where_williams_says(place: tuple[float, float, float], angles: tuple[float, ...]) -> None:
+def test_the_irb_360_reaches_where_williams_says(
+    place: tuple[float, float, float], angles: tuple[float, ...]
+) -> None:
     """Inverse kinematics printed in Williams, The Delta parallel robot; his first leg lies along -y, ours along x."""
     x, y, z = place
     q = model("irb360").platform.follow(np.array([-y, x, z, 0.0])).q
@@ -151,7 +173,9 @@ def test_the_irb_360_reaches_where_williams_says(place: tuple[float, float, floa
     ("angles", "place"),
     [((0.0, 0.0, 0.0), (0.0, 0.0, -1.065)), ((10.0, 20.0, 30.0), (0.108, -0.180, -1.244))],
 )
-def test_the_irb_360_stands_where_williams_says(angles: tuple[float, ...], place: tuple[float, float, float]) -> None:
+def test_the_irb_360_stands_where_williams_says(
+    angles: tuple[float, ...], place: tuple[float, float, float]
+) -> None:
     motors = np.concatenate([[0.0], 30.0 * np.radians(angles)])
     y, x, z, _ = model("irb360").platform_position(model("irb360").actuators.follow(motors).q)
     assert (x, -y, z) == pytest.approx(place, abs=0.00061)
@@ -178,7 +202,9 @@ def test_jansen_s_foot_walks_flat_for_a_part_of_its_way() -> None:
     foot = placed("jansen").tool
     expected = np.array([jansen_foot(turn) for turn in column("jansen", "turn")])
     assert np.abs(foot[:, :2] - expected).max() < SAME
-    path = np.array([jansen_foot(turn) for turn in np.linspace(0.0, 2 * np.pi, 720, endpoint=False)])
+    path = np.array(
+        [jansen_foot(turn) for turn in np.linspace(0.0, 2 * np.pi, 720, endpoint=False)]
+    )
     on_ground = path[:, 1] < path[:, 1].min() + 0.01  # 1 cm of a leg of 1 m
     assert 0.4 < on_ground.mean() < 0.6
     assert np.ptp(path[on_ground, 0]) > 0.55  # a stride of more than half a metre
@@ -202,7 +228,9 @@ def test_the_orthoglide_keeps_chablat_and_wenger_s_bounds_in_its_cube() -> None:
     assert orthoglide_factors(np.full(3, low)).max() == pytest.approx(2.0, rel=1e-4)
     assert orthoglide_factors(np.full(3, high)).min() == pytest.approx(0.5, rel=1e-4)
     for place in np.random.default_rng(3).uniform(low, high, (20, 3)):
-        factors = 1.0 / np.linalg.svd(machine.platform.actuator_jacobian(place), compute_uv=False)[::-1]
+        factors = (
+            1.0 / np.linalg.svd(machine.platform.actuator_jacobian(place), compute_uv=False)[::-1]
+        )
         assert factors == pytest.approx(orthoglide_factors(place), rel=1e-9)
         assert 0.5 - 1e-4 < factors.min()
         assert factors.max() < 2.0 + 1e-4
@@ -215,7 +243,9 @@ def test_bars_keep_the_gripper_of_a_palletiser_level() -> None:
     assert np.abs(column("palletiser", "elbow") - (lever - shoulder)).max() < SAME
     p = figures("palletiser")
     reach = p["shoulder_x"] + p["arm"] * np.sin(shoulder) + p["reach"] * np.cos(lever) + 0.12
-    assert np.abs(np.linalg.norm(origins("palletiser", "gripper")[:, :2], axis=1) - reach).max() < SAME
+    assert (
+        np.abs(np.linalg.norm(origins("palletiser", "gripper")[:, :2], axis=1) - reach).max() < SAME
+    )
 
 
 def test_halves_of_par4_translate_and_its_arms_follow_in_closed_form() -> None:
@@ -248,10 +278,15 @@ def test_cranks_of_a_3_rrr_follow_from_circles() -> None:
     plate, turned = origins("planar_3rrr", "plate"), column("planar_3rrr", "platform.angle")
     for leg, phi in enumerate(np.radians([90.0, 210.0, 330.0]), start=1):
         for k in range(0, len(plate), 5):
-            wrist = about_z(-phi) @ (plate[k] + about_z(turned[k] + phi) @ [p["plate_radius"], 0.0, 0.0])
+            wrist = about_z(-phi) @ (
+                plate[k] + about_z(turned[k] + phi) @ [p["plate_radius"], 0.0, 0.0]
+            )
             motor = np.array([p["base_radius"], 0.0])
             elbow = meet(motor, p["proximal"], wrist[:2], p["distal"], -1) - motor
-            assert abs(column("planar_3rrr", f"leg{leg}.shoulder")[k] - np.arctan2(elbow[1], elbow[0])) < SAME
+            assert (
+                abs(column("planar_3rrr", f"leg{leg}.shoulder")[k] - np.arctan2(elbow[1], elbow[0]))
+                < SAME
+            )
 
 
 def test_sarrus_table_rises_straight_and_its_motor_carries_what_virtual_work_says() -> None:
@@ -279,7 +314,12 @@ def test_a_scissor_lift_s_pump_pushes_what_virtual_work_says() -> None:
         barrel = lower[:, 1] + 0.4 * along[:, 1] / length
         rod = upper[:, 1] - 0.4 * along[:, 1] / length
         arms = 2 * p["arm_mass"] * p["arm"] * (0.5 * s + 1.5 * s)
-        return np.stack([arms + (p["deck_mass"] + p["shoe_mass"]) * 2 * p["arm"] * s + 16 * barrel + 9 * rod, length])
+        return np.stack(
+            [
+                arms + (p["deck_mass"] + p["shoe_mass"]) * 2 * p["arm"] * s + 16 * barrel + 9 * rod,
+                length,
+            ]
+        )
 
     step = 1e-5
     (energy, length) = height(slope + step) - height(slope - step)
@@ -310,13 +350,20 @@ def test_tsai_s_3_upu_only_translates_and_its_legs_are_distances() -> None:
     assert np.abs(rotations("three_upu", "plate") - np.eye(3)).max() < SAME
     for leg, phi in enumerate(np.radians([90.0, 210.0, 330.0]), start=1):
         offset = (p["plate_radius"] - p["base_radius"]) * about_z(phi)[:, 0]
-        assert np.abs(column("three_upu", f"leg{leg}.length") - np.linalg.norm(place + offset, axis=1)).max() < SAME
+        assert (
+            np.abs(
+                column("three_upu", f"leg{leg}.length") - np.linalg.norm(place + offset, axis=1)
+            ).max()
+            < SAME
+        )
 
 
 def test_legs_of_the_tricept_are_distances() -> None:
     p = figures("tricept")
     for k in range(0, len(stroke_of("tricept")), 5):
-        first, second, extension = (column("tricept", name)[k] for name in ("tilt.first", "tilt.second", "extension"))
+        first, second, extension = (
+            column("tricept", name)[k] for name in ("tilt.first", "tilt.second", "extension")
+        )
         R = Rotation.from_euler("XY", [first, second]).as_matrix()
         for leg, phi in enumerate(np.radians([90.0, 210.0, 330.0]), start=1):
             across = about_z(phi)[:, 0]
@@ -343,14 +390,18 @@ def test_camber_and_toe_of_a_wishbone_follow_from_circles_and_spheres() -> None:
     """The upper ball on its circle and the tie rod's end on three spheres; the wheel's axis turns with these points."""
     lower = np.array([0.0, 0.370, -0.010])
     upper_axis = Rotation.from_euler("y", -4.0, degrees=True)
-    home = np.array([[0.0, -0.040, -0.130], [-0.025, -0.090, 0.165], [-0.140, -0.060, -0.090]])  # points of the upright
+    # points of the upright
+    home = np.array([[0.0, -0.040, -0.130], [-0.025, -0.090, 0.165], [-0.140, -0.060, -0.090]])
     tie = np.linalg.norm([0.010, 0.330, 0.010])
     camber = []
     for k in range(0, len(stroke_of("wishbone")), 3):
         angle, rack = column("wishbone", "lower_hinge")[k], column("wishbone", "rack")[k]
         below = np.array([0.0, 0.350, 0.200]) + Rotation.from_euler("x", angle).apply(lower)
         reach = np.linalg.norm(home[1] - home[0])
-        arm, pivot = upper_axis.inv().apply([-0.015, 0.240, 0.005]), np.array([-0.010, 0.430, 0.480])
+        arm, pivot = (
+            upper_axis.inv().apply([-0.015, 0.240, 0.005]),
+            np.array([-0.010, 0.430, 0.480]),
+        )
         # |pivot + U Rx(t) arm - below| = reach: A cos t + B sin t = C
         w = upper_axis.inv().apply(pivot - below)
         A, B = 2 * (arm[1:] @ w[1:]), 2 * (arm[1] * w[2] - arm[2] * w[1])
@@ -359,8 +410,12 @@ def test_camber_and_toe_of_a_wishbone_follow_from_circles_and_spheres() -> None:
         turn = min((turns + np.pi) % (2 * np.pi) - np.pi, key=abs)
         above = pivot + upper_axis.apply(Rotation.from_euler("x", turn).apply(arm))
         inner = np.array([-0.130, 0.370 + rack, 0.240])
-        radii = np.array([np.linalg.norm(home[2] - home[0]), np.linalg.norm(home[2] - home[1]), tie])
-        outer = three_spheres(np.array([below, above, inner]), radii, inner + np.array([0.0, tie, 0.0]))
+        radii = np.array(
+            [np.linalg.norm(home[2] - home[0]), np.linalg.norm(home[2] - home[1]), tie]
+        )
+        outer = three_spheres(
+            np.array([below, above, inner]), radii, inner + np.array([0.0, tie, 0.0])
+        )
         points = np.array([below, above, outer])
         R, _ = Rotation.align_vectors(points - points.mean(axis=0), home - home.mean(axis=0))
         assert np.abs(rotations("wishbone", "upright")[k] - R.as_matrix()).max() < 1e-7

@@ -76,7 +76,8 @@ def rotation(mechanism: Mechanism, turns: tuple[Turn, ...]) -> np.ndarray:
     return R.as_matrix()
 
 
-# --- the shipped machines ---------------------------------------------------------------------------------------------
+# --- the shipped machines
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", shipped_machines())
@@ -144,13 +145,36 @@ def test_schema_refuses_what_the_reader_refuses(wrong: dict[str, Any]) -> None:
 def test_delta_in_detail() -> None:
     machine = load("delta")
     assert [body.name for body in machine.bodies] == ["plate", "leg1.arm", "leg2.arm", "leg3.arm"]
-    assert [joint.name for joint in machine.joints] == ["platform", "leg1.shoulder", "leg2.shoulder", "leg3.shoulder"]
+    assert [joint.name for joint in machine.joints] == [
+        "platform",
+        "leg1.shoulder",
+        "leg2.shoulder",
+        "leg3.shoulder",
+    ]
     assert [rod.name for rod in machine.rods] == ["leg1.forearm", "leg2.forearm", "leg3.forearm"]
-    assert [actuator.drives for actuator in machine.actuators][1] == (("leg2.shoulder", Constant(1.0)),)
+    assert [actuator.drives for actuator in machine.actuators][1] == (
+        ("leg2.shoulder", Constant(1.0)),
+    )
     assert machine.platform.independent == ("platform.x", "platform.y", "platform.z")
     assert machine.parameters.names == (
-        *("motor_radius", "plate_radius", "arm_length", "forearm_length", "plate_mass", "arm_mass", "arm_inertia"),
-        *("arm_axial_inertia", "elbow_mass", "forearm_mass", "leg1.phi", "leg2.phi", "leg3.phi", "gravity[2]"),
+        *(
+            "motor_radius",
+            "plate_radius",
+            "arm_length",
+            "forearm_length",
+            "plate_mass",
+            "arm_mass",
+            "arm_inertia",
+        ),
+        *(
+            "arm_axial_inertia",
+            "elbow_mass",
+            "forearm_mass",
+            "leg1.phi",
+            "leg2.phi",
+            "leg3.phi",
+            "gravity[2]",
+        ),
     )
     groups = {parameter.name: parameter.group for parameter in machine.parameters}
     assert groups["forearm_length"] == "geometry"  # serves inertia as well
@@ -169,13 +193,18 @@ def test_delta_in_detail() -> None:
     assert rod.length == Leaf("forearm_length")
     assert isinstance(rod.lower, SlenderPart)
     m, l = 0.0296, 0.48
-    assert numbers(machine, rod.lower.parameters) == pytest.approx([m, m * l / 2, m * l * l / 3], rel=1e-14)
+    assert numbers(machine, rod.lower.parameters) == pytest.approx(
+        [m, m * l / 2, m * l * l / 3], rel=1e-14
+    )
 
 
 def test_delta_is_closed_at_its_reference() -> None:
     """By the formula of machines.md with alpha = beta = 0: motor, elbow and plate joint of each leg."""
     machine = load("delta")
-    R, r, L, l = (machine.parameters[k].value for k in ("motor_radius", "plate_radius", "arm_length", "forearm_length"))
+    R, r, L, l = (
+        machine.parameters[k].value
+        for k in ("motor_radius", "plate_radius", "arm_length", "forearm_length")
+    )
     (angle,) = machine.joint("leg1.shoulder").reference
     p = np.array(machine.joint("platform").reference)
     for phi in np.radians([0, 120, 240]):
@@ -187,9 +216,12 @@ def test_delta_is_closed_at_its_reference() -> None:
 def test_four_bar_is_closed_at_its_reference() -> None:
     machine = load("four_bar")
     ground, crank, coupler, rocker = (
-        machine.parameters[f"{bar}_length"].value for bar in ("ground", "crank", "coupler", "rocker")
+        machine.parameters[f"{bar}_length"].value
+        for bar in ("ground", "crank", "coupler", "rocker")
     )
-    a, b, c, closing = (machine.joint(f"{n}_pin").reference[0] for n in ("crank", "coupler", "rocker", "closing"))
+    a, b, c, closing = (
+        machine.joint(f"{n}_pin").reference[0] for n in ("crank", "coupler", "rocker", "closing")
+    )
     end_of_coupler = crank * np.exp(1j * a) + coupler * np.exp(1j * (a + b))
     assert abs(end_of_coupler - ground - rocker * np.exp(1j * c)) < ROUNDING
     assert closing == pytest.approx(c - a - b, rel=1e-14)
@@ -200,7 +232,8 @@ def test_reading_is_reproducible() -> None:
         assert load(name) == load(name)
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
+# --- values
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_leaves_are_literals_and_nothing_else() -> None:
@@ -213,8 +246,17 @@ def test_leaves_are_literals_and_nothing_else() -> None:
                 "inertia": {"xx": "3 g m^2", "yy": "2e-3 kg m^2", "zz": "2e-3 kg m^2"},
             }
         },
-        frames={"tip": {"on": "arm", "at": ["twice", "half * L", {"value": "0 m", "bounds": ["-1 mm", "1 mm"]}]}},
-        platform={"body": "arm", "independent": ["pin"], "tool": {"at": [0, 0, "30 mm"], "turn": [{"x": "10 deg"}]}},
+        frames={
+            "tip": {
+                "on": "arm",
+                "at": ["twice", "half * L", {"value": "0 m", "bounds": ["-1 mm", "1 mm"]}],
+            }
+        },
+        platform={
+            "body": "arm",
+            "independent": ["pin"],
+            "tool": {"at": [0, 0, "30 mm"], "turn": [{"x": "10 deg"}]},
+        },
         joints={
             "pin": {
                 "type": "revolute",
@@ -228,7 +270,16 @@ def test_leaves_are_literals_and_nothing_else() -> None:
         },
     )
     assert machine.parameters.names == (
-        *("L", "shift", "half", "tip.at[2]", "gravity[2]", "arm.mass", "arm.inertia.xx", "arm.inertia.yy"),
+        *(
+            "L",
+            "shift",
+            "half",
+            "tip.at[2]",
+            "gravity[2]",
+            "arm.mass",
+            "arm.inertia.xx",
+            "arm.inertia.yy",
+        ),
         *("arm.inertia.zz", "pin.parent.at[1]", "platform.tool.at[2]", "platform.tool.turn[0].x"),
     )
     assert machine.parameters["L"].value == 0.26
@@ -236,7 +287,10 @@ def test_leaves_are_literals_and_nothing_else() -> None:
     assert machine.parameters["L"].scale == 1e-3
     assert machine.parameters["arm.inertia.xx"].value == pytest.approx(3e-3)
     assert machine.parameters["half"].unit == ""
-    assert (machine.parameters["tip.at[2]"].lower, machine.parameters["tip.at[2]"].upper) == (-1e-3, 1e-3)
+    assert (machine.parameters["tip.at[2]"].lower, machine.parameters["tip.at[2]"].upper) == (
+        -1e-3,
+        1e-3,
+    )
     pin = machine.joint("pin")
     assert pin.parent.position == (ZERO, Leaf("pin.parent.at[1]"), Leaf("shift"))
     assert pin.reference == pytest.approx([np.radians(20)])
@@ -280,7 +334,13 @@ def test_provenance_of_a_leaf() -> None:
             },
             "geometry",
         ),
-        ({"bodies": {"arm": {"mass": "s * 1 kg"}}, "actuators": {"motor": {"on": "pin", "ratio": "s"}}}, "inertia"),
+        (
+            {
+                "bodies": {"arm": {"mass": "s * 1 kg"}},
+                "actuators": {"motor": {"on": "pin", "ratio": "s"}},
+            },
+            "inertia",
+        ),
     ],
 )
 def test_group_follows_from_use(use: dict[str, Any], group: str) -> None:
@@ -311,7 +371,10 @@ def test_friction_spring_and_drive_groups() -> None:
 
 
 def test_parameters_may_stand_in_any_order() -> None:
-    machine = build(parameters={"c": "b + a", "b": "2 * a", "a": "1 m"}, frames={"f": {"on": "arm", "at": ["c", 0, 0]}})
+    machine = build(
+        parameters={"c": "b + a", "b": "2 * a", "a": "1 m"},
+        frames={"f": {"on": "arm", "at": ["c", 0, 0]}},
+    )
     assert machine.parameters.names[0] == "a"
 
 
@@ -322,9 +385,12 @@ def test_files_are_read_by_path(tmp_path: Path) -> None:
     assert load(path).file == str(path)
 
 
-# --- geometry ---------------------------------------------------------------------------------------------------------
+# --- geometry
+# ---------------------------------------------------------------------------------------------------------
 
-TURNS = st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from([0, 90, 180, -90, 35.3, -120])), max_size=3)
+TURNS = st.lists(
+    st.tuples(st.sampled_from("xyz"), st.sampled_from([0, 90, 180, -90, 35.3, -120])), max_size=3
+)
 POSITIONS = st.tuples(*[st.sampled_from([0, 0.3, -1.25])] * 3)
 
 
@@ -370,7 +436,11 @@ UNIT_VECTORS = st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda v: np.linalg.nor
 
 def test_a_named_bare_zero_is_an_exact_zero_of_any_kind() -> None:
     frames = {"a": {"on": "arm", "at": ["ax", "1 m + ax", "-2 * ax"], "turn": [{"z": "ax"}]}}
-    machine = build(parameters={"ax": 0}, frames=frames, joints={"pin": {**PENDULUM["joints"]["pin"], "child": "a"}})
+    machine = build(
+        parameters={"ax": 0},
+        frames=frames,
+        joints={"pin": {**PENDULUM["joints"]["pin"], "child": "a"}},
+    )
     placement = machine.joint("pin").child
     assert placement.position == (ZERO, Constant(1.0), ZERO)
     assert placement.turns == ()
@@ -384,7 +454,9 @@ def test_a_named_bare_zero_is_an_exact_zero_of_any_kind() -> None:
 
 
 @given(vector=UNIT_VECTORS, angle=st.floats(-3, 3))
-def test_an_axis_by_numbers_turns_about_those_numbers(vector: tuple[float, ...], angle: float) -> None:
+def test_an_axis_by_numbers_turns_about_those_numbers(
+    vector: tuple[float, ...], angle: float
+) -> None:
     pin = {
         "type": "revolute",
         "axis": [f"{x:.12f}" for x in vector],
@@ -396,17 +468,24 @@ def test_an_axis_by_numbers_turns_about_those_numbers(vector: tuple[float, ...],
     parent, child = rotation(machine, joint.parent.turns), rotation(machine, joint.child.turns)
     turned = parent @ Rotation.from_euler(joint.axes[0], angle).as_matrix() @ child.T
     unit = np.array(vector) / np.linalg.norm(vector)
-    outer, inner = Rotation.from_euler("x", 0.3).as_matrix(), Rotation.from_euler("y", 0.2).as_matrix()
+    outer, inner = (
+        Rotation.from_euler("x", 0.3).as_matrix(),
+        Rotation.from_euler("y", 0.2).as_matrix(),
+    )
     expected = outer @ Rotation.from_rotvec(angle * unit).as_matrix() @ inner.T
     assert turned == pytest.approx(expected, abs=1e-10)  # the numbers are written with 12 digits
 
 
 @pytest.mark.parametrize("axis", ["x", "y", "z", "-x", "-y", "-z"])
 def test_letters_as_axes(axis: str) -> None:
-    joint = build(joints={"pin": {"type": "prismatic", "axis": axis, "parent": "base", "child": "arm"}}).joint("pin")
+    joint = build(
+        joints={"pin": {"type": "prismatic", "axis": axis, "parent": "base", "child": "arm"}}
+    ).joint("pin")
     direction = np.eye(3)["xyz".index(axis[-1])] * (-1 if axis.startswith("-") else 1)
     machine = build()
-    assert rotation(machine, joint.parent.turns) @ np.eye(3)["xyz".index(joint.axes[0])] == pytest.approx(direction)
+    assert rotation(machine, joint.parent.turns) @ np.eye(3)[
+        "xyz".index(joint.axes[0])
+    ] == pytest.approx(direction)
     assert joint.parent.turns == joint.child.turns
     assert bool(joint.parent.turns) == axis.startswith("-")
 
@@ -429,15 +508,24 @@ def test_two_axes_at_right_angles(first: tuple[float, ...], other: tuple[float, 
 
 
 @pytest.mark.parametrize(
-    ("axes", "letters"), [(["x", "y"], ("x", "y")), (["z", "x"], ("z", "x")), (["-x", [0, 0.6, 0.8]], ("x", "y"))]
+    ("axes", "letters"),
+    [(["x", "y"], ("x", "y")), (["z", "x"], ("z", "x")), (["-x", [0, 0.6, 0.8]], ("x", "y"))],
 )
 def test_axes_of_a_universal_joint(axes: list[Any], letters: tuple[str, ...]) -> None:
-    joint = build(joints={"u": {"type": "universal", "axes": axes, "parent": "base", "child": "arm"}}).joint("u")
+    joint = build(
+        joints={"u": {"type": "universal", "axes": axes, "parent": "base", "child": "arm"}}
+    ).joint("u")
     assert joint.axes == letters
     R = rotation(build(), joint.parent.turns)
     for axis, letter in zip(axes, letters, strict=True):
-        given_axis = axis if isinstance(axis, list) else np.eye(3)["xyz".index(axis[-1])] * (1 - 2 * ("-" in axis))
-        assert R @ np.eye(3)["xyz".index(letter)] == pytest.approx(np.array(given_axis), abs=ROUNDING)
+        given_axis = (
+            axis
+            if isinstance(axis, list)
+            else np.eye(3)["xyz".index(axis[-1])] * (1 - 2 * ("-" in axis))
+        )
+        assert R @ np.eye(3)["xyz".index(letter)] == pytest.approx(
+            np.array(given_axis), abs=ROUNDING
+        )
 
 
 @given(turns=st.lists(st.tuples(st.sampled_from("xyz"), st.floats(-3, 3)), max_size=4))
@@ -446,7 +534,9 @@ def test_quaternion_of_turns(turns: list[tuple[Any, float]]) -> None:
     for axis, angle in turns:
         R = R * Rotation.from_euler(axis, angle)
     w, x, y, z = quaternion(turns)
-    assert Rotation.from_quat([x, y, z, w]).as_matrix() == pytest.approx(R.as_matrix(), abs=ROUNDING * 10)
+    assert Rotation.from_quat([x, y, z, w]).as_matrix() == pytest.approx(
+        R.as_matrix(), abs=ROUNDING * 10
+    )
 
 
 def test_first_axis_of_a_full_rod_is_given_after_the_turns() -> None:
@@ -455,7 +545,11 @@ def test_first_axis_of_a_full_rod_is_given_after_the_turns() -> None:
         "to": "arm",
         "length": "1 m",
         "model": "full",
-        "link": {"mass": "1 kg", "center": [0, 0, "0.5 m"], "inertia": {k: "0.1 kg m^2" for k in ("xx", "yy", "zz")}},
+        "link": {
+            "mass": "1 kg",
+            "center": [0, 0, "0.5 m"],
+            "inertia": {k: "0.1 kg m^2" for k in ("xx", "yy", "zz")},
+        },
         "first_axis": [0, 3, 0],
         "spin": "universal",
     }
@@ -471,14 +565,17 @@ def test_first_axis_of_a_full_rod_is_given_after_the_turns() -> None:
     assert all(isinstance(component, Constant) for component in straight.first_axis)
 
 
-# --- inertia ----------------------------------------------------------------------------------------------------------
+# --- inertia
+# ----------------------------------------------------------------------------------------------------------
 
 
 def cloud_parameters(masses: np.ndarray, points: np.ndarray, about: np.ndarray) -> np.ndarray:
     """Ten parameters of point masses about a point: m, m c, and the six moments in Pinocchio's order."""
     r = points - about
     I = sum(m * (p @ p * np.eye(3) - np.outer(p, p)) for m, p in zip(masses, r, strict=True))
-    return np.array([masses.sum(), *(masses @ r), I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]])
+    return np.array(
+        [masses.sum(), *(masses @ r), I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+    )
 
 
 def moments_text(parameters: np.ndarray) -> dict[str, str]:
@@ -489,15 +586,25 @@ def moments_text(parameters: np.ndarray) -> dict[str, str]:
 
 
 @given(data=st.lists(st.tuples(st.floats(0.1, 2), *[st.floats(-1, 1)] * 3), min_size=4, max_size=6))
-def test_every_form_of_inertia_is_that_of_the_same_cloud_of_points(data: list[tuple[float, ...]]) -> None:
+def test_every_form_of_inertia_is_that_of_the_same_cloud_of_points(
+    data: list[tuple[float, ...]],
+) -> None:
     masses, points = np.array(data)[:, 0], np.array(data)[:, 1:]
     center = masses @ points / masses.sum()
-    at_origin, at_center = cloud_parameters(masses, points, np.zeros(3)), cloud_parameters(masses, points, center)
+    at_origin, at_center = (
+        cloud_parameters(masses, points, np.zeros(3)),
+        cloud_parameters(masses, points, center),
+    )
     mass = f"{masses.sum():.17g} kg"
     center_text = [f"{x:.17g} m" for x in center]
     forms = [
         {"mass": mass, "center": center_text, "inertia": moments_text(at_center)},
-        {"mass": mass, "center": center_text, "inertia": moments_text(at_origin), "about": "origin"},
+        {
+            "mass": mass,
+            "center": center_text,
+            "inertia": moments_text(at_origin),
+            "about": "origin",
+        },
         {
             "mass": mass,
             "first_moment": [f"{x:.17g} kg m" for x in at_origin[1:4]],
@@ -520,7 +627,9 @@ def test_a_body_of_mass_alone_is_a_point_at_its_origin() -> None:
 def test_zeros_fold_out_of_a_shifted_inertia() -> None:
     machine = build(
         parameters={"m": "2 kg", "c": "0.1 m", "I": "0.5 kg m^2"},
-        bodies={"arm": {"mass": "m", "center": ["c", 0, 0], "inertia": {"xx": 0, "yy": "I", "zz": "I"}}},
+        bodies={
+            "arm": {"mass": "m", "center": ["c", 0, 0], "inertia": {"xx": 0, "yy": "I", "zz": "I"}}
+        },
     )
     inertia = machine.body("arm").inertia
     assert inertia is not None
@@ -539,7 +648,9 @@ def test_zeros_fold_out_of_a_shifted_inertia() -> None:
     ],
 )
 def test_degenerate_bodies_are_allowed(inertia: dict[str, str]) -> None:
-    body = {"mass": "2 kg", "center": ["0.3 m", "0.1 m", "-0.7 m"]} | ({"inertia": inertia} if inertia else {})
+    body = {"mass": "2 kg", "center": ["0.3 m", "0.1 m", "-0.7 m"]} | (
+        {"inertia": inertia} if inertia else {}
+    )
     assert build(bodies={"arm": body}).body("arm").inertia is not None
 
 
@@ -567,8 +678,13 @@ def test_slender_parts_against_points_on_a_line() -> None:
     assert strut.length is None
     for read in (strut.lower, strut.upper):
         assert isinstance(read, SlenderPart)
-        assert numbers(machine, read.parameters) == pytest.approx([m, masses @ s, masses @ s**2], rel=1e-14)
-    assert build(rods={"strut": {k: v for k, v in rod.items() if k != "lower"}}).rod("strut").lower is None
+        assert numbers(machine, read.parameters) == pytest.approx(
+            [m, masses @ s, masses @ s**2], rel=1e-14
+        )
+    assert (
+        build(rods={"strut": {k: v for k, v in rod.items() if k != "lower"}}).rod("strut").lower
+        is None
+    )
 
 
 def test_massless_things() -> None:
@@ -580,19 +696,29 @@ def test_massless_things() -> None:
     assert not machine.rod("strut").is_full
 
 
-# --- joints, platform, actuators --------------------------------------------------------------------------------------
+# --- joints, platform, actuators
+# --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("joint", "expected"),
     [
         ({"type": "prismatic", "axis": "x", "reference": "-3 mm"}, [-0.003]),
-        ({"type": "cylindrical", "axis": "x", "reference": {"angle": "90 deg", "slide": "2 mm"}}, [np.pi / 2, 0.002]),
+        (
+            {"type": "cylindrical", "axis": "x", "reference": {"angle": "90 deg", "slide": "2 mm"}},
+            [np.pi / 2, 0.002],
+        ),
         ({"type": "universal", "axes": ["x", "y"], "reference": {"second": "0.1 rad"}}, [0, 0.1]),
         ({"type": "planar", "reference": {"x": "1 m", "angle": "0.5 rad"}}, [1, 0, 0.5]),
-        ({"type": "planar", "reference": {"at": ["1 m", "2 m", 0], "turn": [{"z": "0.5 rad"}]}}, [1, 2, 0.5]),
+        (
+            {"type": "planar", "reference": {"at": ["1 m", "2 m", 0], "turn": [{"z": "0.5 rad"}]}},
+            [1, 2, 0.5],
+        ),
         ({"type": "translational", "reference": {"at": [0, "1 m", "2 m"]}}, [0, 1, 2]),
-        ({"type": "spherical", "reference": {"turn": [{"x": "90 deg"}]}}, [np.sqrt(0.5), np.sqrt(0.5), 0, 0]),
+        (
+            {"type": "spherical", "reference": {"turn": [{"x": "90 deg"}]}},
+            [np.sqrt(0.5), np.sqrt(0.5), 0, 0],
+        ),
         ({"type": "free", "reference": {"at": ["1 m", 0, 0]}}, [1, 0, 0, 1, 0, 0, 0]),
         ({"type": "free", "reference": {"turn": [{"z": "180 deg"}]}}, [0, 0, 0, 0, 0, 0, 1]),
         ({"type": "spherical"}, [1, 0, 0, 0]),
@@ -628,7 +754,13 @@ def test_freedoms_of_a_joint_with_several() -> None:
         "axis": "z",
         "parent": "base",
         "child": "arm",
-        "freedoms": {"slide": {"friction": {"viscous": "2 N s/m"}, "limits": ["-1 m", "1 m"], "inertia": "3 kg"}},
+        "freedoms": {
+            "slide": {
+                "friction": {"viscous": "2 N s/m"},
+                "limits": ["-1 m", "1 m"],
+                "inertia": "3 kg",
+            }
+        },
     }
     angle, slide = build(joints={"second": joint}).joint("second").freedoms
     assert angle.friction is None
@@ -653,7 +785,14 @@ def test_platform_with_coordinates_of_its_own() -> None:
     assert (joint.name, joint.kind) == ("platform", "free")
     assert (joint.parent, joint.child) == (Placement(body="base"), Placement(body="arm"))
     assert joint.reference == (0, 0, -0.5, 1, 0, 0, 0)
-    assert [freedom.upper for freedom in joint.freedoms] == [np.inf, np.inf, 0.0, np.inf, np.inf, np.inf]
+    assert [freedom.upper for freedom in joint.freedoms] == [
+        np.inf,
+        np.inf,
+        0.0,
+        np.inf,
+        np.inf,
+        np.inf,
+    ]
     assert machine.platform.independent == ("platform.x", "platform.wz")
     assert machine.platform.tool.body == "arm"
 
@@ -667,9 +806,20 @@ def test_platform_that_hangs_in_the_tree() -> None:
 @pytest.mark.parametrize(
     ("joint", "actuator"),
     [
-        ("revolute", {"ratio": 32, "inertia": "1e-5 kg m^2", "force": "2 N m", "speed": "3000 rpm"}),
+        (
+            "revolute",
+            {"ratio": 32, "inertia": "1e-5 kg m^2", "force": "2 N m", "speed": "3000 rpm"},
+        ),
         ("prismatic", {"force": "5 N", "inertia": "2 kg", "speed": "1 m/s"}),
-        ("prismatic", {"ratio": "2 * pi / (10 mm)", "inertia": "1e-5 kg m^2", "force": "2 N m", "speed": "50 rad/s"}),
+        (
+            "prismatic",
+            {
+                "ratio": "2 * pi / (10 mm)",
+                "inertia": "1e-5 kg m^2",
+                "force": "2 N m",
+                "speed": "50 rad/s",
+            },
+        ),
         ("revolute", {"ratio": "40 mm/rad", "force": "100 N", "friction": {"viscous": "1 N s/m"}}),
     ],
 )
@@ -690,11 +840,15 @@ def test_couplings() -> None:
         actuators={"a": {"on": "pin", "ratio": 45}, "b": {"drives": {"pin": 32, "second": -32}}},
     )
     assert machine.actuators[0].drives == (("pin", Leaf("a.ratio")),)
-    assert machine.actuators[1].drives == (("pin", Leaf("b.drives.pin")), ("second", Leaf("b.drives.second")))
+    assert machine.actuators[1].drives == (
+        ("pin", Leaf("b.drives.pin")),
+        ("second", Leaf("b.drives.second")),
+    )
     assert machine.parameters["b.drives.second"].value == -32.0
 
 
-# --- legs -------------------------------------------------------------------------------------------------------------
+# --- legs
+# -------------------------------------------------------------------------------------------------------------
 
 LEG: dict[str, Any] = {
     "name": "leg",
@@ -702,7 +856,13 @@ LEG: dict[str, Any] = {
     "each": {"foot": ["1 m", "R + 1 m"], "phi": ["0 deg", "30 deg"]},
     "parameters": {"psi": "(i - 1) * 120 deg", "R": "5 m", "mine": "R / 5"},
     "bodies": {"link": {"mass": "m"}},
-    "frames": {"own": {"on": "base", "at": ["foot", "R", "leg1.foot"], "turn": [{"z": "psi"}, {"z": "phi"}]}},
+    "frames": {
+        "own": {
+            "on": "base",
+            "at": ["foot", "R", "leg1.foot"],
+            "turn": [{"z": "psi"}, {"z": "phi"}],
+        }
+    },
     "joints": {"hinge": {"type": "revolute", "axis": "z", "parent": "own", "child": "link"}},
     "rods": {"bar": {"from": "link", "to": "arm", "length": "mine", "model": "massless"}},
     "actuators": {"motor": {"on": "hinge"}},
@@ -711,14 +871,23 @@ LEG: dict[str, Any] = {
 
 def test_legs_have_their_own_names_and_see_those_of_the_top() -> None:
     machine = build(parameters={"m": "1 kg", "R": "7 m", "far": "R + leg2.foot"}, legs=[LEG])
-    assert machine.parameters.names[:7] == ("m", "R", "leg1.foot", "leg1.phi", "leg1.R", "leg2.phi", "leg2.R")
+    assert machine.parameters.names[:7] == (
+        "m",
+        "R",
+        "leg1.foot",
+        "leg1.phi",
+        "leg1.R",
+        "leg2.phi",
+        "leg2.R",
+    )
     first, second = machine.joint("leg1.hinge"), machine.joint("leg2.hinge")
     assert first.parent.position == (Leaf("leg1.foot"), Leaf("leg1.R"), Leaf("leg1.foot"))
     assert numbers(machine, second.parent.position) == pytest.approx([6, 5, 1])
     assert rotation(machine, second.parent.turns) == pytest.approx(
         Rotation.from_euler("z", 150, degrees=True).as_matrix()
     )
-    assert first.parent.turns == (Turn("z", Leaf("leg1.phi")),)  # (1 - 1) * 120 deg is no turn at all
+    # (1 - 1) * 120 deg is no turn at all
+    assert first.parent.turns == (Turn("z", Leaf("leg1.phi")),)
     assert machine.rod("leg2.bar").end.body == "arm"
     assert [actuator.drives[0][0] for actuator in machine.actuators] == ["leg1.hinge", "leg2.hinge"]
 
@@ -726,23 +895,30 @@ def test_legs_have_their_own_names_and_see_those_of_the_top() -> None:
 def test_elements_of_a_leg_are_named_from_outside() -> None:
     rod = {"from": "leg1.link", "to": "leg2.own", "length": "1 m", "model": "massless"}
     actuator = {"drives": {"leg1.hinge": 1, "leg2.hinge": 1}}
-    machine = build(parameters={"m": "1 kg"}, legs=[LEG], rods={"tie": rod}, actuators={"both": actuator})
+    machine = build(
+        parameters={"m": "1 kg"}, legs=[LEG], rods={"tie": rod}, actuators={"both": actuator}
+    )
     assert machine.rod("tie").start.body == "leg1.link"
     assert machine.rod("tie").end.body == "base"
     assert machine.actuators[0].drives[1] == ("leg2.hinge", Leaf("both.drives.leg2.hinge"))
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
+# --- the page
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_pages_keys_are_those_of_the_schema() -> None:
-    assert PAGE.read_text(encoding="utf-8") == machine_file_page.updated(), "run python tests/machine_file_page.py"
+    assert PAGE.read_text(encoding="utf-8") == machine_file_page.updated(), (
+        "run python tests/machine_file_page.py"
+    )
 
 
 def test_examples_on_the_page_are_read() -> None:
     text = PAGE.read_text(encoding="utf-8")
     examples = [
-        block for block in re.findall(r"```yaml[^\n]*\n(.*?)```", text, re.DOTALL) if "\nformat:" in f"\n{block}"
+        block
+        for block in re.findall(r"```yaml[^\n]*\n(.*?)```", text, re.DOTALL)
+        if "\nformat:" in f"\n{block}"
     ]
     assert examples
     for block in examples:

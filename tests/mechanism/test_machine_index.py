@@ -10,7 +10,9 @@ from tauloop.result import write_json
 
 
 def test_the_index_is_what_the_machine_files_say(request: pytest.FixtureRequest) -> None:
-    rows = MachineIndex(machines=tuple(summarised(name, tl.load(name)) for name in tl.shipped_machines()))
+    rows = MachineIndex(
+        machines=tuple(summarised(name, tl.load(name)) for name in tl.shipped_machines())
+    )
     if request.config.getoption("--update-golden"):
         write_json(INDEX, rows.as_dict())
     assert machine_index() == rows

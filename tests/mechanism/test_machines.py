@@ -1,7 +1,7 @@
 """The shipped machine files: printed figures, closure at the reference, mobility, and what their descriptions claim.
 
-Kinematics are worked out here from the files' numbers with NumPy alone (positions and central differences), so
-that they are a second route beside the toolkit's own equations.
+Kinematics are worked out here from the files' numbers with NumPy alone (positions and central
+differences), so that they are a second route beside the toolkit's own equations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ MOBILITY = {
     "linear_delta": 3,
     "five_bar": 2,
 }
-#: Loops at the reference are closed by formulae or by angles with 13 digits; what is left is rounding, m or rad.
+#: Loops at the reference are closed by formulae or by angles with 13 digits; what is left is
+#: rounding, m or rad.
 REFERENCE_CLOSURE = 1e-12
 #: Central differences with a step of 1e-6 leave errors of about 1e-9 in a Jacobian of size one.
 DIFFERENCE_STEP = 1e-6
@@ -47,7 +48,8 @@ def machines() -> dict[str, Mechanism]:
     return {name: load(name) for name in MOBILITY}
 
 
-# --- kinematics from numbers ------------------------------------------------------------------------------------------
+# --- kinematics from numbers
+# ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,14 @@ def joint_motion(joint: Joint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reference_state(mechanism: Mechanism) -> State:
-    state = {joint.name: np.array(joint.reference, float) for joint in mechanism.joints if joint.reference}
-    state |= {rod.name: np.array([rod.telescope.reference]) for rod in mechanism.rods if rod.telescope}
+    state = {
+        joint.name: np.array(joint.reference, float)
+        for joint in mechanism.joints
+        if joint.reference
+    }
+    state |= {
+        rod.name: np.array([rod.telescope.reference]) for rod in mechanism.rods if rod.telescope
+    }
     return state
 
 
@@ -124,8 +132,12 @@ def body_frames(mechanism: Mechanism, state: State) -> dict[str, Frame]:
     return frames
 
 
-def ends(mechanism: Mechanism, rod: Rod, frames: Mapping[str, Frame]) -> tuple[np.ndarray, np.ndarray]:
-    a, b = (frames[place.body].then(*local_frame(mechanism, place)).p for place in (rod.start, rod.end))
+def ends(
+    mechanism: Mechanism, rod: Rod, frames: Mapping[str, Frame]
+) -> tuple[np.ndarray, np.ndarray]:
+    a, b = (
+        frames[place.body].then(*local_frame(mechanism, place)).p for place in (rod.start, rod.end)
+    )
     return a, b
 
 
@@ -139,7 +151,9 @@ def closure(mechanism: Mechanism, state: State) -> np.ndarray:
         rows.append(np.linalg.norm(b - a) - length)
     for joint in spanning_tree(mechanism)[1]:
         assert joint.kind == "revolute"
-        parent, child = (frames[f.body].then(*local_frame(mechanism, f)) for f in (joint.parent, joint.child))
+        parent, child = (
+            frames[f.body].then(*local_frame(mechanism, f)) for f in (joint.parent, joint.child)
+        )
         relative = parent.R.T @ child.R
         rows.extend(parent.R.T @ (child.p - parent.p))
         rows.extend(np.cross(axis_vector(joint.axes[0]), relative @ axis_vector(joint.axes[0])))
@@ -158,11 +172,17 @@ def moved(mechanism: Mechanism, state: State, step: Mapping[str, float]) -> Stat
     for joint in mechanism.joints:
         dv = np.array([step.get(name, 0.0) for name in joint.velocity_names])
         if joint.kind == "free":
-            turned = Rotation.from_rotvec(dv[3:]) * Rotation.from_quat(state[joint.name][3:], scalar_first=True)
-            result[joint.name] = np.concatenate([state[joint.name][:3] + dv[:3], turned.as_quat(scalar_first=True)])
+            turned = Rotation.from_rotvec(dv[3:]) * Rotation.from_quat(
+                state[joint.name][3:], scalar_first=True
+            )
+            result[joint.name] = np.concatenate(
+                [state[joint.name][:3] + dv[:3], turned.as_quat(scalar_first=True)]
+            )
         elif dv.size:
             result[joint.name] = state[joint.name] + dv
-    return result | {r.name: state[r.name] + step.get(r.name, 0.0) for r in mechanism.rods if r.telescope}
+    return result | {
+        r.name: state[r.name] + step.get(r.name, 0.0) for r in mechanism.rods if r.telescope
+    }
 
 
 def jacobian(mechanism: Mechanism, state: State) -> np.ndarray:
@@ -189,12 +209,15 @@ def assembled(mechanism: Mechanism, state: State) -> State:
         residual = closure(mechanism, state)
         if np.abs(residual).max() < REFERENCE_CLOSURE:
             break
-        step = np.linalg.lstsq(jacobian(mechanism, state)[:, dependent], -residual, rcond=RANK_TOLERANCE)[0]
+        step = np.linalg.lstsq(
+            jacobian(mechanism, state)[:, dependent], -residual, rcond=RANK_TOLERANCE
+        )[0]
         state = moved(mechanism, state, {names[k]: s for k, s in zip(dependent, step, strict=True)})
     return state
 
 
-# --- all machines -----------------------------------------------------------------------------------------------------
+# --- all machines
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_the_nine_machines_are_shipped() -> None:
@@ -219,7 +242,9 @@ def test_reference_closes_the_loops(machines: dict[str, Mechanism], name: str) -
 
 
 @pytest.mark.parametrize("name", MOBILITY)
-def test_mobility_actuators_and_independent_coordinates_agree(machines: dict[str, Mechanism], name: str) -> None:
+def test_mobility_actuators_and_independent_coordinates_agree(
+    machines: dict[str, Mechanism], name: str
+) -> None:
     mechanism = machines[name]
     names = velocities(mechanism)
     K = jacobian(mechanism, reference_state(mechanism))
@@ -253,14 +278,17 @@ def test_the_corners_of_the_work_space_are_reached_within_the_joints_limits(
         assert np.abs(closure(mechanism, state)).max() < 1e-9
         for joint in mechanism.joints:
             if len(joint.freedoms) == 1 and joint in spanning_tree(mechanism)[0]:
-                assert joint.freedoms[0].lower <= state[joint.name][0] <= joint.freedoms[0].upper, joint.name
+                assert joint.freedoms[0].lower <= state[joint.name][0] <= joint.freedoms[0].upper, (
+                    joint.name
+                )
         for rod in mechanism.rods:
             if rod.telescope:
                 freedom = rod.telescope.freedom
                 assert freedom.lower <= state[rod.name][0] <= freedom.upper, rod.name
 
 
-# --- printed figures --------------------------------------------------------------------------------------------------
+# --- printed figures
+# --------------------------------------------------------------------------------------------------
 
 GIVEN = {
     "nuwar": {
@@ -303,7 +331,14 @@ GIVEN = {
         "I_tzz": 0.0187,
     },
     "gantry_tau_3dof": {"m_p": 11.790, "m_s": 3.970, "I_s": 0.3931, "m_l": 4.220, "I_l": 0.5495},
-    "gantry_tau_6link": {"m_p": 11.790, "m_s": 3.970, "I_s": 0.3931, "m_l": 4.220, "I_l": 0.5495, "I_pyy": 0.0614},
+    "gantry_tau_6link": {
+        "m_p": 11.790,
+        "m_s": 3.970,
+        "I_s": 0.3931,
+        "m_l": 4.220,
+        "I_l": 0.5495,
+        "I_pyy": 0.0614,
+    },
     "spidermill": {
         "m1": 50.9597,
         "m2": 7.9538,
@@ -326,7 +361,9 @@ GIVEN = {
 @pytest.mark.parametrize("name", GIVEN)
 def test_given_figures_are_the_papers(machines: dict[str, Mechanism], name: str) -> None:
     table = machines[name].parameters
-    by_name = {p.name: p.value for p in table if p.status == "given" and not p.name.startswith("gravity")}
+    by_name = {
+        p.name: p.value for p in table if p.status == "given" and not p.name.startswith("gravity")
+    }
     assert by_name == pytest.approx(GIVEN[name], rel=1e-12)
 
 
@@ -343,7 +380,10 @@ def test_nuwar_arm_inertia_is_about_the_motor_axis(machines: dict[str, Mechanism
 
 
 def shoulder_frames(mechanism: Mechanism) -> list[Frame]:
-    return [Frame(*local_frame(mechanism, mechanism.joint(f"leg{k}.shoulder").parent)) for k in (1, 2, 3)]
+    return [
+        Frame(*local_frame(mechanism, mechanism.joint(f"leg{k}.shoulder").parent))
+        for k in (1, 2, 3)
+    ]
 
 
 def test_nuwar_motor_axes_are_mutually_orthogonal(machines: dict[str, Mechanism]) -> None:
@@ -357,13 +397,18 @@ def test_nuwar_elbows_follow_the_written_convention(machines: dict[str, Mechanis
     e_z = np.array([0.0, 0.0, 1.0])
     for k, angle in itertools.product((1, 2, 3), (-0.5, 0.2, 1.4)):
         phi = (k - 1) * 2 * np.pi / 3
-        e_r, e_t = np.array([np.cos(phi), np.sin(phi), 0.0]), np.array([-np.sin(phi), np.cos(phi), 0.0])
+        e_r, e_t = (
+            np.array([np.cos(phi), np.sin(phi), 0.0]),
+            np.array([-np.sin(phi), np.cos(phi), 0.0]),
+        )
         u = np.cos(beta) * e_r + np.sin(beta) * e_t
         axis = np.cos(alpha) * (-np.sin(beta) * e_r + np.cos(beta) * e_t) + np.sin(alpha) * e_z
         elbow = 0.194 * e_r + 0.26 * (np.cos(angle) * u + np.sin(angle) * np.cross(axis, u))
         state = reference_state(mechanism) | {f"leg{k}.shoulder": np.array([angle])}
         rod = mechanism.rod(f"leg{k}.forearm")
-        assert ends(mechanism, rod, body_frames(mechanism, state))[0] == pytest.approx(elbow, abs=1e-14)
+        assert ends(mechanism, rod, body_frames(mechanism, state))[0] == pytest.approx(
+            elbow, abs=1e-14
+        )
 
 
 def test_nuwar_without_tilt_is_the_delta(machines: dict[str, Mechanism]) -> None:
@@ -372,7 +417,9 @@ def test_nuwar_without_tilt_is_the_delta(machines: dict[str, Mechanism]) -> None
     seen = []
     for mechanism in (delta, level):
         joints = [j for j in mechanism.joints if j.kind == "revolute"]
-        state = reference_state(mechanism) | {j.name: np.array([a]) for j, a in zip(joints, angles, strict=True)}
+        state = reference_state(mechanism) | {
+            j.name: np.array([a]) for j, a in zip(joints, angles, strict=True)
+        }
         state["platform"] = np.array([0.02, -0.03, -0.5])
         frames = body_frames(mechanism, state)
         rods = [np.concatenate(ends(mechanism, rod, frames)) for rod in mechanism.rods]
@@ -380,8 +427,13 @@ def test_nuwar_without_tilt_is_the_delta(machines: dict[str, Mechanism]) -> None
         lengths = [mechanism.value(rod.length) for rod in mechanism.rods]
         plate = mechanism.value(mechanism.body(mechanism.platform.body).inertia.mass)
         arms = [mechanism.body(j.child.body).inertia for j in joints]
-        moments = [[mechanism.value(x) for x in (arm.mass, arm.first_moment[0], arm.second_moment[2])] for arm in arms]
-        seen.append(np.concatenate([np.ravel(rods), np.ravel(inertia), lengths, [plate], np.ravel(moments)]))
+        moments = [
+            [mechanism.value(x) for x in (arm.mass, arm.first_moment[0], arm.second_moment[2])]
+            for arm in arms
+        ]
+        seen.append(
+            np.concatenate([np.ravel(rods), np.ravel(inertia), lengths, [plate], np.ravel(moments)])
+        )
     assert seen[1] == pytest.approx(seen[0], abs=1e-12)
 
 
@@ -389,8 +441,12 @@ def test_rcid_joints_lie_at_the_printed_angles(machines: dict[str, Mechanism]) -
     mechanism = machines["rcid"]
     frames = body_frames(mechanism, reference_state(mechanism))
     a, b = (np.array([ends(mechanism, rod, frames)[k] for rod in mechanism.rods]) for k in (0, 1))
-    assert np.rad2deg(np.arctan2(a[:, 1], a[:, 0])) % 360 == pytest.approx([15, 105, 135, 225, 255, 345])
-    assert np.rad2deg(np.arctan2(b[:, 1], b[:, 0])) % 360 == pytest.approx([60, 60, 180, 180, 300, 300])
+    assert np.rad2deg(np.arctan2(a[:, 1], a[:, 0])) % 360 == pytest.approx(
+        [15, 105, 135, 225, 255, 345]
+    )
+    assert np.rad2deg(np.arctan2(b[:, 1], b[:, 0])) % 360 == pytest.approx(
+        [60, 60, 180, 180, 300, 300]
+    )
     assert np.hypot(a[:, 0], a[:, 1]) == pytest.approx(np.full(6, 0.080))
     assert np.hypot(b[:, 0], b[:, 1]) == pytest.approx(np.full(6, 0.040))
 
@@ -401,7 +457,11 @@ def test_rcid_masses_add_up_to_the_printed_total(machines: dict[str, Mechanism])
     rods = sum(mechanism.value(rod.lower.mass) for rod in mechanism.rods)
     assert bodies + rods - 5.0 == pytest.approx(9.7)
     assert mechanism.value(mechanism.body("housing").inertia.mass) > 5.0
-    strokes = {(j.freedoms[0].lower, j.freedoms[0].upper) for j in mechanism.joints if j.kind == "prismatic"}
+    strokes = {
+        (j.freedoms[0].lower, j.freedoms[0].upper)
+        for j in mechanism.joints
+        if j.kind == "prismatic"
+    }
     assert strokes == {(0.0, 0.07)}
 
 
@@ -425,7 +485,9 @@ def test_linear_delta_has_the_logs_formula(machines: dict[str, Mechanism]) -> No
     """Carriage joint height = end stop + sqrt(arm^2 - radius^2) - travel, at the effective radius."""
     mechanism = machines["linear_delta"]
     travel = np.array([0.05, 0.11, 0.31])
-    state = reference_state(mechanism) | {f"tower{k + 1}.slide": travel[k : k + 1] for k in range(3)}
+    state = reference_state(mechanism) | {
+        f"tower{k + 1}.slide": travel[k : k + 1] for k in range(3)
+    }
     frames = body_frames(mechanism, state)
     for k, angle in enumerate(np.deg2rad([210.0, 330.0, 90.0])):
         a, b = ends(mechanism, mechanism.rod(f"tower{k + 1}.link"), frames)
@@ -434,7 +496,8 @@ def test_linear_delta_has_the_logs_formula(machines: dict[str, Mechanism]) -> No
         assert (a - b)[:2] + state["platform"][:2] == pytest.approx(radial)
 
 
-# --- claims of the descriptions: Gantry-Tau ---------------------------------------------------------------------------
+# --- claims of the descriptions: Gantry-Tau
+# ---------------------------------------------------------------------------
 
 #: Length that makes rotations comparable with translations, m.
 CHARACTERISTIC_LENGTH = 0.2
@@ -456,26 +519,41 @@ class GantryTau:
     @classmethod
     def of(cls, mechanism: Mechanism) -> GantryTau:
         rods = mechanism.rods
-        track = np.array([local_frame(mechanism, mechanism.joint(f"track{k}.slide").parent)[0] for k in (1, 2, 3)])
+        track = np.array(
+            [
+                local_frame(mechanism, mechanism.joint(f"track{k}.slide").parent)[0]
+                for k in (1, 2, 3)
+            ]
+        )
         for k in (1, 2, 3):
-            assert local_frame(mechanism, mechanism.joint(f"track{k}.slide").parent)[1] == pytest.approx(np.eye(3))
+            assert local_frame(mechanism, mechanism.joint(f"track{k}.slide").parent)[
+                1
+            ] == pytest.approx(np.eye(3))
         return cls(
             track=track,
             A=np.array([local_frame(mechanism, rod.start)[0] for rod in rods]),
             B=np.array([local_frame(mechanism, rod.end)[0] for rod in rods]),
             length=np.array(
-                [rod.telescope.reference if rod.telescope else mechanism.value(rod.length) for rod in rods]
+                [
+                    rod.telescope.reference if rod.telescope else mechanism.value(rod.length)
+                    for rod in rods
+                ]
             ),
             cart=np.array([int(rod.start.body[5]) - 1 for rod in rods]),
             side=np.sign([mechanism.joint(f"track{k}.slide").reference[0] for k in (1, 2, 3)]),
         )
 
-    def pose(self, X: np.ndarray, R: np.ndarray, first: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    def pose(
+        self, X: np.ndarray, R: np.ndarray, first: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Link vectors from cart to plate and arms on the plate, the carts found from one fixed link each."""
         arms = self.B @ R.T
         d = X + arms - self.A - self.track[self.cart]
         q = np.array(
-            [d[j, 0] + self.side[k] * np.sqrt(self.length[j] ** 2 - d[j, 1:] @ d[j, 1:]) for k, j in enumerate(first)]
+            [
+                d[j, 0] + self.side[k] * np.sqrt(self.length[j] ** 2 - d[j, 1:] @ d[j, 1:])
+                for k, j in enumerate(first)
+            ]
         )
         d[:, 0] -= q[self.cart]
         return d, arms
@@ -487,13 +565,23 @@ def translation_jacobian(d: np.ndarray) -> np.ndarray:
 
 
 def scan(tau: GantryTau, first: tuple[int, ...]) -> list[np.ndarray]:
-    return [tau.pose(np.array([0.0, y, z]), np.eye(3), first)[0] for y, z in itertools.product(VOLUME, VOLUME)]
+    return [
+        tau.pose(np.array([0.0, y, z]), np.eye(3), first)[0]
+        for y, z in itertools.product(VOLUME, VOLUME)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("name", "first"), [("gantry_tau_3dof", (0, 1, 2)), ("gantry_tau_6link", (0, 3, 5)), ("gantry_tau_5dof", (0, 3, 5))]
+    ("name", "first"),
+    [
+        ("gantry_tau_3dof", (0, 1, 2)),
+        ("gantry_tau_6link", (0, 3, 5)),
+        ("gantry_tau_5dof", (0, 3, 5)),
+    ],
 )
-def test_three_carts_are_well_conditioned(machines: dict[str, Mechanism], name: str, first: tuple[int, ...]) -> None:
+def test_three_carts_are_well_conditioned(
+    machines: dict[str, Mechanism], name: str, first: tuple[int, ...]
+) -> None:
     tau = GantryTau.of(machines[name])
     worst = max(np.linalg.cond(translation_jacobian(d[list(first)])) for d in scan(tau, first))
     assert worst == pytest.approx(2.26, abs=0.005)
@@ -511,12 +599,17 @@ def test_the_middle_of_the_simplified_machine(machines: dict[str, Mechanism]) ->
 def test_clusters_are_parallelograms(machines: dict[str, Mechanism], name: str) -> None:
     tau = GantryTau.of(machines[name])
     for cluster in ((0, 1, 2), (3, 4), (5,)):
-        assert np.ptp(tau.A[cluster, :] - tau.B[cluster, :], axis=0) == pytest.approx(np.zeros(3), abs=1e-15)
+        assert np.ptp(tau.A[cluster, :] - tau.B[cluster, :], axis=0) == pytest.approx(
+            np.zeros(3), abs=1e-15
+        )
         assert np.ptp(tau.length[list(cluster)]) == 0.0
 
 
 def test_three_simplified_chains_are_those_of_the_six_links(machines: dict[str, Mechanism]) -> None:
-    simple, full = GantryTau.of(machines["gantry_tau_3dof"]), GantryTau.of(machines["gantry_tau_6link"])
+    simple, full = (
+        GantryTau.of(machines["gantry_tau_3dof"]),
+        GantryTau.of(machines["gantry_tau_6link"]),
+    )
     lines = (full.track[full.cart] + full.A - full.B)[[0, 3, 5]]
     assert simple.track[:, 1:] == pytest.approx(lines[:, 1:])
     assert simple.length == pytest.approx(full.length[[0, 3, 5]])
@@ -555,7 +648,9 @@ def five_freedom_rates(tau: GantryTau, d: np.ndarray, arms: np.ndarray) -> np.nd
     return np.linalg.solve(plate_directions(d, arms), drive)
 
 
-def tilted(tau: GantryTau, X: np.ndarray, tilt: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+def tilted(
+    tau: GantryTau, X: np.ndarray, tilt: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
     """Link vectors and plate arms with two turns given (x, then y) and the third found from the pair of links."""
 
     def rotation(third: float) -> np.ndarray:
@@ -570,7 +665,9 @@ def tilted(tau: GantryTau, X: np.ndarray, tilt: tuple[float, float]) -> tuple[np
 
 
 @pytest.mark.parametrize(("degrees", "claim"), [(0, 3.03), (5, 3.83), (10, 5.26), (15, 7.96)])
-def test_five_freedoms_are_well_conditioned(machines: dict[str, Mechanism], degrees: int, claim: float) -> None:
+def test_five_freedoms_are_well_conditioned(
+    machines: dict[str, Mechanism], degrees: int, claim: float
+) -> None:
     """Below 10 over the work volume; the description's figures to the digits that it gives."""
     tau = GantryTau.of(machines["gantry_tau_5dof"])
     angles = np.deg2rad([-degrees, 0.0, degrees]) if degrees else np.zeros(1)
@@ -591,7 +688,8 @@ def test_the_two_independent_rotations_are_the_best_pair(machines: dict[str, Mec
     tau = GantryTau.of(machines["gantry_tau_5dof"])
     worst = [
         max(
-            np.linalg.cond(np.delete(five_freedom_rates(tau, d, tau.B), 3 + axis, axis=0)) for d in scan(tau, (0, 3, 5))
+            np.linalg.cond(np.delete(five_freedom_rates(tau, d, tau.B), 3 + axis, axis=0))
+            for d in scan(tau, (0, 3, 5))
         )
         for axis in range(3)
     ]
@@ -618,14 +716,17 @@ def test_universal_joints_stay_away_from_their_links(machines: dict[str, Mechani
     assert np.linalg.norm(first, axis=1) == pytest.approx(np.ones(6))
     angles = np.deg2rad([-15.0, 0.0, 15.0])
     nearest = np.inf
-    for y, z, tilt in itertools.product(VOLUME[::6], VOLUME[::6], itertools.product(angles, angles)):
+    for y, z, tilt in itertools.product(
+        VOLUME[::6], VOLUME[::6], itertools.product(angles, angles)
+    ):
         d, _ = tilted(tau, np.array([0.0, y, z]), tilt)
         cosine = np.abs(np.sum(first * d, axis=1)) / np.linalg.norm(d, axis=1)
         nearest = min(nearest, np.rad2deg(np.arccos(cosine)).min())
     assert nearest > 50.0
 
 
-# --- claims of the descriptions: the others ---------------------------------------------------------------------------
+# --- claims of the descriptions: the others
+# ---------------------------------------------------------------------------
 
 
 def test_hexapod_is_well_conditioned_at_home(machines: dict[str, Mechanism]) -> None:
@@ -673,7 +774,12 @@ class CranksAsRods:
             return index, local_frame(mechanism, placement)[0][:2]
 
         return cls(
-            home=np.concatenate([[*frames[b].p[:2], np.arctan2(frames[b].R[1, 0], frames[b].R[0, 0])] for b in order]),
+            home=np.concatenate(
+                [
+                    [*frames[b].p[:2], np.arctan2(frames[b].R[1, 0], frames[b].R[0, 0])]
+                    for b in order
+                ]
+            ),
             starts=[pin(first.parent) for first, _ in cranks],
             ends=[pin(last.child) for _, last in cranks],
             lengths=[local_frame(mechanism, last.parent)[0][0] for _, last in cranks],
@@ -687,12 +793,17 @@ class CranksAsRods:
             u, v, angle = x[3 * body : 3 * body + 3]
             return np.array([u, v]) + turn_about("z", angle)[:2, :2] @ point
 
-        spans = [np.linalg.norm(place(b) - place(a)) for a, b in zip(self.starts, self.ends, strict=True)]
+        spans = [
+            np.linalg.norm(place(b) - place(a)) for a, b in zip(self.starts, self.ends, strict=True)
+        ]
         return np.array(spans) - self.lengths
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         steps = DIFFERENCE_STEP * np.eye(len(x))
-        return np.stack([(self.closure(x + s) - self.closure(x - s)) / (2 * DIFFERENCE_STEP) for s in steps], axis=1)
+        return np.stack(
+            [(self.closure(x + s) - self.closure(x - s)) / (2 * DIFFERENCE_STEP) for s in steps],
+            axis=1,
+        )
 
 
 def test_spidermill_has_eight_equations_of_rank_seven(machines: dict[str, Mechanism]) -> None:
@@ -715,11 +826,18 @@ def test_spidermill_locks_with_a_tenth_of_a_millimetre(machines: dict[str, Mecha
 
 def test_spidermill_cranks_are_pairs_of_the_printed_parts(machines: dict[str, Mechanism]) -> None:
     mechanism = machines["spidermill"]
-    for level, mass, length, inertia in (("lower", 50.9597, 1.13, 6.3195), ("upper", 14.5773, 1.03, 1.6173)):
+    for level, mass, length, inertia in (
+        ("lower", 50.9597, 1.13, 6.3195),
+        ("upper", 14.5773, 1.03, 1.6173),
+    ):
         pair = [mechanism.body(f"side1.{level}_{which}").inertia for which in ("inner", "outer")]
         m, moment, second = (
             sum(mechanism.value(x) for x in xs)
-            for xs in ([i.mass for i in pair], [i.first_moment[0] for i in pair], [i.second_moment[5] for i in pair])
+            for xs in (
+                [i.mass for i in pair],
+                [i.first_moment[0] for i in pair],
+                [i.second_moment[5] for i in pair],
+            )
         )
         assert m == pytest.approx(mass)
         assert moment == pytest.approx(mass * length / 2)

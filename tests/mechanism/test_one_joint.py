@@ -1,7 +1,7 @@
 """One joint, one motor, no loop: the smallest machine works everywhere.
 
-Oracle: a point mass m at distance c on a horizontal axis, tau = m c^2 a - m g c cos(q) with q about +y from the x axis;
-its motion by SciPy.
+Oracle: a point mass m at distance c on a horizontal axis, tau = m c^2 a - m g c cos(q) with q about
++y from the x axis; its motion by SciPy.
 """
 
 from __future__ import annotations
@@ -53,9 +53,13 @@ def test_forces_accelerations_and_regressors_of_both_entries(formulation, evalua
         assert functions.forward_dynamics(q, v, expected).a == pytest.approx(a, abs=1e-10)
         for output in ("actuators", "joints"):
             Y = functions.regressor(q, v, a, output=output)
-            assert np.asarray(Y).reshape(600, -1) @ model.pi == pytest.approx(expected[:, 0], abs=ROUNDING)
+            assert np.asarray(Y).reshape(600, -1) @ model.pi == pytest.approx(
+                expected[:, 0], abs=ROUNDING
+            )
         assert np.all(functions.actuator_jacobian(q) == 1.0)
-    assert model.hybrid.inverse_dynamics(q, v, a).forces.force == pytest.approx(expected, abs=ROUNDING)
+    assert model.hybrid.inverse_dynamics(q, v, a).forces.force == pytest.approx(
+        expected, abs=ROUNDING
+    )
     assert model.forward_kinematics(q).q == pytest.approx(q, abs=ROUNDING)
     assert np.ptp(random_states(model, 50, np.random.default_rng(0)).q) > 0.3
 
@@ -63,7 +67,8 @@ def test_forces_accelerations_and_regressors_of_both_entries(formulation, evalua
 @pytest.mark.parametrize("formulation", [formulation.name for formulation in FORMULATIONS])
 def test_fixed_joints_before_and_behind_the_one_that_moves(formulation):
     welded = falling().replace(
-        "bodies: {b:", "bodies: {post: {mass: 3 kg}, tip: {mass: 0.5 kg, center: [0.05 m, 0, 0]}, b:"
+        "bodies: {b:",
+        "bodies: {post: {mass: 3 kg}, tip: {mass: 0.5 kg, center: [0.05 m, 0, 0]}, b:",
     )
     welded = welded.replace("parent: base,", "parent: post,").replace(
         "joints: {",
@@ -77,12 +82,20 @@ def test_fixed_joints_before_and_behind_the_one_that_moves(formulation):
         assert functions.inverse_dynamics(q, v, a).force == pytest.approx(expected, abs=ROUNDING)
         assert functions.forward_dynamics(q, v, expected).a == pytest.approx(a, abs=1e-10)
         Y = functions.regressor(q, v, a)
-        assert np.asarray(Y).reshape(7, -1) @ model.pi == pytest.approx(expected[:, 0], abs=ROUNDING)
+        assert np.asarray(Y).reshape(7, -1) @ model.pi == pytest.approx(
+            expected[:, 0], abs=ROUNDING
+        )
 
 
 def test_a_machine_without_any_freedom_is_refused_by_name():
-    rigid = falling().replace("type: revolute, axis: y,", "type: fixed,").replace(", reference: 0 deg", "")
-    rigid = rigid.replace("actuators: {a: {on: j}}\n", "").replace("independent: [j]", "independent: []")
+    rigid = (
+        falling()
+        .replace("type: revolute, axis: y,", "type: fixed,")
+        .replace(", reference: 0 deg", "")
+    )
+    rigid = rigid.replace("actuators: {a: {on: j}}\n", "").replace(
+        "independent: [j]", "independent: []"
+    )
     with pytest.raises(AssemblyError, match="nothing can move"):
         Model(loads(rigid))
 
@@ -96,7 +109,9 @@ def test_a_machine_without_any_freedom_is_refused_by_name():
     ],
 )
 def test_a_fall_is_that_of_a_pendulum(route):
-    expected = solve_ivp(lambda _, y: [y[1], G / C * np.cos(y[0])], (0, 1), [0, 0], rtol=1e-12, atol=1e-12).y[:, -1]
+    expected = solve_ivp(
+        lambda _, y: [y[1], G / C * np.cos(y[0])], (0, 1), [0, 0], rtol=1e-12, atol=1e-12
+    ).y[:, -1]
     fall = tl.simulate(loads(falling()), tl.SimulationOptions(duration=1.0, route=ROUTES[route]))
     assert fall.as_dict()["final"]["j"] == pytest.approx(expected[0], abs=1e-8)
 
@@ -108,7 +123,9 @@ def test_a_swing_is_judged():
 def test_every_workflow_takes_it(tmp_path):
     model = Model(load(CASE))
     assert tl.check(model).status is Status.OK
-    assert tl.describe(model, tl.DescribeOptions(blocks=True, parameters=True)).as_dict()["linear_blocks"]
+    assert tl.describe(model, tl.DescribeOptions(blocks=True, parameters=True)).as_dict()[
+        "linear_blocks"
+    ]
     pushed = tl.inverse_dynamics(model, tl.DynamicsOptions(entry=ACTUATORS, acceleration={"a": 2}))
     assert pushed.forces.force[0, 0] == pytest.approx(2 * M * C**2, abs=ROUNDING)
     assert tl.count_operations(model.mechanism).costs
@@ -118,7 +135,10 @@ def test_every_workflow_takes_it(tmp_path):
     table = write_log(tmp_path / "motion.csv", tl.plan_motion(model, stroke).log(50.0))
     assert tl.inverse_dynamics(model, tl.DynamicsOptions(motion=table)).status is Status.OK
     assert tl.simulate(model, RoundTripOptions(motion=table)).status is Status.OK
-    assert tl.control(model, tl.ControlOptions(stroke=tl.StrokeOptions(end={"j": 1}, time=0.2))).status is Status.OK
+    assert (
+        tl.control(model, tl.ControlOptions(stroke=tl.StrokeOptions(end={"j": 1}, time=0.2))).status
+        is Status.OK
+    )
     save_figure(tl.view(model).picture(), tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 1000
     extra("pinocchio")

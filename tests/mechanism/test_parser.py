@@ -93,7 +93,9 @@ SIMPLE = st.recursive(
         inner.map("({})".format),
         inner.map("-{}".format),
         inner.map("abs({})".format),
-        st.tuples(inner, st.sampled_from(["2", "3", "-1", "0.5"])).map(lambda t: f"abs({t[0]})^{t[1]}"),
+        st.tuples(inner, st.sampled_from(["2", "3", "-1", "0.5"])).map(
+            lambda t: f"abs({t[0]})^{t[1]}"
+        ),
     ),
     max_leaves=12,
 )
@@ -102,11 +104,13 @@ SIMPLE = st.recursive(
 @given(text=SIMPLE)
 def test_agrees_with_python(text: str) -> None:
     try:
-        expected = eval(text.replace("^", "**"), {"abs": abs})  # text that this test has made: the other route
+        # text that this test has made: the other route
+        expected = eval(text.replace("^", "**"), {"abs": abs})
     except (ZeroDivisionError, OverflowError):
         refused(text)
         return
-    assert value(text) == pytest.approx(expected, rel=1e-12)  # the order of operations is the same, folding is not
+    # the order of operations is the same, folding is not
+    assert value(text) == pytest.approx(expected, rel=1e-12)
 
 
 @given(text=st.text(alphabet="Lrmn phi0123456789.()+-*/^,ei_", max_size=40))

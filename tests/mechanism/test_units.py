@@ -14,7 +14,9 @@ from tauloop.mechanism.units import UNITS, Dimension, UnitError, named, parse_un
 #: Products of a few factors in two orders differ by rounding only.
 ROUNDING = 1e-14
 
-FACTORS = st.lists(st.tuples(st.sampled_from(sorted(UNITS)), st.integers(1, 3)), min_size=1, max_size=3)
+FACTORS = st.lists(
+    st.tuples(st.sampled_from(sorted(UNITS)), st.integers(1, 3)), min_size=1, max_size=3
+)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,13 @@ def test_known_units(text: str, scale: float, dimension: Dimension) -> None:
 
 
 def test_named_units_are_what_they_stand_for() -> None:
-    for short, long in {"N": "kg m/s^2", "J": "N m", "W": "J/s", "Pa": "N/m^2", "Hz": "1/s"}.items():
+    for short, long in {
+        "N": "kg m/s^2",
+        "J": "N m",
+        "W": "J/s",
+        "Pa": "N/m^2",
+        "Hz": "1/s",
+    }.items():
         assert parse_unit(short).dimension == parse_unit(long).dimension
         assert parse_unit(short).scale == pytest.approx(parse_unit(long).scale, rel=ROUNDING)
 
@@ -53,10 +61,15 @@ def test_named_units_are_what_they_stand_for() -> None:
 def test_a_product_has_the_product_of_scales_and_dimensions(
     above: list[tuple[str, int]], below: list[tuple[str, int]]
 ) -> None:
-    text = " ".join(f"{name}^{power}" for name, power in above) + "".join(f"/{name}^{power}" for name, power in below)
+    text = " ".join(f"{name}^{power}" for name, power in above) + "".join(
+        f"/{name}^{power}" for name, power in below
+    )
     unit = parse_unit(text)
-    logarithm = sum(p * math.log(UNITS[n][0]) for n, p in above) - sum(p * math.log(UNITS[n][0]) for n, p in below)
-    assert math.log(unit.scale) == pytest.approx(logarithm, abs=1e-12)  # logarithms up to some hundred
+    logarithm = sum(p * math.log(UNITS[n][0]) for n, p in above) - sum(
+        p * math.log(UNITS[n][0]) for n, p in below
+    )
+    # logarithms up to some hundred
+    assert math.log(unit.scale) == pytest.approx(logarithm, abs=1e-12)
     for exponent in ("mass", "length", "time", "angle"):
         expected = sum(p * getattr(UNITS[n][1], exponent) for n, p in above)
         expected -= sum(p * getattr(UNITS[n][1], exponent) for n, p in below)

@@ -38,7 +38,10 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     machine = model(name)
     motion, q = machine.platform, machine.assembly.q
     position, rest = motion.ports.at(q), np.zeros(motion.ports.velocity.size)
-    force, acting = np.zeros(len(machine.mechanism.actuators)), {"wrench": np.zeros(6), "payload": Payload(mass=1.0)}
+    force, acting = (
+        np.zeros(len(machine.mechanism.actuators)),
+        {"wrench": np.zeros(6), "payload": Payload(mass=1.0)},
+    )
     placed = {"position": position, "start": q}
     moving = placed | {"velocity": rest}
     moved = moving | {"acceleration": rest}
@@ -51,7 +54,9 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "follow": placed,
         "track": placed | {"position": position[None]},
         "counted": {"state": motion.kinematics(position[None])},
-        **dict.fromkeys(("embedding", "actuator_jacobian", "platform_jacobian", "tool_jacobian"), placed),
+        **dict.fromkeys(
+            ("embedding", "actuator_jacobian", "platform_jacobian", "tool_jacobian"), placed
+        ),
         **dict.fromkeys(("mass_matrix", "gravity", "potential_energy"), placed),
         **dict.fromkeys(("coriolis", "bias", "kinetic_energy", "tool"), moving),
         "inverse_dynamics": moved | {"sharing": sharing} | acting,
@@ -70,7 +75,11 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "tension_terms": moved,
     }
     absent = WITH_CABLES if name == "five_bar" else WITHOUT_CABLES
-    cases = {key: (getattr(motion, key), accepted) for key, accepted in arguments.items() if key not in absent}
+    cases = {
+        key: (getattr(motion, key), accepted)
+        for key, accepted in arguments.items()
+        if key not in absent
+    }
     of_models: dict[str, dict[str, Any]] = {
         "at": {"q": q},
         "freed": {"names": [parameter]},
@@ -83,8 +92,15 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "inverse_kinematics": {"position": position, "start": q},
         "forward_kinematics": {"position": machine.actuators.ports.at(q), "start": q},
     }
-    cases |= {f"Model.{key}": (getattr(machine, key), accepted) for key, accepted in of_models.items()}
-    settings = {"free": (parameter,), "formulation": "newton-euler", "evaluator": Interpreted(), "locks": DEFAULT_LOCKS}
+    cases |= {
+        f"Model.{key}": (getattr(machine, key), accepted) for key, accepted in of_models.items()
+    }
+    settings = {
+        "free": (parameter,),
+        "formulation": "newton-euler",
+        "evaluator": Interpreted(),
+        "locks": DEFAULT_LOCKS,
+    }
     return cases | {"Model": (tl.Model, {"mechanism": machine.mechanism} | settings)}
 
 
@@ -107,15 +123,21 @@ NOTHING: Mapping[str, object] = {
 }
 
 
-def refused(method: Callable[..., Any], arguments: Mapping[str, Any], key: str, spoiled: object) -> None:
+def refused(
+    method: Callable[..., Any], arguments: Mapping[str, Any], key: str, spoiled: object
+) -> None:
     with pytest.raises(InputError) as caught:
         method(**{**arguments, key: spoiled})
-    places = {problem.where.partition("[")[0].partition(".")[0] for problem in caught.value.problems}
+    places = {
+        problem.where.partition("[")[0].partition(".")[0] for problem in caught.value.problems
+    }
     assert places & {key, ALSO.get(key, key), *UNKNOWN}, (key, spoiled, caught.value)
     assert all(problem.remedy for problem in caught.value.problems)
 
 
-@pytest.mark.parametrize(("machine", "name"), CASES, ids=[f"{machine}-{name}" for machine, name in CASES])
+@pytest.mark.parametrize(
+    ("machine", "name"), CASES, ids=[f"{machine}-{name}" for machine, name in CASES]
+)
 def test_what_an_argument_cannot_be_is_refused_by_its_name(machine: str, name: str) -> None:
     method, arguments = methods(machine)[name]
     method(**arguments)
@@ -124,27 +146,46 @@ def test_what_an_argument_cannot_be_is_refused_by_its_name(machine: str, name: s
             refused(method, arguments, key, spoiled)
 
 
-@pytest.mark.parametrize(("machine", "name"), CASES, ids=[f"{machine}-{name}" for machine, name in CASES])
-def test_arrays_of_other_shapes_and_without_numbers_are_refused_by_name(machine: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("machine", "name"), CASES, ids=[f"{machine}-{name}" for machine, name in CASES]
+)
+def test_arrays_of_other_shapes_and_without_numbers_are_refused_by_name(
+    machine: str, name: str
+) -> None:
     method, arguments = methods(machine)[name]
-    arrays = {key: accepted for key, accepted in arguments.items() if isinstance(accepted, np.ndarray)}
+    arrays = {
+        key: accepted for key, accepted in arguments.items() if isinstance(accepted, np.ndarray)
+    }
     for key, accepted in arrays.items():
         count = accepted.shape[-1]
-        wrong = [np.zeros(count + 1), np.zeros((3, count + 1)), np.zeros((2, 0)), np.array(0.5), [0.1] * (count + 3)]
-        if name not in ("Model.platform_position", "Model.actuator_position"):  # samples that were not reached have NaN
+        wrong = [
+            np.zeros(count + 1),
+            np.zeros((3, count + 1)),
+            np.zeros((2, 0)),
+            np.array(0.5),
+            [0.1] * (count + 3),
+        ]
+        # samples that were not reached have NaN
+        if name not in ("Model.platform_position", "Model.actuator_position"):
             wrong += [np.full(count, np.nan), np.full((2, count), np.inf), [np.nan] * count]
         for spoiled in wrong:
             refused(method, arguments, key, spoiled)
 
 
-@pytest.mark.parametrize("name", ["kinematics", "evaluate", "inverse_dynamics", "tool", "condition", "Model.at"])
+@pytest.mark.parametrize(
+    "name", ["kinematics", "evaluate", "inverse_dynamics", "tool", "condition", "Model.at"]
+)
 def test_a_missing_position_is_refused_by_name(name: str) -> None:
     method, arguments = methods("five_bar")[name]
     refused(method, arguments, next(iter(arguments)), None)
 
 
 def test_every_public_method_of_motions_is_tested() -> None:
-    public = {name for name, _ in inspect.getmembers(Motion, inspect.isfunction) if not name.startswith("_")}
+    public = {
+        name
+        for name, _ in inspect.getmembers(Motion, inspect.isfunction)
+        if not name.startswith("_")
+    }
     of_other_packages, inner = {"as_jax", "as_torch"}, {"forces"}
     assert public - of_other_packages - inner <= {name for _, name in CASES}
 

@@ -14,9 +14,12 @@ from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import random_states
 from tauloop.model.motion import Motion
 
-#: Both arrive by Newton's method, whose last step is shorter than 1e-8: about its square is left, m or rad.
+#: Both arrive by Newton's method, whose last step is shorter than 1e-8: about its square is left, m
+#: or rad.
 WALKED = 1e-12
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: More than what is done in one piece, shared out over threads, and no whole number of blocks.
 SAMPLES = 3 * LEAST_SHARE + 5
 #: A sample behind the first piece and the first share.
@@ -30,8 +33,14 @@ def arrays_of(value: object) -> dict[str, np.ndarray]:
     if isinstance(value, np.ndarray):
         return {"": value}
     names = getattr(type(value), "__dataclass_fields__", {})
-    parts = value.items() if isinstance(value, dict) else ((name, getattr(value, name)) for name in names)
-    return {f"{name}.{key}": array for name, part in parts for key, array in arrays_of(part).items()}
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else ((name, getattr(value, name)) for name in names)
+    )
+    return {
+        f"{name}.{key}": array for name, part in parts for key, array in arrays_of(part).items()
+    }
 
 
 def model_of(name: str, threads: int) -> tl.Model:
@@ -40,7 +49,9 @@ def model_of(name: str, threads: int) -> tl.Model:
 
 def calls(model: tl.Model, n: int) -> dict[str, Callable[[], object]]:
     states = random_states(model, 50, np.random.default_rng(0))
-    q, v, a = (np.resize(x, (n, x.shape[1])) for x in (states.q, states.velocity, states.acceleration))
+    q, v, a = (
+        np.resize(x, (n, x.shape[1])) for x in (states.q, states.velocity, states.acceleration)
+    )
     x, u = model.platform.ports.at(q), model.actuators.ports.at(q)
     motion: Motion = model.platform
     return {
@@ -55,7 +66,9 @@ def calls(model: tl.Model, n: int) -> dict[str, Callable[[], object]]:
 @needs_compiler
 @pytest.mark.parametrize("name", MACHINES)
 def test_results_and_evidence_are_the_same_to_the_last_bit(name):
-    alone, shared, few = (calls(model_of(name, t), n) for t, n in ((1, SAMPLES), (3, SAMPLES), (2, LEAST_SHARE)))
+    alone, shared, few = (
+        calls(model_of(name, t), n) for t, n in ((1, SAMPLES), (3, SAMPLES), (2, LEAST_SHARE))
+    )
     for what, call in alone.items():
         expected, whole, part = arrays_of(call()), arrays_of(shared[what]()), arrays_of(few[what]())
         assert expected.keys() == whole.keys() == part.keys()
@@ -63,14 +76,19 @@ def test_results_and_evidence_are_the_same_to_the_last_bit(name):
         for key, array in expected.items():
             np.testing.assert_array_equal(whole[key], array, err_msg=f"{what}: {key}")
             if len(array) == SAMPLES:
-                np.testing.assert_array_equal(part[key], array[:LEAST_SHARE], err_msg=f"{what}: {key}, first samples")
+                np.testing.assert_array_equal(
+                    part[key], array[:LEAST_SHARE], err_msg=f"{what}: {key}, first samples"
+                )
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_row_for_all_samples_is_that_row_in_each(name):
     model = model_of(name, 2)
-    x, v = model.platform.ports.at(model.assembly.q), np.full(model.platform.ports.velocity.size, 0.1)
+    x, v = (
+        model.platform.ports.at(model.assembly.q),
+        np.full(model.platform.ports.velocity.size, 0.1),
+    )
     everywhere = [np.tile(row, (SAMPLES, 1)) for row in (x, v, -v)]
     seen = [everywhere[0], v, np.broadcast_to(-v, everywhere[2].shape)]
     expected = arrays_of(model.platform.inverse_dynamics(*everywhere))
@@ -103,7 +121,10 @@ def test_machine_code_walks_to_positions_as_the_interpreter_does(name):
 @pytest.mark.parametrize(("bad", "error"), [(np.nan, InputError), (90.0, PoseError)])
 def test_errors_name_the_same_samples(name, bad, error):
     """What is no number, or out of reach, in one sample among many; as the interpreter says it."""
-    models = [tl.Model(tl.load(name), evaluator=Interpreted()), *(model_of(name, threads) for threads in (1, 3))]
+    models = [
+        tl.Model(tl.load(name), evaluator=Interpreted()),
+        *(model_of(name, threads) for threads in (1, 3)),
+    ]
     x, u = (
         np.tile(motion.ports.at(models[0].assembly.q), (SAMPLES, 1))
         for motion in (models[0].platform, models[0].actuators)

@@ -22,12 +22,15 @@ from tauloop.mechanism.model import Inertia
 from tauloop.model import Motion, Payload
 from tauloop.testing import machines as random_machines
 
-#: Agreement of two routes that share no code, relative: rounding through the conditioning of the loops.
+#: Agreement of two routes that share no code, relative: rounding through the conditioning of the
+#: loops.
 SAME = 1e-8
 #: Agreement with central differences: their error at STEP.
 STEP, DIFFERENCE = 1e-6, 1e-6
 STATES = 4
-PAYLOAD = Payload(mass=0.7, center=(0.03, -0.02, 0.05), inertia=(0.004, 0.0005, 0.003, -0.0002, 0.0001, 0.005))
+PAYLOAD = Payload(
+    mass=0.7, center=(0.03, -0.02, 0.05), inertia=(0.004, 0.0005, 0.003, -0.0002, 0.0001, 0.005)
+)
 MACHINES = ("delta", "hexapod", "gantry_tau_3dof", "five_bar", "random hexapod", "random chain")
 RANDOM: dict[str, Callable[..., object]] = {
     "random hexapod": random_machines.six_legs,
@@ -45,18 +48,26 @@ def machine(name: str) -> tuple[Model, RandomStates]:
 
 
 def same(values: np.ndarray, other: np.ndarray, tolerance: float = SAME) -> bool:
-    return bool(np.abs(values - other).max(initial=0.0) < tolerance * max(1.0, np.abs(other).max(initial=0.0)))
+    return bool(
+        np.abs(values - other).max(initial=0.0)
+        < tolerance * max(1.0, np.abs(other).max(initial=0.0))
+    )
 
 
 def as_motion(model: Model, state: State) -> NamedMotion:
     shape = model.topology
     columns = {"q": shape.coordinate_names, "v": shape.velocity_names, "a": shape.velocity_names}
     return NamedMotion(
-        **{kind: dict(zip(names, getattr(state, kind).T, strict=True)) for kind, names in columns.items()}
+        **{
+            kind: dict(zip(names, getattr(state, kind).T, strict=True))
+            for kind, names in columns.items()
+        }
     )
 
 
-def moved(model: Model, states: RandomStates, direction: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
+def moved(
+    model: Model, states: RandomStates, direction: np.ndarray, step: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Positions, and coordinates to start from, after a small step (m,) of the platform's velocities."""
     G = model.platform.embedding(states.position, start=states.q)
     q = integrate(model.topology, states.q, step * (G @ direction))
@@ -88,7 +99,10 @@ def test_the_jacobian_of_the_tool_is_what_differences_of_its_pose_say(subject):
         turn = Rotation.from_matrix(ahead.rotation @ behind.rotation.swapaxes(1, 2)).as_rotvec()
         twist = np.concatenate([ahead.place - behind.place, turn], axis=1) / (2 * STEP)
         assert same(twist, J[:, :, i], DIFFERENCE)
-    assert same(platform.tool(states.position, states.velocity, start=states.q).twist, velocity_of(J, states.velocity))
+    assert same(
+        platform.tool(states.position, states.velocity, start=states.q).twist,
+        velocity_of(J, states.velocity),
+    )
 
 
 def velocity_of(J: np.ndarray, velocity: np.ndarray) -> np.ndarray:
@@ -101,7 +115,10 @@ def test_jacobians_of_both_directions_are_inverse(subject):
     inputs = model.actuators.ports.at(states.q)
     up = model.actuators.platform_jacobian(inputs, start=states.q)
     assert same(up @ down, np.broadcast_to(np.eye(down.shape[2]), (len(up), *down.shape[1:])), 1e-7)
-    assert same(model.actuators.tool_jacobian(inputs, start=states.q) @ down, platform.tool_jacobian(states.position))
+    assert same(
+        model.actuators.tool_jacobian(inputs, start=states.q) @ down,
+        platform.tool_jacobian(states.position),
+    )
 
 
 def test_terms_are_those_of_pinocchio_projected(subject):
@@ -134,7 +151,9 @@ def test_energies_belong_to_the_terms(subject):
     model, platform, states = subject
     at, v = {"start": states.q}, states.velocity
     M = platform.mass_matrix(states.position, **at)
-    assert same(platform.kinetic_energy(states.position, v, **at), np.einsum("ni,nij,nj->n", v, M, v) / 2)
+    assert same(
+        platform.kinetic_energy(states.position, v, **at), np.einsum("ni,nij,nj->n", v, M, v) / 2
+    )
     for direction in np.eye(v.shape[1]):
         ahead, behind = (
             platform.potential_energy(p, start=q)
@@ -142,7 +161,11 @@ def test_energies_belong_to_the_terms(subject):
         )
         rest = platform.bias(states.position, 0.0 * v, **at)  # gravity and springs
         assert same((ahead - behind) / (2 * STEP), rest @ direction, DIFFERENCE)
-    power = np.einsum("ni,ni->n", v, velocity_of(M, states.acceleration) + platform.coriolis(states.position, v, **at))
+    power = np.einsum(
+        "ni,ni->n",
+        v,
+        velocity_of(M, states.acceleration) + platform.coriolis(states.position, v, **at),
+    )
     full = platform.kinematics(states.position, v, states.acceleration, **at)
     energies = []
     for h in (STEP, -STEP):
@@ -155,19 +178,28 @@ def test_energies_belong_to_the_terms(subject):
 def test_a_wrench_at_the_tool_moves_the_machine_as_it_moves_pinocchios(subject):
     model, platform, states = subject
     wrench = np.array([11.0, -7.0, 5.0, 0.4, -0.3, 0.2])
-    force = platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q).force
-    moved = platform.forward_dynamics(states.position, states.velocity, force, start=states.q, wrench=wrench)
+    force = platform.inverse_dynamics(
+        states.position, states.velocity, states.acceleration, start=states.q
+    ).force
+    moved = platform.forward_dynamics(
+        states.position, states.velocity, force, start=states.q, wrench=wrench
+    )
     extra("pinocchio")
-    theirs = pinocchio_engine(model.mechanism).forward_dynamics(as_motion(model, moved), force, wrench)
+    theirs = pinocchio_engine(model.mechanism).forward_dynamics(
+        as_motion(model, moved), force, wrench
+    )
     names = [name for name in theirs.names if name in model.topology.velocity_names]
     ours, columns = (
-        [list(known).index(name) for name in names] for known in (model.topology.velocity_names, theirs.names)
+        [list(known).index(name) for name in names]
+        for known in (model.topology.velocity_names, theirs.names)
     )
     assert names
     assert same(np.asarray(moved.a)[:, ours], theirs.accelerations[:, columns], 1e-6)
     assert np.abs(np.asarray(moved.a) - states.a).max() > 1e-3
     a = platform.ports.rates(np.asarray(moved.a))
-    held = platform.inverse_dynamics(states.position, states.velocity, a, start=states.q, wrench=wrench)
+    held = platform.inverse_dynamics(
+        states.position, states.velocity, a, start=states.q, wrench=wrench
+    )
     assert same(held.force, force)
 
 
@@ -178,15 +210,27 @@ def carrying(model: Model) -> Model:
     p = np.array([values(x) for x in tool.position])
     R = np.eye(3)
     for turn in tool.turns:
-        R = R @ Rotation.from_rotvec(values(turn.angle) * np.eye(3)["xyz".index(turn.axis)]).as_matrix()
+        R = (
+            R
+            @ Rotation.from_rotvec(
+                values(turn.angle) * np.eye(3)["xyz".index(turn.axis)]
+            ).as_matrix()
+        )
     c, I = p + R @ PAYLOAD.center, R @ PAYLOAD._matrix() @ R.T
     about = I + PAYLOAD.mass * (c @ c * np.eye(3) - np.outer(c, c))
     added = [PAYLOAD.mass, *(PAYLOAD.mass * c), *about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]
 
     def heavier(body):
-        own = np.zeros(10) if body.inertia is None else np.array([values(x) for x in body.inertia.parameters])
+        own = (
+            np.zeros(10)
+            if body.inertia is None
+            else np.array([values(x) for x in body.inertia.parameters])
+        )
         m, x, y, z, xx, xy, yy, xz, yz, zz = (Constant(float(v)) for v in own + added)
-        return replace(body, inertia=Inertia(mass=m, first_moment=(x, y, z), second_moment=(xx, xy, yy, xz, yz, zz)))
+        return replace(
+            body,
+            inertia=Inertia(mass=m, first_moment=(x, y, z), second_moment=(xx, xy, yy, xz, yz, zz)),
+        )
 
     bodies = tuple(heavier(body) if body.name == tool.body else body for body in mechanism.bodies)
     return Model(replace(mechanism, bodies=bodies))
@@ -214,7 +258,11 @@ def test_machine_code_gives_the_same():
         lambda p: p.kinetic_energy(states.position, states.velocity),
         lambda p: (
             p.inverse_dynamics(
-                states.position, states.velocity, states.acceleration, wrench=wrench, payload=PAYLOAD
+                states.position,
+                states.velocity,
+                states.acceleration,
+                wrench=wrench,
+                payload=PAYLOAD,
             ).force
         ),
     ):

@@ -38,14 +38,15 @@ from tauloop.programs.catalogue import MOMENTUM, MOMENTUM_FORCES
 from tauloop.report.cost_tables import cost_tables
 from tauloop.result import plain
 
-#: Operations of the whole inverse dynamics (kinematics included, numbers baked in); from the project's issue 3.
+#: Operations of the whole inverse dynamics (kinematics included, numbers baked in); from the
+#: project's issue 3.
 INVERSE = {"rcid": 820, "nuwar": 420, "delta": 365}
 FORWARD = {"rcid": 1550}
 #: The paper prints 0.18: its totals give 0.1842.
 PRINTED_RATIO, PRINTED_DIGIT = 0.18, 0.005
 FORMS = ("lagrange", "generalized-momentum")
-#: Two ways to V x', through the conditioning of the loops; central differences of M with a step of 1e-6: its square
-#: over the squared size of the machine (0.1 m), and rounding over the step.
+#: Two ways to V x', through the conditioning of the loops; central differences of M with a step of
+#: 1e-6: its square over the squared size of the machine (0.1 m), and rounding over the step.
 AGREE, DIFFERENCE = 1e-10, 1e-7
 #: Metres and radians of a pose that is moved by 0.05 of each.
 X_SCALE = np.array([0.1, 0.1, 0.1, 5.0, 5.0, 5.0])
@@ -60,13 +61,19 @@ def answer(name: str) -> dict[str, Any]:
 
 def counted(name: str) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
     rows = answer(name)["costs"]
-    return {(row["quantity"], row["formulation"]): row for row in rows if row["quantity"] != VELOCITY_MATRIX}
+    return {
+        (row["quantity"], row["formulation"]): row
+        for row in rows
+        if row["quantity"] != VELOCITY_MATRIX
+    }
 
 
 @pytest.mark.parametrize("name", INVERSE)
 def test_whole_dynamics_take_few_operations(name: str) -> None:
     rows = counted(name)
-    assert {formulation for _, formulation in rows} == {formulation.name for formulation in FORMULATIONS} | {SAMPLED}
+    assert {formulation for _, formulation in rows} == {
+        formulation.name for formulation in FORMULATIONS
+    } | {SAMPLED}
     inverse = rows["inverse dynamics", "newton-euler"]
     assert 0 < sum(inverse["once"].values()) <= INVERSE[name]
     assert sum(inverse["once"].values()) == min(
@@ -78,9 +85,16 @@ def test_whole_dynamics_take_few_operations(name: str) -> None:
         assert sum(rows["forward dynamics", "newton-euler"]["once"].values()) <= FORWARD[name]
 
 
-def test_motion_of_actuators_has_newton_blocks_that_are_counted_apart_and_no_velocity_matrix() -> None:
+def test_motion_of_actuators_has_newton_blocks_that_are_counted_apart_and_no_velocity_matrix() -> (
+    None
+):
     result, left_out = costs(load("five_bar"), ACTUATORS)
-    assert {row.quantity for row in result} == {"positions", "inverse dynamics", "forward dynamics", "regressor"}
+    assert {row.quantity for row in result} == {
+        "positions",
+        "inverse dynamics",
+        "forward dynamics",
+        "regressor",
+    }
     assert left_out == {}
     positions = next(row for row in result if row.quantity == "positions")
     assert sum(positions.each_iteration.values()) > 0
@@ -88,24 +102,35 @@ def test_motion_of_actuators_has_newton_blocks_that_are_counted_apart_and_no_vel
 
 def test_velocity_matrices_are_split_as_in_the_paper() -> None:
     rows = [row for row in answer("rcid")["costs"] if row["quantity"] == VELOCITY_MATRIX]
-    split = {(row["frame"], row["part"], row["formulation"]): sum(row["once"].values()) for row in rows}
+    split = {
+        (row["frame"], row["part"], row["formulation"]): sum(row["once"].values()) for row in rows
+    }
     of_paper = {row["part"] for row in answer("rcid")["published"]["counts"]}
     assert {part for _, part, _ in split} == of_paper | {ADDED_UP}
     frames = {(frame, formulation) for frame, _, formulation in split}
-    assert frames == {(frame, name) for frame in (BASE_FRAME, EULER) for name in FORMS} | {(EULER, ON_PLATFORM)}
+    assert frames == {(frame, name) for frame in (BASE_FRAME, EULER) for name in FORMS} | {
+        (EULER, ON_PLATFORM)
+    }
     for frame, formulation in frames:
         alone = [split[frame, part, formulation] for part in of_paper - {ALL}]
         whole = split[frame, ALL, formulation]
-        rods = 5 * sum(split[frame, f"one rod's {part}", formulation] for part in ("translation", "rotation"))
+        rods = 5 * sum(
+            split[frame, f"one rod's {part}", formulation] for part in ("translation", "rotation")
+        )
         assert split[frame, ADDED_UP, formulation] == sum(alone) + rods
-        assert max(alone) < whole < sum(alone) + rods  # what parts share is counted once in the whole
+        # what parts share is counted once in the whole
+        assert max(alone) < whole < sum(alone) + rods
         for part in of_paper:
             assert split[frame, part, "generalized-momentum"] <= split[frame, part, formulation]
 
 
 def test_on_the_papers_footing_momentum_takes_the_papers_share() -> None:
     """Lagrange by differentiating the platform's own M(x), Euler angles, the rows added up: 0.18 of it, as printed."""
-    ratios = {(row["part"], row["frame"]): row for row in answer("rcid")["ratios"] if row["against"] == ON_PLATFORM}
+    ratios = {
+        (row["part"], row["frame"]): row
+        for row in answer("rcid")["ratios"]
+        if row["against"] == ON_PLATFORM
+    }
     assert set(ratios) == {(part, EULER) for part, _ in ratios}
     added_up = ratios[ADDED_UP, EULER]
     assert added_up["published"] == pytest.approx(PRINTED_RATIO, abs=PRINTED_DIGIT)
@@ -120,16 +145,24 @@ def test_the_platforms_own_mass_matrix_gives_the_same_velocity_terms() -> None:
     V_of = OwnMassMatrix(platforms).velocity_matrix(list(range(len(platforms.labels))))
     rng, step = np.random.default_rng(5), 1e-6
     for _ in range(3):
-        x = np.concatenate([[0, 0, model.assembly.q[2]], np.zeros(3)]) + rng.uniform(-0.05, 0.05, 6) * X_SCALE
+        x = (
+            np.concatenate([[0, 0, model.assembly.q[2]], np.zeros(3)])
+            + rng.uniform(-0.05, 0.05, 6) * X_SCALE
+        )
         rate = rng.normal(size=6)
         turned = Rotation.from_euler("ZYX", x[3:])
         w = platforms_twist(turned, x[3:], rate[3:])
-        result = platforms(np.append(x[:3], turned.as_quat(scalar_first=True)), np.append(rate[:3], w))
+        result = platforms(
+            np.append(x[:3], turned.as_quat(scalar_first=True)), np.append(rate[:3], w)
+        )
         V = V_of(x, rate).full()
         expected = result.total()[1] @ rate
         assert np.abs(V @ rate - expected).max() < AGREE * np.abs(expected).max()
         M = [
-            platforms(np.append(y[:3], Rotation.from_euler("ZYX", y[3:]).as_quat(scalar_first=True)), np.zeros(6))
+            platforms(
+                np.append(y[:3], Rotation.from_euler("ZYX", y[3:]).as_quat(scalar_first=True)),
+                np.zeros(6),
+            )
             for y in (x + step * rate, x - step * rate)
         ]
         M_rate = (M[0].total()[0] - M[1].total()[0]) / (2 * step)
@@ -152,16 +185,26 @@ def test_free_parameters_leave_the_own_mass_matrix_out() -> None:
 
 def test_ratios_stand_beside_the_papers() -> None:
     ratios = answer("rcid")["ratios"]
-    (whole,) = [row for row in ratios if (row["part"], row["frame"], row["against"]) == (ALL, EULER, "lagrange")]
+    (whole,) = [
+        row
+        for row in ratios
+        if (row["part"], row["frame"], row["against"]) == (ALL, EULER, "lagrange")
+    ]
     assert whole["published"] == pytest.approx(PRINTED_RATIO, abs=PRINTED_DIGIT)
     assert "Table 2" in whole["source"]
     rows = counted("nuwar")
     for formulation in ("hamilton", SAMPLED):
-        (hamilton,) = [row for row in answer("nuwar")["ratios"] if row["formulation"] == formulation]
+        (hamilton,) = [
+            row for row in answer("nuwar")["ratios"] if row["formulation"] == formulation
+        ]
         assert hamilton["published"] == pytest.approx(1.0 - 0.28)
-        totals = [sum(rows["inverse dynamics", name]["once"].values()) for name in (formulation, "lagrange")]
+        totals = [
+            sum(rows["inverse dynamics", name]["once"].values())
+            for name in (formulation, "lagrange")
+        ]
         assert hamilton["ours"] == pytest.approx(totals[0] / totals[1])
-    assert hamilton["ours"] < hamilton["published"]  # Miller's own way, by sampled momenta, saves more than he says
+    # Miller's own way, by sampled momenta, saves more than he says
+    assert hamilton["ours"] < hamilton["published"]
 
 
 def test_sampled_momenta_cost_their_program_and_one_difference_each() -> None:
@@ -177,7 +220,10 @@ def test_sampled_momenta_cost_their_program_and_one_difference_each() -> None:
     rate = {"momentum_rate": np.zeros((4, 6))}
     together, _, _ = functions.runner.run(MOMENTUM_FORCES, settings, extra=rate)
     apart, _, _ = functions.runner.run(MOMENTUM, settings)
-    assert np.abs(together["momentum"] - apart["momentum"]).max() < SAME * np.abs(apart["momentum"]).max()
+    assert (
+        np.abs(together["momentum"] - apart["momentum"]).max()
+        < SAME * np.abs(apart["momentum"]).max()
+    )
 
 
 def test_rows_of_the_papers_table_add_up_to_its_total() -> None:
@@ -196,7 +242,9 @@ def test_nothing_is_said_where_nothing_is_published(name: str) -> None:
 
 def test_published_operations_belong_to_shipped_machines() -> None:
     rows = [
-        name for name in shipped_machines() if published_operations(name).counts + published_operations(name).ratios
+        name
+        for name in shipped_machines()
+        if published_operations(name).counts + published_operations(name).ratios
     ]
     assert rows == ["nuwar", "rcid"]
 
@@ -205,7 +253,10 @@ def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None
     rows = tuple(Cost(**row) for row in answer("delta")["costs"])
     rows += tuple(replace(row, frame=EULER) for row in rows if row.quantity == VELOCITY_MATRIX)
     motion = (rows, {"this": "has its reason"})
-    monkeypatch.setattr("tauloop.model.operation_counts.costs", lambda mechanism, entry, derivatives, progress: motion)
+    monkeypatch.setattr(
+        "tauloop.model.operation_counts.costs",
+        lambda mechanism, entry, derivatives, progress: motion,
+    )
     shown = printed(cost_tables(count_operations(load("rcid"))))
     for text in (
         "translating link",

@@ -10,7 +10,9 @@ from page_tables import page_table
 
 import tauloop as tl
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "formulations.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "formulations.md").read_text(
+    encoding="utf-8"
+)
 FORMULATIONS = ("newton-euler", "generalized-momentum", "lagrange", "hamilton")
 #: Rows of the table of velocity matrices: the document's word for a part, and the count's.
 PARTS = {
@@ -35,7 +37,9 @@ def counts(name: str) -> dict[tuple[str, str, str, str], tuple[int, str]]:
     return {
         (cost.quantity, cost.formulation, cost.frame, cost.part): (
             cost.total,
-            " / ".join(str(cost.once[kind]) for kind in ("additions", "multiplications", "divisions")),
+            " / ".join(
+                str(cost.once[kind]) for kind in ("additions", "multiplications", "divisions")
+            ),
         )
         for cost in tl.count_operations(tl.load(name)).costs
     }
@@ -43,10 +47,13 @@ def counts(name: str) -> dict[tuple[str, str, str, str], tuple[int, str]]:
 
 @pytest.mark.parametrize("name", ["delta", "nuwar", "rcid"])
 def test_whole_inverse_dynamics(name: str) -> None:
-    cells = [counts(name)["inverse dynamics", formulation, "", "all"][0] for formulation in FORMULATIONS]
+    cells = [
+        counts(name)["inverse dynamics", formulation, "", "all"][0] for formulation in FORMULATIONS
+    ]
     assert f"| {name} | {' | '.join(map(str, cells))} |" in TEXT
-    assert f"{counts(name)['inverse dynamics', 'hamilton, sampled', '', 'all'][0]} on {name}" in " ".join(
-        TEXT.replace("operations on", "on").split()
+    assert (
+        f"{counts(name)['inverse dynamics', 'hamilton, sampled', '', 'all'][0]} on {name}"
+        in " ".join(TEXT.replace("operations on", "on").split())
     )
 
 
@@ -73,7 +80,11 @@ def test_shares_of_momentum() -> None:
     table = page_table("formulations.md", "| momentum by Lagrange, totals |")
     for name, *cells, _ in table.rows:
         way, part = name.split(", ", 1)
-        part = "all, rows added up (six links)" if part.startswith("rows added up") else "all, shared parts once"
+        part = (
+            "all, rows added up (six links)"
+            if part.startswith("rows added up")
+            else "all, shared parts once"
+        )
         for cell, frame in zip(cells, ("base frame", "Euler angles"), strict=True):
             if cell:
                 momentum, lagrange = (

@@ -34,7 +34,9 @@ FUNCTIONS = ("kinematics", "inverse_dynamics", "forward_dynamics")
 
 
 def derivatives(differences: Differences) -> Derivatives:
-    return differences.motion.derivatives(differences.function, *differences.inputs.values(), start=differences.start)
+    return differences.motion.derivatives(
+        differences.function, *differences.inputs.values(), start=differences.start
+    )
 
 
 def check(model: Model, entry: Entry, function: str) -> None:
@@ -48,7 +50,9 @@ def check(model: Model, entry: Entry, function: str) -> None:
             except PoseError:
                 continue
             for output, expected in slopes.items():
-                errors[output] = min(errors.get(output, np.inf), difference(exact.jacobian(output, name), expected))
+                errors[output] = min(
+                    errors.get(output, np.inf), difference(exact.jacobian(output, name), expected)
+                )
             if max(errors.values()) < SAME:
                 break
         assert errors, "all differences leave the reach"
@@ -56,8 +60,12 @@ def check(model: Model, entry: Entry, function: str) -> None:
 
 
 def skip_what_is_refused(model: Model, function: str) -> None:
-    if function == "inverse_dynamics" and (model.assembly.passive or any(rod.tension for rod in model.mechanism.rods)):
-        pytest.skip("inverse dynamics has no derivatives: passive freedoms, or forces within bounds")
+    if function == "inverse_dynamics" and (
+        model.assembly.passive or any(rod.tension for rod in model.mechanism.rods)
+    ):
+        pytest.skip(
+            "inverse dynamics has no derivatives: passive freedoms, or forces within bounds"
+        )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -69,21 +77,31 @@ def test_jacobians_are_the_slopes_of_their_functions(name, function):
 @pytest.mark.parametrize("stribeck", [1.0, 1e-3, 1e-6])
 def test_slopes_of_friction_are_there_at_any_stribeck_speed(stribeck: float) -> None:
     """In states that are all faster than the curve its slope is nothing, and two motors seemed to have the same."""
-    law = Friction(viscous=Constant(0.2), coulomb=Constant(0.3), static=Constant(0.8), stribeck=Constant(stribeck))
+    law = Friction(
+        viscous=Constant(0.2),
+        coulomb=Constant(0.3),
+        static=Constant(0.8),
+        stribeck=Constant(stribeck),
+    )
     machines = [with_friction_of_motors(friction) for friction in (law, None)]
     motions = [Model(changed, evaluator=Interpreted()).platform for changed in machines]
     position = motions[0].ports.at(motions[0].assembly.q)
     J = motions[0].actuator_jacobian(position)
     speeds = np.array([0.7, -0.3])  # of the motors, over that of Stribeck
     moved = position, np.linalg.solve(J, stribeck * speeds), np.zeros(2)
-    slopes = [motion.derivatives("inverse_dynamics", *moved).jacobian("force", "velocity") for motion in motions]
+    slopes = [
+        motion.derivatives("inverse_dynamics", *moved).jacobian("force", "velocity")
+        for motion in motions
+    ]
     falling = (0.8 - 0.3) * 2 * np.abs(speeds) / stribeck * np.exp(-(speeds**2))
     assert slopes[0] - slopes[1] == pytest.approx((0.2 - falling)[:, None] * J, rel=SAME)
 
 
 def with_friction_of_motors(law: Friction | None) -> Mechanism:
     five_bar = load("five_bar")
-    return replace(five_bar, actuators=tuple(replace(motor, friction=law) for motor in five_bar.actuators))
+    return replace(
+        five_bar, actuators=tuple(replace(motor, friction=law) for motor in five_bar.actuators)
+    )
 
 
 def test_jacobians_of_shared_forces_are_their_slopes():
@@ -128,7 +146,12 @@ def test_a_tree_has_pinocchios_derivatives():
         data = engine.model.createData()
         by_q, by_v, M = pin.computeRNEADerivatives(engine.model, data, *state)
         M = np.triu(M) + np.triu(M, 1).T
-        pairs = zip(("position", "velocity", "acceleration"), (by_q, by_v, M), (0, viscous, rotors), strict=True)
+        pairs = zip(
+            ("position", "velocity", "acceleration"),
+            (by_q, by_v, M),
+            (0, viscous, rotors),
+            strict=True,
+        )
         for name, expected, beside in pairs:
             ours = gear * exact.jacobian("force", name)[i]
             assert difference(ours, expected[np.ix_(order, order)] + beside) < SAME, name
@@ -137,7 +160,10 @@ def test_a_tree_has_pinocchios_derivatives():
 def slope(function, value: np.ndarray, k: int) -> np.ndarray:
     """Differences of eighth order of a function of numbers."""
     step = np.eye(len(value))[k] * max(abs(value[k]), 1.0) * STEPS[0]
-    pairs = [(weight, function(value + n * step) - function(value - n * step)) for n, weight in enumerate(WEIGHTS, 1)]
+    pairs = [
+        (weight, function(value + n * step) - function(value - n * step))
+        for n, weight in enumerate(WEIGHTS, 1)
+    ]
     return np.asarray(sum(weight * difference for weight, difference in pairs)) / step[k]
 
 
@@ -150,12 +176,16 @@ def test_free_parameters_loads_and_payloads_move_forces_and_accelerations(functi
     arguments = differences.inputs.values()
     load = Payload(mass=0.4, center=(0.01, 0.02, 0.03), inertia=(1e-3, 0.0, 2e-3, 0.0, 0.0, 2e-3))
     wrench = np.array([1.0, 2.0, 3.0, 0.4, 0.5, 0.6])
-    exact = differences.motion.derivatives(function, *arguments, start=differences.start, payload=load, wrench=wrench)
+    exact = differences.motion.derivatives(
+        function, *arguments, start=differences.start, payload=load, wrench=wrench
+    )
     output = "force" if function == "inverse_dynamics" else "acceleration"
 
     def by_theta(theta: np.ndarray) -> np.ndarray:
         motion = getattr(differences.motion, function)
-        result = motion(*arguments, start=differences.start, payload=load, wrench=wrench, theta=theta)
+        result = motion(
+            *arguments, start=differences.start, payload=load, wrench=wrench, theta=theta
+        )
         return result.force[0] if output == "force" else differences.motion.ports.rates(result.a)[0]
 
     def by_wrench(other: np.ndarray) -> np.ndarray:
@@ -165,14 +195,23 @@ def test_free_parameters_loads_and_payloads_move_forces_and_accelerations(functi
 
     theta = model.mechanism.parameters.vector(free)
     for k in range(2):
-        assert difference(exact.jacobian(output, "theta")[0, :, k], slope(by_theta, theta, k)) < SAME
+        assert (
+            difference(exact.jacobian(output, "theta")[0, :, k], slope(by_theta, theta, k)) < SAME
+        )
     for k in range(3):  # the plate does not turn
-        assert difference(exact.jacobian(output, "wrench")[0, :, k], slope(by_wrench, wrench, k)) < SAME
+        assert (
+            difference(exact.jacobian(output, "wrench")[0, :, k], slope(by_wrench, wrench, k))
+            < SAME
+        )
     more = Payload(
-        mass=0.4 + STEPS[0], center=tuple(0.4 * c / (0.4 + STEPS[0]) for c in load.center), inertia=load.inertia
+        mass=0.4 + STEPS[0],
+        center=tuple(0.4 * c / (0.4 + STEPS[0]) for c in load.center),
+        inertia=load.inertia,
     )
     assert not np.array_equal(more.parameters, load.parameters)
-    moved = differences.motion.derivatives(function, *arguments, start=differences.start, payload=more, wrench=wrench)
+    moved = differences.motion.derivatives(
+        function, *arguments, start=differences.start, payload=more, wrench=wrench
+    )
     mean = (exact.jacobian(output, "payload") + moved.jacobian(output, "payload"))[0] / 2
     change = mean @ (more.parameters - load.parameters)
     # the mean of the slopes is that of a chord up to the third order of the step
@@ -180,7 +219,10 @@ def test_free_parameters_loads_and_payloads_move_forces_and_accelerations(functi
 
 
 def test_machine_code_has_the_numbers_of_the_interpreter():
-    mechanism, differences = load("delta"), Differences(machine("delta"), PLATFORM, "forward_dynamics", samples=9)
+    mechanism, differences = (
+        load("delta"),
+        Differences(machine("delta"), PLATFORM, "forward_dynamics", samples=9),
+    )
     arguments = differences.inputs.values()
     here, there = (
         Model(mechanism, evaluator=evaluator).platform.derivatives(
@@ -199,18 +241,35 @@ def test_results_say_what_they_are_and_wrong_names_are_refused():
     assert {name for _, name in moved.jacobians} == {"payload", "position"}
     assert moved.jacobian("force", "payload").shape == (3, 10)
     assert moved.rows["force"] == ("leg1.motor", "leg2.motor", "leg3.motor")
-    assert np.allclose(moved.values["force"], platform.inverse_dynamics(*motion).force, rtol=1e-13, atol=0)
+    assert np.allclose(
+        moved.values["force"], platform.inverse_dynamics(*motion).force, rtol=1e-13, atol=0
+    )
     kinematics = platform.derivatives("kinematics", *motion)
     assert np.array_equal(kinematics.jacobian("q", "velocity"), np.zeros((6, 3)))
-    assert difference(kinematics.jacobian("a", "velocity"), 2 * kinematics.jacobian("v", "position")) < 1e-13
-    assert difference(kinematics.jacobian("a", "acceleration"), kinematics.jacobian("q", "position")) < 1e-13
+    assert (
+        difference(kinematics.jacobian("a", "velocity"), 2 * kinematics.jacobian("v", "position"))
+        < 1e-13
+    )
+    assert (
+        difference(kinematics.jacobian("a", "acceleration"), kinematics.jacobian("q", "position"))
+        < 1e-13
+    )
     alone = platform.derivatives("inverse_dynamics", *motion, wrt="payload")
     assert {name for _, name in alone.jacobians} == {"payload"}
     for wrong, what in (
         (lambda: platform.derivatives("inverse", *motion), "'inverse' is unknown"),
-        (lambda: platform.derivatives("inverse_dynamics", *motion, wrt=["speed"]), "wrt: 'speed' is not an input"),
-        (lambda: platform.derivatives("inverse_dynamics", *motion, wrt="theta"), "no parameter of this model is free"),
-        (lambda: platform.derivatives("inverse_dynamics", *motion, payload=1.0), "payload: is of the type float"),
+        (
+            lambda: platform.derivatives("inverse_dynamics", *motion, wrt=["speed"]),
+            "wrt: 'speed' is not an input",
+        ),
+        (
+            lambda: platform.derivatives("inverse_dynamics", *motion, wrt="theta"),
+            "no parameter of this model is free",
+        ),
+        (
+            lambda: platform.derivatives("inverse_dynamics", *motion, payload=1.0),
+            "payload: is of the type float",
+        ),
         (lambda: moved.jacobian("torque", "position"), "torque: is no output"),
     ):
         with pytest.raises(InputError, match=what):
@@ -222,7 +281,10 @@ def test_results_say_what_they_are_and_wrong_names_are_refused():
 def test_casadi_takes_the_same_jacobian_and_its_zeros(name, function):
     """By the numbers of quaternions: along a displacement these move as its half times the quaternion."""
     differences = Differences(machine(name), PLATFORM, function, samples=1)
-    motion, output = differences.motion, "force" if function == "inverse_dynamics" else "acceleration"
+    motion, output = (
+        differences.motion,
+        "force" if function == "inverse_dynamics" else "acceleration",
+    )
     exact = derivatives(differences)
     own = motion.casadi(function)
     numbers = [array[0] for array in differences.inputs.values()]
@@ -231,12 +293,17 @@ def test_casadi_takes_the_same_jacobian_and_its_zeros(name, function):
     blocks = [np.array(block) for block in jacobian(*numbers, 0)]
     step = 1e-6 * motion.embedding(differences.inputs["position"], start=differences.start)[0]
     moved = [
-        (motion.ports.at(integrate(machine(name).topology, differences.start, sign * step[:, [k]].T)))
+        (
+            motion.ports.at(
+                integrate(machine(name).topology, differences.start, sign * step[:, [k]].T)
+            )
+        )
         for k in range(step.shape[1])
         for sign in (1, -1)
     ]
     slopes = (np.concatenate(moved[::2]) - np.concatenate(moved[1::2])).T / 2e-6
-    assert difference(blocks[0] @ slopes, exact.jacobian(output, "position")[0]) < 1e-7  # of differences of quaternions
+    # of differences of quaternions
+    assert difference(blocks[0] @ slopes, exact.jacobian(output, "position")[0]) < 1e-7
     for block, argument in zip(blocks[1:], differences.names[1:], strict=True):
         assert difference(block, exact.jacobian(output, argument)[0]) < 1e-12
     with pytest.raises(InputError, match="displacements"):
@@ -245,15 +312,21 @@ def test_casadi_takes_the_same_jacobian_and_its_zeros(name, function):
 
 def test_passive_freedoms_and_cables_are_refused():
     with pytest.raises(InputError, match="kinks"):
-        Model(load("cable_camera")).platform.derivatives("inverse_dynamics", [0.0] * 3, [0.0] * 3, [0.0] * 3)
+        Model(load("cable_camera")).platform.derivatives(
+            "inverse_dynamics", [0.0] * 3, [0.0] * 3, [0.0] * 3
+        )
 
 
-@pytest.mark.parametrize("name", ["delta", pytest.param("rcid", marks=pytest.mark.nightly), "hexapod"])
+@pytest.mark.parametrize(
+    "name", ["delta", pytest.param("rcid", marks=pytest.mark.nightly), "hexapod"]
+)
 def test_value_and_jacobian_cost_little_more_than_the_value(name):
     platform = machine(name).platform
     alone = output_operations(platform.program("inverse_dynamics"), "force")
     pair = platform.program("inverse_dynamics_derivatives")
-    together = output_operations(pair, "force", *(f"force_by_{n}" for n in ("position", "velocity", "acceleration")))
+    together = output_operations(
+        pair, "force", *(f"force_by_{n}" for n in ("position", "velocity", "acceleration"))
+    )
     assert sum(together["once"].values()) <= BARS[name] * sum(alone["once"].values())
 
 
@@ -265,14 +338,22 @@ def test_near_a_singularity_derivatives_grow_faster_than_their_functions():
     start, rest, pull = platform.follow(position).q, np.zeros((4, 2)), np.ones((4, 2))
     exact = platform.derivatives("inverse_dynamics", position, rest, pull, start=start)
     growth = np.diff(np.log(exact.condition))
-    by_x, by_y = (np.diff(np.log(np.linalg.norm(exact.jacobian("force", "position")[:, :, k], axis=1))) for k in (0, 1))
-    assert growth == pytest.approx(np.log(2.0), rel=1e-2)  # the condition number doubles with every half
-    assert (np.diff(np.log(np.linalg.norm(exact.values["force"], axis=1))) / growth)[-1] == pytest.approx(1.0, abs=0.1)
+    by_x, by_y = (
+        np.diff(np.log(np.linalg.norm(exact.jacobian("force", "position")[:, :, k], axis=1)))
+        for k in (0, 1)
+    )
+    # the condition number doubles with every half
+    assert growth == pytest.approx(np.log(2.0), rel=1e-2)
+    assert (np.diff(np.log(np.linalg.norm(exact.values["force"], axis=1))) / growth)[
+        -1
+    ] == pytest.approx(1.0, abs=0.1)
     assert (by_y / growth)[-1] == pytest.approx(2.0, abs=0.05)
     assert (by_x / growth)[-1] == pytest.approx(3.0, abs=0.05)
     shift = height * 1e-3
     ahead, behind = (
-        platform.inverse_dynamics(position + sign * np.stack([0 * shift, shift], axis=1), rest, pull, start=start).force
+        platform.inverse_dynamics(
+            position + sign * np.stack([0 * shift, shift], axis=1), rest, pull, start=start
+        ).force
         for sign in (1.0, -1.0)
     )
     slope = (ahead - behind) / (2.0 * shift[:, None])
@@ -293,7 +374,10 @@ def refuse_decompositions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_condition_numbers_are_computed_only_when_they_are_read(monkeypatch, function, samples):
     motion = machine("delta").platform
     position = np.array([[0.05, 0.0, -0.5], [0.0, 0.0, -0.5], [0.0, 0.1, -0.45]])[:samples]
-    arguments = [np.squeeze(array, axis=0) if samples == 1 else array for array in (position, 0 * position, position)]
+    arguments = [
+        np.squeeze(array, axis=0) if samples == 1 else array
+        for array in (position, 0 * position, position)
+    ]
     motion.derivatives(function, *arguments)  # builds the program, which decomposes matrices
     with monkeypatch.context() as changed:
         refuse_decompositions(changed)
@@ -311,7 +395,9 @@ def test_condition_numbers_are_computed_only_when_they_are_read(monkeypatch, fun
 def test_condition_numbers_are_of_the_poses_that_were_differentiated():
     """Whether they are read before the result is copied, sent or written into, or afterwards."""
     motion, position = machine("delta").platform, np.array([[0.05, 0.0, -0.5], [0.0, 0.1, -0.45]])
-    results = [motion.derivatives("inverse_dynamics", position, 0 * position, position) for _ in range(2)]
+    results = [
+        motion.derivatives("inverse_dynamics", position, 0 * position, position) for _ in range(2)
+    ]
     expected = motion.condition(results[0].values["q"])
     sent, changed = pickle.loads(pickle.dumps(results[0])), replace(results[0], function="other")
     results[1].values["q"][:] *= 180.0 / np.pi

@@ -30,7 +30,9 @@ from tauloop.model import Export
 from tauloop.programs.catalogue import EXPORTABLE
 from tauloop.programs.program import Newton
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 #: Derivatives are tried in test_derivatives.py.
 ALL = tuple(name for name in EXPORTABLE if not name.endswith(("_derivatives", "_products")))
 
@@ -44,7 +46,9 @@ def exported(
     name: str | None = None,
 ) -> Export:
     options = tl.ExportOptions(functions=tuple(functions), entry=entry, name=name)
-    return tl.export_c(model(machine) if isinstance(machine, str) else machine, options, folder=folder)
+    return tl.export_c(
+        model(machine) if isinstance(machine, str) else machine, options, folder=folder
+    )
 
 
 def compile_check(folder: Path, name: str, compiler: str, *flags: str) -> Path:
@@ -86,7 +90,8 @@ def test_other_compilers_and_flags_give_the_same_numbers(compiler, flags, tmp_pa
     exported("five_bar", ["inverse_dynamics", "kinematics"], tmp_path, entry=ACTUATORS)
     if compiler == "clang" and "-fopenmp" in flags:
         flags = (*flags, "-c")
-        for file in ("five_bar.c", "five_bar_check.c"):  # its library for threads is a package apart
+        # its library for threads is a package apart
+        for file in ("five_bar.c", "five_bar_check.c"):
             command = [compiler, *STRICT, *flags, file, "-o", "object.o"]
             assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
         return
@@ -110,7 +115,9 @@ def test_one_altered_number_is_found(function, tmp_path):
     check.write_text(text[: start.end()] + text[start.end() :].replace(largest, altered, 1))
     status, output = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
     assert status == 1, output
-    assert [line for line in output.splitlines() if f"{function} (calls)" in line and "FAILED" in line]
+    assert [
+        line for line in output.splitlines() if f"{function} (calls)" in line and "FAILED" in line
+    ]
     assert output.splitlines()[-1] == "FAILED"
 
 
@@ -121,7 +128,9 @@ def test_numbers_of_a_broken_function_are_found(entry, tmp_path):
     exported("linear_delta", ["inverse_dynamics"], tmp_path, entry=entry)
     source = tmp_path / "linear_delta.c"
     text = source.read_text()
-    broken = re.sub(r"( +)force\[0\] = (\w+);", r"\1force[0] = \2 * (HUGE_VAL - HUGE_VAL);", text, count=1)
+    broken = re.sub(
+        r"( +)force\[0\] = (\w+);", r"\1force[0] = \2 * (HUGE_VAL - HUGE_VAL);", text, count=1
+    )
     assert broken != text
     source.write_text(broken)
     status, output = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
@@ -136,7 +145,10 @@ def test_the_header_is_read_by_cxx_twice(tmp_path):
         '#include "five_bar.h"\n#include "five_bar.h"\n'
         "int main() { double x[16] = {0.0}; five_bar_kinematics_batch(0, x, x, x, x, x, x, x, x); return 0; }\n"
     )
-    commands = (["gcc", *STRICT, "-c", "five_bar.c"], ["g++", "-Wall", "-Werror", "main.cpp", "five_bar.o", "-lm"])
+    commands = (
+        ["gcc", *STRICT, "-c", "five_bar.c"],
+        ["g++", "-Wall", "-Werror", "main.cpp", "five_bar.o", "-lm"],
+    )
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
@@ -152,7 +164,9 @@ def test_the_header_names_every_port_with_columns_units_and_sizes(entry):
     ports = machine.motion(entry).ports.motion
     for name in ("position", "velocity", "acceleration"):
         assert f" * in {name}[{ports[name].size}]: {name} of the {entry.name}" in text
-        for i, (column, unit) in enumerate(zip(ports[name].columns, ports[name].units, strict=True)):
+        for i, (column, unit) in enumerate(
+            zip(ports[name].columns, ports[name].units, strict=True)
+        ):
             assert f" *   [{i}] {column} [{unit}]" in text
     n_pi, n_u = len(machine.parameters), len(machine.mechanism.actuators)
     assert f" * out regressor[{n_pi * n_u}]: " in text
@@ -190,13 +204,24 @@ def test_free_parameters_stay_an_input(tmp_path):
 def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
     export = exported("five_bar", folder=tmp_path / "new" / "folder")
     paths = export.written
-    assert sorted(path.name for path in paths) == sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
+    assert sorted(path.name for path in paths) == sorted(
+        path.name for path in (tmp_path / "new" / "folder").iterdir()
+    )
     manifest = json.loads((tmp_path / "new" / "folder" / "five_bar_manifest.json").read_text())
     assert set(manifest["files"]) == {path.name for path in paths} - {"five_bar_manifest.json"}
     for path in paths:
         if path.name != "five_bar_manifest.json":
             assert manifest["files"][path.name] == hashlib.sha256(path.read_bytes()).hexdigest()
-    kinds = {"tauloop", "name", "machine", "entry", "baked_in", "parameter_hash", "functions", "files"}
+    kinds = {
+        "tauloop",
+        "name",
+        "machine",
+        "entry",
+        "baked_in",
+        "parameter_hash",
+        "functions",
+        "files",
+    }
     assert set(manifest) == kinds
     assert [item["name"] for item in manifest["functions"]] == [f"five_bar_{name}" for name in ALL]
     for text in export.files.values():
@@ -260,7 +285,8 @@ def test_parameters_are_checked_at_start_up_by_their_hash(tmp_path):
         words = [compilers()[0], "-std=c99", "-O1", "host.c", "-o", "host", "-lm"]
         subprocess.run(words, check=True, cwd=tmp_path)
         runs = [
-            subprocess.run([tmp_path / "host", text], capture_output=True, text=True, check=True) for text in hashes
+            subprocess.run([tmp_path / "host", text], capture_output=True, text=True, check=True)
+            for text in hashes
         ]
         return [run.stdout.strip() for run in runs]
 
@@ -321,9 +347,14 @@ def test_exports_share_a_folder_and_each_keeps_its_manifest(tmp_path):
         exported("four_bar", ["kinematics"], tmp_path),
         exported("five_bar", ["positions"], tmp_path),
     ]
-    assert len({path for export in exports for path in export.written}) == sum(len(e.written) for e in exports[:-1])
+    assert len({path for export in exports for path in export.written}) == sum(
+        len(e.written) for e in exports[:-1]
+    )
     for manifest in (json.loads(path.read_text()) for path in tmp_path.glob("*_manifest.json")):
-        of_now = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in manifest["files"]}
+        of_now = {
+            name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+            for name in manifest["files"]
+        }
         assert of_now == manifest["files"]
     (last,) = json.loads((tmp_path / "five_bar_manifest.json").read_text())["functions"]
     assert last["name"] == "five_bar_positions"
@@ -335,7 +366,11 @@ def test_exports_share_a_folder_and_each_keeps_its_manifest(tmp_path):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_descriptions_stay_comments(text, tmp_path):
     quoted = json.dumps(text).replace("\\\\", "\\")
-    source = re.sub(r"(?ms)^description:.*?(?=^\S)", lambda _: f"description: {quoted}\n", shipped_text("five_bar"))
+    source = re.sub(
+        r"(?ms)^description:.*?(?=^\S)",
+        lambda _: f"description: {quoted}\n",
+        shipped_text("five_bar"),
+    )
     mechanism = loads(source)
     assert mechanism.description
     export = exported(Model(mechanism, evaluator=Interpreted()), ["kinematics"], tmp_path)
@@ -351,13 +386,20 @@ def test_hostile_names_of_parts_stay_comments(text, tmp_path):
     """The file's grammar has no such names; a mechanism made in Python, or read from elsewhere, may."""
     machine = model("five_bar").mechanism
     first, *others = machine.actuators
-    mechanism = replace(machine, name=f"robot {text}", actuators=(replace(first, name=text), *others))
-    export = exported(Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], tmp_path, entry=ACTUATORS)
+    mechanism = replace(
+        machine, name=f"robot {text}", actuators=(replace(first, name=text), *others)
+    )
+    export = exported(
+        Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], tmp_path, entry=ACTUATORS
+    )
     assert re.fullmatch(r"robot_\w+", export.name, re.ASCII)
     status, output = run_check(compile_check(tmp_path, export.name, compilers()[0]))
     assert status == 0, output
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*export.files, "check"])
-    assert json.loads(export.files[f"{export.name}_manifest.json"])["machine"]["name"] == mechanism.name
+    assert (
+        json.loads(export.files[f"{export.name}_manifest.json"])["machine"]["name"]
+        == mechanism.name
+    )
 
 
 @pytest.mark.parametrize("name", ["*/ int main", "../../etc/harm", "", "9lives", "register"])
@@ -376,11 +418,15 @@ def test_a_name_of_the_users_own_is_taken():
 
 
 def test_outputs_that_are_named_alone_are_exported_and_cost_what_is_counted_for_them():
-    made = tl.export_c(tl.load("delta"), tl.ExportOptions(functions=("inverse_dynamics",), outputs=("force",)))
+    made = tl.export_c(
+        tl.load("delta"), tl.ExportOptions(functions=("inverse_dynamics",), outputs=("force",))
+    )
     (function,) = made.manifest["functions"]
     assert [port["name"] for port in function["outputs"]] == ["force"]
     costs = tl.count_operations(tl.load("delta")).costs
-    (cost,) = [c for c in costs if (c.quantity, c.formulation) == ("inverse dynamics", "newton-euler")]
+    (cost,) = [
+        c for c in costs if (c.quantity, c.formulation) == ("inverse dynamics", "newton-euler")
+    ]
     assert function["operations"]["once"] == cost.once
 
 
@@ -389,12 +435,17 @@ def test_forces_without_accelerations_cost_what_is_counted_for_them():
     made = tl.export_c(tl.load("nuwar"), tl.ExportOptions(functions=("momentum_forces",)))
     (function,) = made.manifest["functions"]
     (rates,) = [port["size"] for port in function["inputs"] if port["name"] == "momentum_rate"]
-    (cost,) = [c for c in tl.count_operations(tl.load("nuwar")).costs if c.formulation == "hamilton, sampled"]
+    (cost,) = [
+        c
+        for c in tl.count_operations(tl.load("nuwar")).costs
+        if c.formulation == "hamilton, sampled"
+    ]
     assert sum(function["operations"]["once"].values()) + 2 * rates == cost.total
 
 
 @pytest.mark.parametrize(
-    ("outputs", "says"), [(("forces",), "did you mean force"), (("momentum",), "is an output of inverse_dynamics")]
+    ("outputs", "says"),
+    [(("forces",), "did you mean force"), (("momentum",), "is an output of inverse_dynamics")],
 )
 def test_outputs_that_a_function_does_not_have_are_refused(outputs, says):
     with pytest.raises(tl.InputError, match=says):
@@ -405,7 +456,9 @@ def test_everything_wrong_with_a_request_is_said_at_once():
     with pytest.raises(InputError) as error:
         exported("five_bar", ["dynamics", "kinematics", "speed"], entry=PLATFORM)
     assert len(error.value.problems) == 2
-    with pytest.raises(InputError, match=r"entry: is 'tool', .*\n.*give Entry\.platform or Entry\.actuators"):
+    with pytest.raises(
+        InputError, match=r"entry: is 'tool', .*\n.*give Entry\.platform or Entry\.actuators"
+    ):
         exported("five_bar", ["kinematics"], entry="tool")
     with pytest.raises(InputError, match="none is named"):
         exported("five_bar", [])

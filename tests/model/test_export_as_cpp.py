@@ -20,7 +20,9 @@ CPP_COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 FUNCTIONS = tuple(name for name in EXPORTABLE if not name.endswith(("_derivatives", "_products")))
 DERIVATIVES = ("inverse_dynamics_derivatives", "forward_dynamics_products")
 
-pytestmark = pytest.mark.skipif(not CPP_COMPILERS, reason="needs a C++ compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not CPP_COMPILERS, reason="needs a C++ compiler, and there is none here"
+)
 
 
 def compile_as_cpp(compiler: str, folder: Path, *further: str) -> None:
@@ -64,8 +66,14 @@ def test_controllers_check_themselves_as_cpp(law: str, tmp_path: Path) -> None:
 
 def test_arrays_of_lanes_become_pointers_to_their_rows() -> None:
     """The same type in C; C++ has no qualifier within brackets."""
-    text = "/* note */\n#include <math.h>\nvoid f(const double *restrict a, double b[restrict][4]);\n"
+    text = (
+        "/* note */\n#include <math.h>\nvoid f(const double *restrict a, double b[restrict][4]);\n"
+    )
     body = as_c_and_cpp(text)
     assert "const double *TAULOOP_RESTRICT a, double (*TAULOOP_RESTRICT b)[4]" in body
-    assert body.index("/* note */") < body.index("#define TAULOOP_RESTRICT") < body.index("#include <math.h>")
+    assert (
+        body.index("/* note */")
+        < body.index("#define TAULOOP_RESTRICT")
+        < body.index("#include <math.h>")
+    )
     assert as_c_and_cpp("int restricted;\n") == "int restricted;\n"

@@ -41,7 +41,10 @@ def test_a_pose_far_from_the_reference_keeps_its_mode(evaluator, one_by_one):
         assert np.abs(q - poses).max() < SAME
     zero = np.zeros_like(lengths)
     near = model.platform.inverse_dynamics(lengths, zero, zero, start=poses).force
-    assert np.abs(model.platform.inverse_dynamics(lengths, zero, zero).force - near).max() < SAME * np.abs(near).max()
+    assert (
+        np.abs(model.platform.inverse_dynamics(lengths, zero, zero).force - near).max()
+        < SAME * np.abs(near).max()
+    )
     Y = model.platform.regressor(lengths, zero, zero)
     assert np.abs(Y @ model.pi - near).max() < SAME * np.abs(near).max()
 
@@ -56,7 +59,12 @@ def test_functions_answer_no_samples_with_none(name):
         assert motion.actuator_jacobian(x).shape == (0, n_u, m)
         assert motion.tool_jacobian(x).shape == (0, 6, m)
         assert motion.mass_matrix(x).shape == (0, m, m)
-        assert motion.coriolis(x, v).shape == motion.bias(x, v).shape == motion.gravity(x).shape == (0, m)
+        assert (
+            motion.coriolis(x, v).shape
+            == motion.bias(x, v).shape
+            == motion.gravity(x).shape
+            == (0, m)
+        )
         assert motion.regressor(x, v, v).shape == (0, n_u, len(model.pi))
         assert motion.track(x).q.shape == motion.follow(x).q.shape == (0, model.topology.n_q)
 
@@ -75,7 +83,8 @@ def test_a_quaternion_that_is_none_is_refused(rows, evaluator):
         lambda: model.platform.regressor(batch, still, still),
     ):
         with pytest.raises(
-            InputError, match=rf"platform\.qw: is no unit quaternion at sample {(rows or 1) - 1}.*0\.0835"
+            InputError,
+            match=rf"platform\.qw: is no unit quaternion at sample {(rows or 1) - 1}.*0\.0835",
         ):
             call()
     turned[3:] /= np.linalg.norm(turned[3:])
@@ -86,7 +95,9 @@ def test_one_parameter_that_stays_free_is_named_as_it_is():
     machine = load("delta")
     for model in (Model(machine, "arm_length"), Model(machine).freed("arm_length")):
         assert model.free == ("arm_length",)
-    with pytest.raises(InputError, match=r"arm_lenght: is not a leaf parameter\n.*did you mean arm_length"):
+    with pytest.raises(
+        InputError, match=r"arm_lenght: is not a leaf parameter\n.*did you mean arm_length"
+    ):
         Model(machine, "arm_lenght")
 
 
@@ -105,4 +116,6 @@ def test_a_pose_for_another_reference_is_looked_at(change, what):
         model.at(change(model.assembly.q))
     for function in (model.forward_kinematics, model.actuators.track):
         with pytest.raises(InputError, match=f"start: {what}"):
-            function(model.actuator_position(model.assembly.q)[None], start=change(model.assembly.q))
+            function(
+                model.actuator_position(model.assembly.q)[None], start=change(model.assembly.q)
+            )

@@ -42,14 +42,18 @@ from tauloop.testing.machines import inertia, mechanism, serial_chain, six_legs,
 SAME = 1e-9
 #: Loops are closed to rounding, m.
 CLOSED = 1e-10
-#: Rods whose inertia about their own axis is a millionth of the other one, beside rods that have none.
+#: Rods whose inertia about their own axis is a millionth of the other one, beside rods that have
+#: none.
 THIN = 1e-5
 
 
 def without_rotors(mechanism: Mechanism) -> Mechanism:
     """Actuators without inertia or friction of their own, so that removing one changes nothing else."""
     return replace(
-        mechanism, actuators=tuple(replace(actuator, inertia=None, friction=None) for actuator in mechanism.actuators)
+        mechanism,
+        actuators=tuple(
+            replace(actuator, inertia=None, friction=None) for actuator in mechanism.actuators
+        ),
     )
 
 
@@ -84,9 +88,14 @@ def check_against_full_actuation(full: Mechanism, kept: tuple[str, ...], seed: i
     states = random_states(model, 6, np.random.default_rng(seed))
     hybrid = model.hybrid.inverse_dynamics(*given_motion(model, states), start=states.q)
     motion = hybrid.forces.state
-    order = [motion.velocity_names.index(name) for name in reference.platform.ports.velocity.columns]
+    order = [
+        motion.velocity_names.index(name) for name in reference.platform.ports.velocity.columns
+    ]
     needed = reference.platform.inverse_dynamics(
-        reference.platform.ports.at(motion.q), motion.v[:, order], motion.a[:, order], start=motion.q
+        reference.platform.ports.at(motion.q),
+        motion.v[:, order],
+        motion.a[:, order],
+        start=motion.q,
     ).force
     names = [actuator.name for actuator in full.actuators]
     size = np.abs(needed).max()
@@ -141,7 +150,10 @@ def test_engines_agree_on_a_machine_with_a_passive_freedom() -> None:
     comparison = check_with_engines(
         driven_by(load("delta"), ("leg1.motor", "leg2.motor")), 10, np.random.default_rng(18)
     )
-    assert {row.quantity for row in comparison.comparisons} >= {"inverse dynamics", "forward dynamics"}
+    assert {row.quantity for row in comparison.comparisons} >= {
+        "inverse dynamics",
+        "forward dynamics",
+    }
     assert comparison.worst < SAME
 
 
@@ -154,7 +166,9 @@ def test_ports_of_a_machine_with_a_passive_freedom() -> None:
     with pytest.raises(InputError, match="acceleration"):
         model.hybrid.inverse_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))
     with pytest.raises(AssemblyError, match="passive: " + passive):
-        model.platform.inverse_dynamics(model.platform_position(model.assembly.q), np.zeros(2), np.zeros(2))
+        model.platform.inverse_dynamics(
+            model.platform_position(model.assembly.q), np.zeros(2), np.zeros(2)
+        )
 
 
 def test_a_passive_freedom_without_inertia_is_named() -> None:
@@ -175,7 +189,9 @@ actuators:
 platform: {body: end, independent: [first, second]}
 """
     mechanism = loads(text)
-    bodies = tuple(replace(body, inertia=None) if body.name == "end" else body for body in mechanism.bodies)
+    bodies = tuple(
+        replace(body, inertia=None) if body.name == "end" else body for body in mechanism.bodies
+    )
     model = Model(replace(mechanism, bodies=bodies))
     assert model.assembly.passive_names == ("second",)
     with pytest.raises(AssemblyError, match="moves no inertia") as caught:
@@ -184,7 +200,8 @@ platform: {body: end, independent: [first, second]}
     locked = Model(model.mechanism, locks=Locks(names=("second",)))
     assert locked.assembly.mobility == 1
     force = locked.hybrid.inverse_dynamics(np.zeros(1), np.zeros(1), np.ones(1)).forces.force
-    # moments about the first hinge, by hand: (J + m s^2) * 1 rad/s^2 + m g s, J about the mass centre
+    # moments about the first hinge, by hand: (J + m s^2) * 1 rad/s^2 + m g s, J about the mass
+    # centre
     assert force == pytest.approx([1e-3 + 1.0 * 0.1**2 + 1.0 * 9.81 * 0.1])
 
 
@@ -215,7 +232,9 @@ def test_coordinates_are_chosen_where_the_file_names_none(name: str) -> None:
 
 def test_rows_are_chosen_for_the_worst_state() -> None:
     """The first row is longer at one state but vanishes at the others."""
-    matrices = np.array([[[9.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]] * 3)
+    matrices = np.array(
+        [[[9.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]] * 3
+    )
     assert set(independent_rows(matrices, 2)) == {1, 2}
     assert independent_rows(matrices[:, :2], 2) == (1,)  # there is no second one
 
@@ -244,19 +263,26 @@ def test_redundant_actuators_share_forces_by_the_least_norm(name: str, is_weight
     assert forces.is_shared
     weight = np.array([a.force**-2.0 if is_weighted else 1.0 for a in model.mechanism.actuators])
     assert np.allclose(forces.weights, weight)
-    # the ordinary machine's forces, carried to the platform's velocities, then shared by a pseudo-inverse
+    # the ordinary machine's forces, carried to the platform's velocities, then shared by a
+    # pseudo-inverse
     plain = ordinary.platform.inverse_dynamics(*motion)
-    generalized = np.einsum("num,nu->nm", ordinary.platform.actuator_jacobian(states.position), plain.force)
+    generalized = np.einsum(
+        "num,nu->nm", ordinary.platform.actuator_jacobian(states.position), plain.force
+    )
     R = model.platform.actuator_jacobian(states.position, start=states.q)
     root = np.sqrt(weight)
     pseudo = np.linalg.pinv(R.transpose(0, 2, 1) / root)
     expected = np.einsum("num,nm->nu", pseudo, generalized) / root
     assert difference(forces.force, expected) < SAME
-    hybrid = model.hybrid.inverse_dynamics(*given_motion(model, states), start=states.q, sharing=sharing)
+    hybrid = model.hybrid.inverse_dynamics(
+        *given_motion(model, states), start=states.q, sharing=sharing
+    )
     assert difference(hybrid.forces.force, expected) < SAME
     assert hybrid.passive_acceleration.shape == (6, 0)
     # M a + h = S u + K^T lambda holds with these forces, so forward dynamics gives the motion back
-    forward = model.platform.forward_dynamics(states.position, states.velocity, forces.force, start=states.q)
+    forward = model.platform.forward_dynamics(
+        states.position, states.velocity, forces.force, start=states.q
+    )
     assert difference(forward.a, states.a) < SAME
     assert ordinary.platform.inverse_dynamics(*motion).weights is None
 
@@ -272,7 +298,9 @@ def test_preload_presses_the_machine_without_moving_it(name: str) -> None:
     still = np.zeros_like(states.velocity)
     force = np.ones((4, preload.shape[1]))
     moved = [
-        model.platform.forward_dynamics(states.position, still, force + amount * preload[..., 0], start=states.q).a
+        model.platform.forward_dynamics(
+            states.position, still, force + amount * preload[..., 0], start=states.q
+        ).a
         for amount in (0.0, 7.0)
     ]
     assert difference(moved[1], moved[0]) < SAME
@@ -293,7 +321,10 @@ def test_weights_that_cannot_be() -> None:
     with pytest.raises(InputError) as caught:
         ForceSharing(weight={"moter": 1.0, "motor": -2.0}).weights(model.mechanism)
     assert [problem.where for problem in caught.value.problems] == ["weight.moter", "weight.motor"]
-    unlimited = replace(model.mechanism, actuators=tuple(replace(a, force=np.inf) for a in model.mechanism.actuators))
+    unlimited = replace(
+        model.mechanism,
+        actuators=tuple(replace(a, force=np.inf) for a in model.mechanism.actuators),
+    )
     with pytest.raises(InputError, match="no largest force"):
         ForceSharing(by_limits=True).weights(unlimited)
 
@@ -314,11 +345,14 @@ def test_redundant_and_underactuated_at_once() -> None:
     hybrid = model.hybrid.inverse_dynamics(*given_motion(model, states), start=states.q)
     motion = hybrid.forces.state
     assert hybrid.forces.is_shared
-    forward = model.platform.forward_dynamics(states.position, states.velocity, hybrid.forces.force, start=states.q)
+    forward = model.platform.forward_dynamics(
+        states.position, states.velocity, hybrid.forces.force, start=states.q
+    )
     assert difference(forward.a, motion.a) < SAME
     preload = model.hybrid.preload(model.actuators.ports.at(states.q), start=states.q)
     assert (
-        np.abs(np.einsum("nu,nuk->nk", hybrid.forces.force, preload)).max() < SAME * np.abs(hybrid.forces.force).max()
+        np.abs(np.einsum("nu,nuk->nk", hybrid.forces.force, preload)).max()
+        < SAME * np.abs(hybrid.forces.force).max()
     )
 
 
@@ -345,7 +379,9 @@ def with_ball_rods(axial: float) -> Mechanism:
         bodies.append(Body(name=f"{rod.name}.bar", inertia=inertia))
         foot = Placement(body=f"{rod.name}.bar")
         head = replace(foot, position=(ZERO, ZERO, rod.length))
-        joints.append(Joint(name=f"{rod.name}.elbow", kind="spherical", parent=rod.start, child=foot))
+        joints.append(
+            Joint(name=f"{rod.name}.elbow", kind="spherical", parent=rod.start, child=foot)
+        )
         joints.append(Joint(name=f"{rod.name}.wrist", kind="spherical", parent=rod.end, child=head))
     return replace(mechanism, bodies=tuple(bodies), joints=tuple(joints), rods=())
 
@@ -363,7 +399,8 @@ def test_spins_of_rods_between_balls_are_passive_and_found() -> None:
     assert sorted(spin.bodies for spin in spins) == [(f"leg{i}.forearm.bar",) for i in (1, 2, 3)]
     lopsided = with_ball_rods(0.01)
     heavy = replace(
-        lopsided.bodies[-1], inertia=replace(lopsided.bodies[-1].inertia, first_moment=(Constant(1e-3),) * 3)
+        lopsided.bodies[-1],
+        inertia=replace(lopsided.bodies[-1].inertia, first_moment=(Constant(1e-3),) * 3),
     )
     lopsided = replace(lopsided, bodies=(*lopsided.bodies[:-1], heavy))
     model = find_spins(Model(lopsided, locks=Locks(spins=False)).assembly)
@@ -375,12 +412,16 @@ def test_spins_are_locked_by_universal_joints_on_request() -> None:
     locked = Model(free.mechanism, locks=Locks(spins=True))
     assert (locked.assembly.mobility, locked.assembly.passive) == (3, ())
     assert locked.assembly.findings == ()
-    kinds = [joint.kind for joint in locked.mechanism.joints if joint.name.endswith((".elbow", ".wrist"))]
+    kinds = [
+        joint.kind for joint in locked.mechanism.joints if joint.name.endswith((".elbow", ".wrist"))
+    ]
     assert sorted(kinds) == ["spherical"] * 3 + ["universal"] * 3
     # nothing else has moved
     for body in ("platform.x", "platform.y", "platform.z", "leg1.shoulder", "leg2.shoulder"):
         before = free.assembly.q[free.topology.coordinate_names.index(body)]
-        assert locked.assembly.q[locked.topology.coordinate_names.index(body)] == pytest.approx(before, abs=1e-10)
+        assert locked.assembly.q[locked.topology.coordinate_names.index(body)] == pytest.approx(
+            before, abs=1e-10
+        )
 
 
 @pytest.mark.parametrize("is_locked", [False, True])
@@ -388,20 +429,28 @@ def test_thin_ball_rods_need_the_forces_of_slender_ones(is_locked: bool) -> None
     model = Model(with_ball_rods(1e-6), locks=Locks(spins=is_locked))
     slender = Model(load("delta"))
     states = random_states(slender, 5, np.random.default_rng(11))
-    expected = slender.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).force
+    expected = slender.platform.inverse_dynamics(
+        states.position, states.velocity, states.acceleration
+    ).force
     # the same platform motion, with rods that do not spin where they may
     entry = model.platform.ports
     assert entry.velocity.columns[:3] == ("platform.x", "platform.y", "platform.z")
     if is_locked:
-        force = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).force
+        force = model.platform.inverse_dynamics(
+            states.position, states.velocity, states.acceleration
+        ).force
         assert difference(force, expected) < THIN
         return
     own = random_states(model, 5, np.random.default_rng(12))
     hybrid = model.hybrid.inverse_dynamics(*given_motion(model, own), start=own.q)
     motion = hybrid.forces.state
-    columns = [motion.velocity_names.index(name) for name in slender.platform.ports.velocity.columns]
+    columns = [
+        motion.velocity_names.index(name) for name in slender.platform.ports.velocity.columns
+    ]
     same = slender.platform.inverse_dynamics(
-        own.q[:, [motion.coordinate_names.index(n) for n in slender.platform.ports.position.columns]],
+        own.q[
+            :, [motion.coordinate_names.index(n) for n in slender.platform.ports.position.columns]
+        ],
         motion.v[:, columns],
         motion.a[:, columns],
     ).force
@@ -427,7 +476,11 @@ def welded_chain(rng: np.random.Generator, joints: int = 7) -> Mechanism:
         parent = Placement(body=f"link_{i}" if i else BASE, position=vector(position))
         chain.append(
             Joint(
-                name=f"hinge_{i}", kind="revolute", parent=parent, child=Placement(body=f"link_{i + 1}"), axes=(axis,)
+                name=f"hinge_{i}",
+                kind="revolute",
+                parent=parent,
+                child=Placement(body=f"link_{i + 1}"),
+                axes=(axis,),
             )
         )
         step = np.eye(4)
@@ -435,9 +488,13 @@ def welded_chain(rng: np.random.Generator, joints: int = 7) -> Mechanism:
         step[:3, 3] = position
         tip = tip @ step
     angles = Rotation.from_matrix(tip[:3, :3]).as_euler("XYZ")
-    turns = tuple(Turn(letter, Constant(float(x))) for letter, x in zip(("x", "y", "z"), angles, strict=True))
+    turns = tuple(
+        Turn(letter, Constant(float(x))) for letter, x in zip(("x", "y", "z"), angles, strict=True)
+    )
     goal = Placement(body=BASE, position=vector(tip[:3, 3]), turns=turns)
-    weld = Joint(name="weld", kind="fixed", parent=goal, child=Placement(body=f"link_{joints}"), is_cut=True)
+    weld = Joint(
+        name="weld", kind="fixed", parent=goal, child=Placement(body=f"link_{joints}"), is_cut=True
+    )
     bodies = tuple(Body(name=f"link_{i + 1}", inertia=inertia(rng)) for i in range(joints))
     end = Placement(body=f"link_{joints}")
     return mechanism(
@@ -469,9 +526,14 @@ def test_welds_close_from_afar_and_the_right_way_round(seed: int) -> None:
 
 def test_compiled_hybrid_dynamics_are_the_interpreted_ones() -> None:
     made = driven_by(load("five_bar"), ("motor_2",))
-    interpreted, compiled = Model(made, evaluator=Interpreted()), Model(made, evaluator=Compiled(at_least=0))
+    interpreted, compiled = (
+        Model(made, evaluator=Interpreted()),
+        Model(made, evaluator=Compiled(at_least=0)),
+    )
     states = random_states(interpreted, 7, np.random.default_rng(13))
     motion = given_motion(interpreted, states)
-    expected, forces = (m.hybrid.inverse_dynamics(*motion, start=states.q) for m in (interpreted, compiled))
+    expected, forces = (
+        m.hybrid.inverse_dynamics(*motion, start=states.q) for m in (interpreted, compiled)
+    )
     assert difference(forces.forces.force, expected.forces.force) < SAME
     assert difference(forces.passive_acceleration, expected.passive_acceleration) < SAME

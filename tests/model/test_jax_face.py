@@ -12,7 +12,8 @@ jax = extra("jax")
 jax.config.update("jax_enable_x64", True)
 jnp = jax.numpy
 
-#: The same machine code, called in another way; and differences of a rollout, of second order in the step.
+#: The same machine code, called in another way; and differences of a rollout, of second order in
+#: the step.
 SAME, DIFFERENCES, STEP = 1e-12, 1e-8, 1e-5
 DELTA = tl.Model(tl.load("delta"))
 STATE = np.array([0.05, 0.0, -0.5]), np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 3.0])
@@ -27,7 +28,9 @@ def test_values_and_jacobians_are_tauloops_own(function: str) -> None:
     for transform in (jax.jacrev, jax.jacfwd):
         for name, jacobian in zip(names, transform(call, argnums=(0, 1, 2))(*STATE), strict=True):
             expected = exact.jacobian(output, name)
-            assert np.asarray(jacobian) == pytest.approx(expected, abs=SAME * max(np.abs(expected).max(), 1.0))
+            assert np.asarray(jacobian) == pytest.approx(
+                expected, abs=SAME * max(np.abs(expected).max(), 1.0)
+            )
 
 
 def test_batches_are_one_call_and_what_is_out_of_reach_is_no_number() -> None:
@@ -35,7 +38,9 @@ def test_batches_are_one_call_and_what_is_out_of_reach_is_no_number() -> None:
     positions = STATE[0] + np.random.default_rng(1).normal(size=(4, 2, 3)) * 0.02
     many = jax.vmap(jax.vmap(call, (0, None, None)), (0, None, None))(positions, *STATE[1:])
     flat = positions.reshape(-1, 3)
-    expected = DELTA.platform.inverse_dynamics(flat, *(np.tile(part, (len(flat), 1)) for part in STATE[1:])).force
+    expected = DELTA.platform.inverse_dynamics(
+        flat, *(np.tile(part, (len(flat), 1)) for part in STATE[1:])
+    ).force
     assert np.asarray(many).reshape(-1, 3) == pytest.approx(expected, rel=SAME)
     assert np.isnan(np.asarray(call(np.array([2.0, 0.0, 0.0]), *STATE[1:]))).all()
 
@@ -57,7 +62,10 @@ def test_second_derivatives_are_those_of_products(name: str) -> None:
     """Of w^T f by numbers; a direction of displacements, which are constant where nothing turns."""
     model = tl.Model(tl.load(name))
     call, platform, rng = model.as_jax("forward_dynamics"), model.platform, np.random.default_rng(3)
-    state = [platform.ports.at(model.assembly.q), *rng.normal(size=(2, platform.ports.velocity.size))]
+    state = [
+        platform.ports.at(model.assembly.q),
+        *rng.normal(size=(2, platform.ports.velocity.size)),
+    ]
     factors = rng.normal(size=platform.ports.velocity.size)
 
     def weighed(*motion: object) -> object:
@@ -70,7 +78,9 @@ def test_second_derivatives_are_those_of_products(name: str) -> None:
         for block, other in zip(rows, others, strict=True):
             assert np.asarray(block) == pytest.approx(np.asarray(other), abs=SAME * size)
     for k, direction in enumerate(np.eye(len(factors))):
-        made = platform.products("forward_dynamics", *state, factors=factors, steps={"velocity": direction})
+        made = platform.products(
+            "forward_dynamics", *state, factors=factors, steps={"velocity": direction}
+        )
         for name, block in (("velocity", hessian[1][1]), ("force", hessian[2][1])):
             assert made.bends[name] == pytest.approx(np.asarray(block)[:, k], abs=SAME * size)
 
@@ -100,7 +110,10 @@ def test_what_does_not_fit_is_refused() -> None:
         DELTA.as_jax("regressor")
     call = DELTA.as_jax()
     for motion, what in (
-        ((np.zeros(2), np.zeros(3), np.zeros(4)), r"(?s)position: has shape \(2,\), needs \(\.\.\., 3\).*acceleration"),
+        (
+            (np.zeros(2), np.zeros(3), np.zeros(4)),
+            r"(?s)position: has shape \(2,\), needs \(\.\.\., 3\).*acceleration",
+        ),
         ((np.zeros(3), np.zeros(3)), "called with 2 arrays, needs 3"),
         ((np.zeros((2, 3)), np.zeros((4, 3)), np.zeros(3)), "batches do not fit together"),
     ):  # machine code trusts the sizes

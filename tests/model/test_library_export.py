@@ -18,7 +18,9 @@ from tauloop import Model
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.model import Export
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-pedantic", "-Werror")
 #: Debian's arduino-builder and arduino-core-avr.
 ARDUINO = Path("/usr/share/arduino/hardware")
@@ -27,7 +29,9 @@ HOSTILE = '*/ ${CMAKE_COMMAND} $ENV{HOME} "quote" ; touch harm \\'
 
 @functools.cache
 def exported(precision: str = "single", name: str | None = None) -> Export:
-    options = tl.ExportOptions(functions=("positions",), precision=precision, library=True, name=name)
+    options = tl.ExportOptions(
+        functions=("positions",), precision=precision, library=True, name=name
+    )
     return tl.export_c(model("delta"), options)
 
 
@@ -101,7 +105,9 @@ def test_cmake_builds_checks_installs_and_finds_the_package(tmp_path):
     user.mkdir()
     for name, text in (("CMakeLists.txt", CONSUMER), ("main.c", MAIN_C), ("main.cpp", MAIN_CPP)):
         (user / name).write_text(text)
-    ran(["cmake", "-S", "user", "-B", "used", f"-DCMAKE_PREFIX_PATH={tmp_path / 'there'}"], tmp_path)
+    ran(
+        ["cmake", "-S", "user", "-B", "used", f"-DCMAKE_PREFIX_PATH={tmp_path / 'there'}"], tmp_path
+    )
     ran(["cmake", "--build", "used"], tmp_path)
     numbers = [ran([f"used/{program}"], tmp_path) for program in ("in_c", "in_cpp")]
     assert numbers[0] == numbers[1]
@@ -110,9 +116,13 @@ def test_cmake_builds_checks_installs_and_finds_the_package(tmp_path):
     assert position == pytest.approx(exact, abs=1e-6)
 
 
-@pytest.mark.parametrize("standard", [pytest.param("c++11", marks=pytest.mark.nightly), "c++17", "c++20"])
+@pytest.mark.parametrize(
+    "standard", [pytest.param("c++11", marks=pytest.mark.nightly), "c++17", "c++20"]
+)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_the_header_for_cpp_is_clean_and_takes_arrays_of_the_right_size_alone(compiler, standard, tmp_path):
+def test_the_header_for_cpp_is_clean_and_takes_arrays_of_the_right_size_alone(
+    compiler, standard, tmp_path
+):
     require(compiler)
     written(exported(), tmp_path)
     (tmp_path / "main.cpp").write_text(MAIN_CPP)
@@ -133,8 +143,18 @@ def test_cppcheck_and_compilers_find_nothing(precision, tmp_path):
         ran([compiler, *flags, "src/delta.c", "test/delta_check.c"], tmp_path)
     require("cppcheck")
     (tmp_path / "main.cpp").write_text(MAIN_CPP)
-    checked = ["src/delta.c", "test/delta_check.c", *(["main.cpp"] if precision == "single" else [])]
-    flags = ["-q", "--enable=warning,style,performance,portability", "--error-exitcode=1", "-Isrc", "--inline-suppr"]
+    checked = [
+        "src/delta.c",
+        "test/delta_check.c",
+        *(["main.cpp"] if precision == "single" else []),
+    ]
+    flags = [
+        "-q",
+        "--enable=warning,style,performance,portability",
+        "--error-exitcode=1",
+        "-Isrc",
+        "--inline-suppr",
+    ]
     assert ran(["cppcheck", *flags, "--suppress=missingIncludeSystem", *checked], tmp_path) == ""
 
 
@@ -146,8 +166,19 @@ def test_arduino_builds_the_example_for_a_board(tmp_path):
     library = written(exported(), tmp_path / "libraries" / "delta")
     (tmp_path / "build").mkdir()
     # what Debian's compiler for AVR leaves out of float.h, and its Arduino core needs
-    places = ["-prefs=compiler.cpp.extra_flags=-DDECIMAL_DIG=9", "-fqbn", "arduino:avr:mega:cpu=atmega2560"]
-    places += ["-hardware", "/usr/share/arduino-builder", "-hardware", str(ARDUINO), "-tools", "/usr/bin"]
+    places = [
+        "-prefs=compiler.cpp.extra_flags=-DDECIMAL_DIG=9",
+        "-fqbn",
+        "arduino:avr:mega:cpu=atmega2560",
+    ]
+    places += [
+        "-hardware",
+        "/usr/share/arduino-builder",
+        "-hardware",
+        str(ARDUINO),
+        "-tools",
+        "/usr/bin",
+    ]
     places += ["-libraries", str(library.parent), "-build-path", str(tmp_path / "build")]
     sketch = library / "examples" / "delta_example" / "delta_example.ino"
     text = ran(["arduino-builder", "-compile", "-warnings", "all", *places, str(sketch)], tmp_path)
@@ -158,14 +189,23 @@ def test_arduino_builds_the_example_for_a_board(tmp_path):
 def test_descriptions_of_the_library_hold_what_arduino_and_platformio_ask_for():
     files = exported().files
     fields = dict(line.split("=", 1) for line in files["library.properties"].splitlines())
-    assert {"name", "version", "author", "maintainer", "sentence", "paragraph", "category", "architectures"} <= set(
-        fields
-    )
+    assert {
+        "name",
+        "version",
+        "author",
+        "maintainer",
+        "sentence",
+        "paragraph",
+        "category",
+        "architectures",
+    } <= set(fields)
     assert fields["includes"] == "delta.h"
     described = json.loads(files["library.json"])
     assert (described["name"], described["version"]) == (fields["name"], fields["version"])
     assert len(fields["version"].split(".")) == 3
-    assert set(json.loads(files["delta_manifest.json"])["files"]) == set(files) - {"delta_manifest.json"}
+    assert set(json.loads(files["delta_manifest.json"])["files"]) == set(files) - {
+        "delta_manifest.json"
+    }
 
 
 def test_a_folder_is_one_library(tmp_path):
@@ -178,7 +218,10 @@ def test_a_folder_is_one_library(tmp_path):
         lambda: tl.export_c(model("five_bar"), options, folder=tmp_path),
         lambda: tl.export_ros2(tl.load("five_bar"), folder=tmp_path),
     ):
-        with pytest.raises(tl.InputError, match=r"(?s)that of the project delta, and five_bar.* a folder of its own"):
+        with pytest.raises(
+            tl.InputError,
+            match=r"(?s)that of the project delta, and five_bar.* a folder of its own",
+        ):
             again()
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "CMakeLists.txt").write_text("add_subdirectory(delta)\n")
@@ -194,7 +237,9 @@ def test_doubles_keep_their_kernels_in_a_library(tmp_path):
     assert "view<const double, 3> position" in files["src/delta.hpp"]
 
 
-@pytest.mark.parametrize("name", ["new", *(pytest.param(name, marks=pytest.mark.nightly) for name in (None, "test"))])
+@pytest.mark.parametrize(
+    "name", ["new", *(pytest.param(name, marks=pytest.mark.nightly) for name in (None, "test"))]
+)
 def test_hostile_texts_and_reserved_names_build(name, tmp_path):
     require("cmake", "g++")
     mechanism = replace(model("four_bar").mechanism, name=f"robot {HOSTILE}", description=HOSTILE)
@@ -207,6 +252,8 @@ def test_hostile_texts_and_reserved_names_build(name, tmp_path):
     ran(["cmake", "-S", ".", "-B", "build"], tmp_path)
     ran(["cmake", "--build", "build"], tmp_path)
     assert "100% tests passed" in ran(["ctest", "--test-dir", "build"], tmp_path)
-    (tmp_path / "main.cpp").write_text(f'#include "{export.name}.hpp"\nint main() {{ return 0; }}\n')
+    (tmp_path / "main.cpp").write_text(
+        f'#include "{export.name}.hpp"\nint main() {{ return 0; }}\n'
+    )
     ran(["g++", "-std=c++17", *STRICT, "-Isrc", "-fsyntax-only", "main.cpp"], tmp_path)
     assert not (tmp_path / "harm").exists()

@@ -17,21 +17,26 @@ from tauloop.codegen import Interpreted
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.mechanism.model import Inertia, Mechanism, Rod, SlenderPart
 
-#: Largest error of any quantity over the condition of its state, in natural units: rounding of both.
+#: Largest error of any quantity over the condition of its state, in natural units: rounding of
+#: both.
 AGREEMENT = 1e-9
 MACHINES, STATES = 300, 10
 BY_DAY, STATES_BY_DAY = 12, 2
-#: States are at most so badly conditioned, and so far from the reference pose, natural units or rad.
+#: States are at most so badly conditioned, and so far from the reference pose, natural units or
+#: rad.
 WORST_CONDITION, REACH = 1e3, 0.15
-#: Forward kinematics start this far from the pose that they reach: beyond a fold there is another one.
+#: Forward kinematics start this far from the pose that they reach: beyond a fold there is another
+#: one.
 NEARBY = 0.01
-#: Steps and weights of the central difference of eighth order, and its steps: that which is changed least by the next
-#: smaller one counts, where this is less than a share of the agreement that is asked for.
+#: Steps and weights of the central difference of eighth order, and its steps: that which is changed
+#: least by the next smaller one counts, where this is less than a share of the agreement that is
+#: asked for.
 STEPS = np.array([1, 2, 3, 4, -1, -2, -3, -4])
 WEIGHTS = np.array([672, -168, 32, -3, -672, 168, -32, 3]) / 840
 SIZES = (1e-2, 2e-3, 4e-4, 8e-5)
 ACCURATE = 0.2
-#: Number of states of a machine that are differenced; of this number of machines one has its Jacobians compared.
+#: Number of states of a machine that are differenced; of this number of machines one has its
+#: Jacobians compared.
 DIFFERENCES, JACOBIANS = 2, 5
 
 #: The quantities that are compared.
@@ -111,11 +116,18 @@ class Comparison:
     @cached_property
     def motors_turn(self) -> np.ndarray:
         """Whether each motor turns."""
-        return np.array([self.model.topology.motor_turns(actuator) for actuator in self.model.mechanism.actuators])
+        return np.array(
+            [
+                self.model.topology.motor_turns(actuator)
+                for actuator in self.model.mechanism.actuators
+            ]
+        )
 
     def motion(self, state: State) -> Motion:
         """Return the machine in motion, in maximal coordinates."""
-        return self.system.at(state.pose, self.system.at(state.pose).embedding(self.independent) @ state.rates)
+        return self.system.at(
+            state.pose, self.system.at(state.pose).embedding(self.independent) @ state.rates
+        )
 
     def q(self, pose: Pose) -> np.ndarray:
         """Return Tauloop's coordinates of a pose; quaternions in the half space of the reference."""
@@ -146,12 +158,16 @@ class Comparison:
         """Return the condition number of the actuators' motion by the independent rates, in natural units."""
         motion = self.motion(state)
         scale = self.size.displacements(self.turns)
-        S = (self.system.actuator_weights @ motion.rates.J @ motion.embedding(self.independent)).T * scale[:, None]
+        S = (
+            self.system.actuator_weights @ motion.rates.J @ motion.embedding(self.independent)
+        ).T * scale[:, None]
         sizes = np.linalg.svd(S, compute_uv=False)
         return float(sizes[0] / max(sizes[min(S.shape) - 1], np.finfo(float).tiny))
 
 
-def displaced(system: Maximal, independent: Sequence[int], pose: Pose, step: np.ndarray) -> Pose | None:
+def displaced(
+    system: Maximal, independent: Sequence[int], pose: Pose, step: np.ndarray
+) -> Pose | None:
     """Return the pose after a displacement of independent rates; None where it is out of reach."""
     coordinates, targets = system.coordinates(pose), []
     for k, row in enumerate(independent):
@@ -175,15 +191,22 @@ def random_comparison(number: int, count: int) -> Comparison:
         reference = system.closed(system.start())
         assert reference is not None, "loops close by construction"
         motion = system.at(reference)
-        if motion.mobility != len(independent) or not motion.condition(independent) < WORST_CONDITION / 3:
+        if (
+            motion.mobility != len(independent)
+            or not motion.condition(independent) < WORST_CONDITION / 3
+        ):
             continue
         model = Model(machine, evaluator=Interpreted())
         assert model.assembly.mobility == len(independent)
         if model.assembly.substitute is not None:
             continue
-        comparison = Comparison(size, model, system, tuple(random_states(rng, size, model, system, reference, count)))
+        comparison = Comparison(
+            size, model, system, tuple(random_states(rng, size, model, system, reference, count))
+        )
         # forces have no digits left where the actuators hardly move the machine
-        kept = tuple(state for state in comparison.states if comparison.actuation(state) < WORST_CONDITION)
+        kept = tuple(
+            state for state in comparison.states if comparison.actuation(state) < WORST_CONDITION
+        )
         if 2 * len(kept) >= count:
             return replace(comparison, states=kept)
 
@@ -197,7 +220,9 @@ def random_states(
     unit = size.displacements([topology.angular[i] for i in assembly.independent])
     reach, n = REACH, len(unit)
     while count:
-        pose = displaced(system, independent, reference, reach * unit * rng.uniform(-1.0, 1.0, size=n))
+        pose = displaced(
+            system, independent, reference, reach * unit * rng.uniform(-1.0, 1.0, size=n)
+        )
         if pose is None or not system.at(pose).condition(independent) < WORST_CONDITION:
             reach *= 0.8
             continue
@@ -224,13 +249,21 @@ class Differences:
         self.worst: dict[str, float] = {}
 
     def add(
-        self, quantity: str, values: object, expected: object, unit: object = 1.0, *, condition: object = 1.0
+        self,
+        quantity: str,
+        values: object,
+        expected: object,
+        unit: object = 1.0,
+        *,
+        condition: object = 1.0,
     ) -> None:
         """Add values (N, ...) next to those expected; numbers below the natural unit count as it."""
         difference = np.abs(np.asarray(values) - np.asarray(expected)) / unit
         size = np.abs(np.asarray(expected)) / unit
         axes = tuple(range(1, difference.ndim))
-        error = difference.max(axis=axes, initial=0.0) / np.maximum(1.0, size.max(axis=axes, initial=0.0))
+        error = difference.max(axis=axes, initial=0.0) / np.maximum(
+            1.0, size.max(axis=axes, initial=0.0)
+        )
         worst = float((error / self._condition / condition).max())
         assert np.isfinite(worst), quantity
         self.worst[quantity] = max(self.worst.get(quantity, 0.0), worst)
@@ -240,12 +273,23 @@ def differences(comparison: Comparison) -> dict[str, float]:
     """Return the largest error over condition of every quantity that a machine has."""
     motions = [comparison.motion(state) for state in comparison.states]
     record = Differences(np.array([motion.condition(comparison.independent) for motion in motions]))
-    for compare in (_kinematics, _tool, _dynamics, _terms, _energies, _reactions, _redundancy, _derivatives):
+    for compare in (
+        _kinematics,
+        _tool,
+        _dynamics,
+        _terms,
+        _energies,
+        _reactions,
+        _redundancy,
+        _derivatives,
+    ):
         compare(comparison, motions, record)
     return record.worst
 
 
-def _given(comparison: Comparison) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+def _given(
+    comparison: Comparison,
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], dict[str, np.ndarray]]:
     """Return positions, velocities and accelerations (N, n) of the states, and where solutions start."""
     q = np.array([comparison.q(state.pose) for state in comparison.states])
     rates = np.array([state.rates for state in comparison.states])
@@ -256,7 +300,9 @@ def _given(comparison: Comparison) -> tuple[tuple[np.ndarray, np.ndarray, np.nda
 
 def _accelerations(comparison: Comparison, motions: Sequence[Motion]) -> list[np.ndarray]:
     pairs = zip(comparison.states, motions, strict=True)
-    return [motion.accelerations(comparison.independent, state.accelerations) for state, motion in pairs]
+    return [
+        motion.accelerations(comparison.independent, state.accelerations) for state, motion in pairs
+    ]
 
 
 def _kinematics(comparison: Comparison, motions: Sequence[Motion], record: Differences) -> None:
@@ -266,25 +312,44 @@ def _kinematics(comparison: Comparison, motions: Sequence[Motion], record: Diffe
     q = np.array([comparison.q(state.pose) for state in comparison.states])
     rows = [system.rates.index(name) for name in topology.velocity_names]
     coordinate_unit = np.where(topology.is_length, size.length, 1.0)
-    velocity_unit, given_unit = size.displacements(topology.angular), size.displacements(comparison.turns)
-    record.add("closure", model.assembly.loops.openings(model.assembly.loops.residuals(q)[0]), np.zeros(len(q)))
+    velocity_unit, given_unit = (
+        size.displacements(topology.angular),
+        size.displacements(comparison.turns),
+    )
+    record.add(
+        "closure",
+        model.assembly.loops.openings(model.assembly.loops.residuals(q)[0]),
+        np.zeros(len(q)),
+    )
     state = functions.kinematics(*motion, **start)
     record.add("inverse kinematics", state.q, q, coordinate_unit)
-    lengths = np.array([system.actuator_weights @ np.nan_to_num(system.coordinates(m.pose)) for m in motions])
+    lengths = np.array(
+        [system.actuator_weights @ np.nan_to_num(system.coordinates(m.pose)) for m in motions]
+    )
     nearby = [comparison.displaced(s.pose, NEARBY * s.direction) for s in comparison.states]
     followed = [
         x if near is None else model.forward_kinematics(p, comparison.q(near)).q
         for near, p, x in zip(nearby, lengths, q, strict=True)
     ]
     record.add("forward kinematics", followed, q, coordinate_unit)
-    record.add("velocities", state.v, [(m.rates.J @ m.velocity)[rows] for m in motions], velocity_unit / size.time)
+    record.add(
+        "velocities",
+        state.v,
+        [(m.rates.J @ m.velocity)[rows] for m in motions],
+        velocity_unit / size.time,
+    )
     pairs = zip(motions, _accelerations(comparison, motions), strict=True)
     rates = [(m.rates.J @ acceleration + m.rates.bias)[rows] for m, acceleration in pairs]
     record.add("accelerations", state.a, rates, velocity_unit / size.time**2)
     embeddings = [m.embedding(comparison.independent) for m in motions]
     G = [m.rates.J[rows] @ embedding for m, embedding in zip(motions, embeddings, strict=True)]
-    record.add("embedding", functions.embedding(motion[0], **start), G, velocity_unit[:, None] / given_unit)
-    J = [system.actuator_weights @ m.rates.J @ embedding for m, embedding in zip(motions, embeddings, strict=True)]
+    record.add(
+        "embedding", functions.embedding(motion[0], **start), G, velocity_unit[:, None] / given_unit
+    )
+    J = [
+        system.actuator_weights @ m.rates.J @ embedding
+        for m, embedding in zip(motions, embeddings, strict=True)
+    ]
     motor_unit = size.displacements(comparison.motors_turn)
     jacobians = functions.actuator_jacobian(motion[0], **start)
     record.add("actuator Jacobian", jacobians, J, motor_unit[:, None] / given_unit)
@@ -300,8 +365,15 @@ def _tool(comparison: Comparison, motions: Sequence[Motion], record: Differences
     unit = size.displacements([False] * 3 + [True] * 3)
     twists = [J @ m.velocity for (_, _, J), m in zip(tools, motions, strict=True)]
     record.add("tool twist", tool.twist, twists, unit / size.time)
-    jacobians = [J @ m.embedding(comparison.independent) for (_, _, J), m in zip(tools, motions, strict=True)]
-    record.add("tool Jacobian", tool.jacobian, jacobians, unit[:, None] / size.displacements(comparison.turns))
+    jacobians = [
+        J @ m.embedding(comparison.independent) for (_, _, J), m in zip(tools, motions, strict=True)
+    ]
+    record.add(
+        "tool Jacobian",
+        tool.jacobian,
+        jacobians,
+        unit[:, None] / size.displacements(comparison.turns),
+    )
 
 
 def _needed(comparison: Comparison, motions: Sequence[Motion]) -> list[np.ndarray]:
@@ -313,12 +385,16 @@ def _dynamics(comparison: Comparison, motions: Sequence[Motion], record: Differe
     model, size, functions = comparison.model, comparison.size, comparison.model.platform
     motion, start = _given(comparison)
     needed, unit = _needed(comparison, motions), size.forces(comparison.motors_turn)
-    forces = np.array([comparison.actuator_forces(m, f) for m, f in zip(motions, needed, strict=True)])
+    forces = np.array(
+        [comparison.actuator_forces(m, f) for m, f in zip(motions, needed, strict=True)]
+    )
     outcome = functions.inverse_dynamics(*motion, **start)
     record.add("inverse dynamics", outcome.force, forces, unit)
     wrench = np.array([state.wrench for state in comparison.states])
     loads = [m.tool()[2].T @ w for m, w in zip(motions, wrench, strict=True)]
-    loaded = [comparison.actuator_forces(m, f - w) for m, f, w in zip(motions, needed, loads, strict=True)]
+    loaded = [
+        comparison.actuator_forces(m, f - w) for m, f, w in zip(motions, needed, loads, strict=True)
+    ]
     values = functions.inverse_dynamics(*motion, **start, wrench=wrench).force
     record.add("inverse dynamics with a wrench", values, loaded, unit)
     Y = functions.regressor(*motion, **start)
@@ -330,7 +406,9 @@ def _dynamics(comparison: Comparison, motions: Sequence[Motion], record: Differe
         record.add("inverse dynamics by another formulation", values, forces, unit)
     speeds = np.einsum("nij,nj->ni", functions.actuator_jacobian(motion[0], **start), motion[1])
     power = [f @ m.velocity for m, f in zip(motions, needed, strict=True)]
-    record.add("power", (outcome.force * speeds).sum(axis=1), power, size.force * size.length / size.time)
+    record.add(
+        "power", (outcome.force * speeds).sum(axis=1), power, size.force * size.length / size.time
+    )
     if not model.mechanism.rods and model.assembly.mechanism is model.mechanism:
         record.add("tree forces", outcome.tree_force, *_tree_forces(comparison, motions, needed))
 
@@ -350,22 +428,37 @@ def _terms(comparison: Comparison, motions: Sequence[Motion], record: Difference
     mass_unit = unit[:, None] / displacement * size.time**2
     record.add("mass matrix", functions.mass_matrix(position, **start), masses, mass_unit)
     rest = np.zeros(len(comparison.turns))
-    drift = [m.mass_matrix @ m.accelerations(comparison.independent, rest) + m.gyroscopic for m in motions]
+    drift = [
+        m.mass_matrix @ m.accelerations(comparison.independent, rest) + m.gyroscopic
+        for m in motions
+    ]
     coriolis = np.array([g.T @ f for g, f in zip(G, drift, strict=True)])
     gravity = np.array([g.T @ m.weight for g, m in zip(G, motions, strict=True)])
     losses = np.array([g.T @ m.losses for g, m in zip(G, motions, strict=True)])
     record.add("Coriolis forces", functions.coriolis(position, velocity, **start), coriolis, unit)
     record.add("gravity", functions.gravity(position, **start), gravity, unit)
-    record.add("bias", functions.bias(position, velocity, **start), coriolis + gravity + losses, unit)
+    record.add(
+        "bias", functions.bias(position, velocity, **start), coriolis + gravity + losses, unit
+    )
     rng = np.random.default_rng(0)
-    force = rng.normal(size=(len(motions), len(comparison.motors_turn))) * size.forces(comparison.motors_turn)
+    force = rng.normal(size=(len(motions), len(comparison.motors_turn))) * size.forces(
+        comparison.motors_turn
+    )
     motors = comparison.system.actuator_weights
-    pushed = np.array([(motors @ m.rates.J @ g).T @ u for g, m, u in zip(G, motions, force, strict=True)])
+    pushed = np.array(
+        [(motors @ m.rates.J @ g).T @ u for g, m, u in zip(G, motions, force, strict=True)]
+    )
     pushed = (pushed - coriolis - gravity - losses) / unit
-    accelerations = np.linalg.solve(masses / mass_unit, pushed[..., None])[..., 0] * displacement / size.time**2
-    values = functions.ports.rates(np.asarray(functions.forward_dynamics(position, velocity, force, **start).a))
+    accelerations = (
+        np.linalg.solve(masses / mass_unit, pushed[..., None])[..., 0] * displacement / size.time**2
+    )
+    values = functions.ports.rates(
+        np.asarray(functions.forward_dynamics(position, velocity, force, **start).a)
+    )
     inertial = np.linalg.cond(masses / mass_unit)
-    record.add("forward dynamics", values, accelerations, displacement / size.time**2, condition=inertial)
+    record.add(
+        "forward dynamics", values, accelerations, displacement / size.time**2, condition=inertial
+    )
 
 
 def _energies(comparison: Comparison, motions: Sequence[Motion], record: Differences) -> None:
@@ -458,7 +551,9 @@ def _redundancy(comparison: Comparison, motions: Sequence[Motion], record: Diffe
     N = model.hybrid.preload(model.actuators.ports.at(q), start=q)
     scale, projectors = comparison.size.displacements(comparison.turns), []
     for m in motions:
-        S = (comparison.system.actuator_weights @ m.rates.J @ m.embedding(comparison.independent)).T * scale[:, None]
+        S = (
+            comparison.system.actuator_weights @ m.rates.J @ m.embedding(comparison.independent)
+        ).T * scale[:, None]
         projectors.append(np.eye(S.shape[1]) - np.linalg.pinv(S, rcond=1e-11) @ S)
     record.add("preloads", N @ N.swapaxes(-1, -2), projectors)
 
@@ -475,11 +570,21 @@ def _derivatives(comparison: Comparison, motions: Sequence[Motion], record: Diff
     smooth = [k for k, difference in enumerate(expected) if difference is not None]
     if not smooth:
         return
-    unit, direction = size.forces(comparison.motors_turn), np.array([state.direction for state in comparison.states])
-    steps = {name: direction / size.time**power for power, name in enumerate(("position", "velocity", "acceleration"))}
+    unit, direction = (
+        size.forces(comparison.motors_turn),
+        np.array([state.direction for state in comparison.states]),
+    )
+    steps = {
+        name: direction / size.time**power
+        for power, name in enumerate(("position", "velocity", "acceleration"))
+    }
     factors = np.ones((len(motions), len(unit)))
-    along = functions.products("inverse_dynamics", *motion, factors=factors, steps=steps, **start).along
-    expected = [along[k] if difference is None else difference for k, difference in enumerate(expected)]
+    along = functions.products(
+        "inverse_dynamics", *motion, factors=factors, steps=steps, **start
+    ).along
+    expected = [
+        along[k] if difference is None else difference for k, difference in enumerate(expected)
+    ]
     record.add("directional derivatives", along, expected, unit)
     if comparison.has_jacobians:
         outcome = functions.derivatives("inverse_dynamics", *motion, **start)
@@ -491,7 +596,8 @@ def _derivatives(comparison: Comparison, motions: Sequence[Motion], record: Diff
 def _difference(comparison: Comparison, motion: Motion, state: State) -> np.ndarray | None:
     """Return the derivative of the motors' forces along a direction.
 
-    None across a jump of dry friction, and where rounding leaves the difference less accurate than is asked for.
+    None across a jump of dry friction, and where rounding leaves the difference less accurate than
+    is asked for.
     """
     unit = comparison.size.forces(comparison.motors_turn)
     slopes = [slope for h in SIZES if (slope := _slope(comparison, state, h)) is not None]
@@ -500,7 +606,9 @@ def _difference(comparison: Comparison, motion: Motion, state: State) -> np.ndar
         return None
     best = int(np.argmin(changes))
     size = max(1.0, float(np.abs(slopes[1 + best] / unit).max()))
-    is_accurate = changes[best] < ACCURATE * AGREEMENT * motion.condition(comparison.independent) * size
+    is_accurate = (
+        changes[best] < ACCURATE * AGREEMENT * motion.condition(comparison.independent) * size
+    )
     return slopes[1 + best] if is_accurate else None
 
 
@@ -519,14 +627,22 @@ def _slope(comparison: Comparison, state: State, h: float) -> np.ndarray | None:
             accelerations=state.accelerations + step * state.direction / size.time**2,
         )
         there = comparison.motion(moved)
-        signs.append([np.sign(law.weights @ there.rates.J @ there.velocity) for law in system.laws if law.friction])
+        signs.append(
+            [
+                np.sign(law.weights @ there.rates.J @ there.velocity)
+                for law in system.laws
+                if law.friction
+            ]
+        )
         acceleration = there.accelerations(comparison.independent, moved.accelerations)
         total += weight * comparison.actuator_forces(there, there.forces(acceleration))
     return total if all(row == signs[0] for row in signs) else None
 
 
 def require_agreement(worst: dict[str, float], number: int) -> None:
-    assert {quantity: error for quantity, error in worst.items() if not error < AGREEMENT} == {}, f"machine {number}"
+    assert {quantity: error for quantity, error in worst.items() if not error < AGREEMENT} == {}, (
+        f"machine {number}"
+    )
 
 
 @pytest.mark.parametrize("number", range(BY_DAY))
@@ -555,7 +671,9 @@ def test_random_machines_agree_in_all_quantities(group: int) -> None:
         (lambda m, c, I: (1.000001 * m, c, I), "kinetic energy"),
     ],
 )
-def test_a_millionth_of_an_inertia_is_seen(change: Callable[..., tuple[object, ...]], quantity: str) -> None:
+def test_a_millionth_of_an_inertia_is_seen(
+    change: Callable[..., tuple[object, ...]], quantity: str
+) -> None:
     comparison = random_comparison(0, STATES_BY_DAY)
     changed = tuple(change(*masses) for masses in comparison.system.inertias)
     other = replace(comparison, system=replace(comparison.system, inertias=changed))

@@ -21,9 +21,11 @@ from tauloop.result import Status
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.
 SAME = 1e-10
-#: Newton's method stops at steps below 1e-10; what is left is that times the loops' conditioning (about ten).
+#: Newton's method stops at steps below 1e-10; what is left is that times the loops' conditioning
+#: (about ten).
 ARRIVED = 1e-9
-#: Central differences with this step err by rounding over the step and by the step's square: 1e-9 of the quotient.
+#: Central differences with this step err by rounding over the step and by the step's square: 1e-9
+#: of the quotient.
 STEP, DIFFERENCES = 1e-5, 1e-8
 
 
@@ -53,23 +55,41 @@ def motion(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ({"velocity": 1.0}, {"velocity": "shape ()"}),
         ({"velocity": "fast"}, {"velocity": "not an array of numbers"}),
         ({"velocity": [1j, 0, 0]}, {"velocity": "not an array of numbers"}),
-        ({"acceleration": [0.0, np.nan, 0.0]}, {"acceleration": "not finite at sample 0 column platform.y"}),
-        ({"acceleration": [[0.0, 0.0, -np.inf]]}, {"acceleration": "not finite at sample 0 column platform.z"}),
+        (
+            {"acceleration": [0.0, np.nan, 0.0]},
+            {"acceleration": "not finite at sample 0 column platform.y"},
+        ),
+        (
+            {"acceleration": [[0.0, 0.0, -np.inf]]},
+            {"acceleration": "not finite at sample 0 column platform.z"},
+        ),
         (
             {"position": {"platform.x": 0.0, "platform.q": 1.0}},
             {"position": "unknown columns platform.q; missing columns"},
         ),
-        ({"velocity": np.zeros((2, 3)), "acceleration": np.zeros((3, 3))}, {"samples": "velocity (2, 3)"}),
+        (
+            {"velocity": np.zeros((2, 3)), "acceleration": np.zeros((3, 3))},
+            {"samples": "velocity (2, 3)"},
+        ),
         ({"start": np.zeros(3)}, {"start": "shape (3,), needs (6,)"}),
         ({"theta": [1.0]}, {"theta": "shape (1,), needs (0,)"}),
         (
             {"position": [0.0, 0.0], "velocity": [np.nan] * 3, "acceleration": "x", "start": [0.0]},
-            {"position": "shape", "velocity": "not finite", "acceleration": "not an array", "start": "shape"},
+            {
+                "position": "shape",
+                "velocity": "not finite",
+                "acceleration": "not an array",
+                "start": "shape",
+            },
         ),
     ],
 )
 def test_ports_refuse_what_does_not_fit_all_at_once(changes, expected):
-    arguments = {"position": [0.0, 0.0, -0.5], "velocity": np.zeros(3), "acceleration": np.zeros(3)} | changes
+    arguments = {
+        "position": [0.0, 0.0, -0.5],
+        "velocity": np.zeros(3),
+        "acceleration": np.zeros(3),
+    } | changes
     for function in (model("delta").platform.inverse_dynamics, model("delta").platform.regressor):
         with pytest.raises(InputError) as caught:
             function(**arguments)
@@ -143,7 +163,9 @@ def test_single_samples_give_the_rows_of_the_batch(name, entry):
             (functions.regressor(*(x[i] for x in given_motion), start=sampled.q[i]), regressor),
         ):
             assert single.shape == many.shape[1:]
-            assert np.abs(single - many[i]).max(initial=0.0) <= SAME * (1.0 + np.abs(many[i]).max(initial=0.0))
+            assert np.abs(single - many[i]).max(initial=0.0) <= SAME * (
+                1.0 + np.abs(many[i]).max(initial=0.0)
+            )
 
 
 def test_one_velocity_serves_all_positions():
@@ -163,7 +185,9 @@ def test_chunks_give_what_the_whole_batch_gives(monkeypatch, size):
     assert np.array_equal(parts.force, whole.force)
     assert np.array_equal(parts.state.q, whole.state.q)
     assert np.array_equal(parts.state.health.is_regular, whole.state.health.is_regular)
-    assert np.array_equal(machine.platform.regressor(*motion("gantry_tau_5dof"), start=sampled.q), Y)
+    assert np.array_equal(
+        machine.platform.regressor(*motion("gantry_tau_5dof"), start=sampled.q), Y
+    )
 
 
 def test_a_batch_longer_than_a_chunk():
@@ -215,8 +239,12 @@ def test_free_parameters_equal_a_model_built_with_their_values(name):
     mixed = free.platform.inverse_dynamics(
         *given_motion, start=sampled.q, theta=np.where(np.arange(24)[:, None] % 2, others, nominal)
     )
-    assert np.abs(mixed.force[1::2] - changed.force[1::2]).max() < SAME * np.abs(expected.force).max()
-    assert np.abs(mixed.force[::2] - unchanged.force[::2]).max() < SAME * np.abs(expected.force).max()
+    assert (
+        np.abs(mixed.force[1::2] - changed.force[1::2]).max() < SAME * np.abs(expected.force).max()
+    )
+    assert (
+        np.abs(mixed.force[::2] - unchanged.force[::2]).max() < SAME * np.abs(expected.force).max()
+    )
 
 
 def test_free_parameters_that_are_not_there_are_all_named():
@@ -260,7 +288,9 @@ def test_forward_kinematics_in_closed_form_is_on_the_branch_of_the_reference_or_
     start[machine.topology.coordinate_names.index("platform.z")] = elbow[1] + half
     above = machine.forward_kinematics(angles + 0.05, start=start)
     elbow = 0.194 + 0.26 * np.cos(0.55) - 0.03, -0.26 * np.sin(0.55)
-    assert above.coordinate("platform.z") == pytest.approx(elbow[1] + np.sqrt(0.48**2 - elbow[0] ** 2))
+    assert above.coordinate("platform.z") == pytest.approx(
+        elbow[1] + np.sqrt(0.48**2 - elbow[0] ** 2)
+    )
     start[0] += 0.1
     with pytest.raises(AssemblyError, match="its loops are open"):
         machine.forward_kinematics(angles + 0.05, start=start)
@@ -281,7 +311,9 @@ def test_the_actuator_jacobian_is_the_derivative_of_the_actuators_positions(name
     assert rates.v[:, given_v] == pytest.approx(sampled.velocity, abs=SAME)
     direction = _position_rates(machine, sampled)
     ahead, behind = (
-        machine.actuator_position(machine.platform.kinematics(sampled.position + s * direction, start=sampled.q).q)
+        machine.actuator_position(
+            machine.platform.kinematics(sampled.position + s * direction, start=sampled.q).q
+        )
         for s in (STEP, -STEP)
     )
     quotient = (ahead - behind) / (2 * STEP)
@@ -301,7 +333,9 @@ def _position_rates(machine: Model, states: RandomStates) -> np.ndarray:
     for q0, v0 in full.quaternions:
         w, omega = states.q[:, q0], states.v[:, v0 : v0 + 3]
         u = states.q[:, q0 + 1 : q0 + 4]
-        rate = 0.5 * np.column_stack([-np.sum(u * omega, axis=1), w[:, None] * omega + np.cross(omega, u)])
+        rate = 0.5 * np.column_stack(
+            [-np.sum(u * omega, axis=1), w[:, None] * omega + np.cross(omega, u)]
+        )
         for k in range(4):
             if full.coordinate_names[q0 + k] in names:
                 rates[:, names.index(full.coordinate_names[q0 + k])] = rate[:, k]
@@ -360,9 +394,15 @@ def test_conditioning_is_that_of_the_inverse_of_the_given_jacobian():
 
 def test_conditioning_of_rotations_depends_on_the_length_but_not_on_gears():
     position = states("hexapod").position
-    short, long = (conditioning(model("hexapod"), position, length=length).condition for length in (0.1, 1.0))
+    short, long = (
+        conditioning(model("hexapod"), position, length=length).condition for length in (0.1, 1.0)
+    )
     assert np.abs(short / long - 1).min() > 0.1
-    gain = {name: 7.0 for name in model("gantry_tau_6link").mechanism.parameters.names if name.endswith("track1.gain")}
+    gain = {
+        name: 7.0
+        for name in model("gantry_tau_6link").mechanism.parameters.names
+        if name.endswith("track1.gain")
+    }
     assert gain
     geared = Model(load("gantry_tau_6link").with_values(gain))
     position = states("gantry_tau_6link").position
@@ -411,7 +451,9 @@ def test_closed_forms_follow_a_start_on_another_mode() -> None:
     assert np.abs(mine - other).max() > 0.1
     assert np.abs(model.forward_kinematics(position, start=other).q - other).max() < 1e-9
     assert np.abs(model.actuators.track(position, other).q - other).max() < 1e-9
-    both = model.actuators.kinematics(np.repeat(position, 3, axis=0), start=np.array([other, mine, other]))
+    both = model.actuators.kinematics(
+        np.repeat(position, 3, axis=0), start=np.array([other, mine, other])
+    )
     assert np.abs(both.q - [other, mine, other]).max() < 1e-9
 
 
@@ -422,30 +464,45 @@ BESIDE = 2e-5
 def test_a_regular_pose_at_which_the_order_of_elimination_breaks_down_is_not_called_singular():
     """The five-bar's tip on the line of its motors: -y, the pivot of its right side, is zero there."""
     platform, at, rest = model("five_bar").platform, np.array([0.3, 0.0]), np.zeros(2)
-    with pytest.raises(PoseError, match=r"a regular pose, but the order .*: condition number 3\.98 in this pose"):
+    with pytest.raises(
+        PoseError, match=r"a regular pose, but the order .*: condition number 3\.98 in this pose"
+    ):
         platform.inverse_dynamics(at, rest, rest)
     beside = platform.inverse_dynamics(at + 1e-6, rest, rest).force
-    elsewhere = model("five_bar").at(platform.kinematics(at).q).platform.inverse_dynamics(at, rest, rest)
+    elsewhere = (
+        model("five_bar").at(platform.kinematics(at).q).platform.inverse_dynamics(at, rest, rest)
+    )
     assert elsewhere.force == pytest.approx(beside, abs=BESIDE)
-    with pytest.raises(PoseError, match=r"singular pose \(dead centre.*condition number 1\.61e\+08"):
+    with pytest.raises(
+        PoseError, match=r"singular pose \(dead centre.*condition number 1\.61e\+08"
+    ):
         platform.inverse_dynamics([0.2, 0.0], rest, rest)
 
 
-@pytest.mark.parametrize(("distance", "is_doubtful"), [(1e-14, True), (1e-12, True), (1e-9, False), (1e-3, False)])
+@pytest.mark.parametrize(
+    ("distance", "is_doubtful"), [(1e-14, True), (1e-12, True), (1e-9, False), (1e-3, False)]
+)
 def test_forces_that_are_rounding_are_doubtful(distance: float, is_doubtful: bool) -> None:
     """All legs of the delta are stretched at once: forces of 1e17 N m, and a condition number of 6."""
     machine = load("delta")
     platform = Model(machine).platform
-    hip, arm = machine.value("motor_radius") - machine.value("plate_radius"), machine.value("arm_length")
+    hip, arm = (
+        machine.value("motor_radius") - machine.value("plate_radius"),
+        machine.value("arm_length"),
+    )
     reach = np.sqrt((arm + machine.value("forearm_length")) ** 2 - hip**2)
     height = float(distance - reach)
     forces = platform.inverse_dynamics([0.0, 0.0, height], [0.0, 0.0, -0.1], np.zeros(3))
     assert bool(forces.evidence) is is_doubtful
-    command = tl.inverse_dynamics(machine, tl.DynamicsOptions(position=f"z={height} m", velocity="z=-0.1 m/s"))
+    command = tl.inverse_dynamics(
+        machine, tl.DynamicsOptions(position=f"z={height} m", velocity="z=-0.1 m/s")
+    )
     assert command.status is (Status.DOUBTFUL if is_doubtful else Status.OK)
 
 
 def test_one_free_parameter_is_named_alone():
     assert Model(load("delta"), free="plate_mass").free == ("plate_mass",)
-    with pytest.raises(InputError, match=r"^plate_mas: is not a leaf parameter\n.*did you mean plate_mass"):
+    with pytest.raises(
+        InputError, match=r"^plate_mas: is not a leaf parameter\n.*did you mean plate_mass"
+    ):
         Model(load("delta"), free="plate_mas")

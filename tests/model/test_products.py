@@ -16,7 +16,8 @@ from tauloop.mechanism import shipped_machines
 from tauloop.model import Products
 from tauloop.programs.catalogue import DERIVATIVES, PRODUCTS
 
-#: The same sums in another order; and agreement with differences of Jacobians, of the largest entry (issue 19).
+#: The same sums in another order; and agreement with differences of Jacobians, of the largest entry
+#: (issue 19).
 OTHER_ORDER, SAME = 1e-11, 1e-8
 #: The page has two decimals, and another computer's rounding may share another expression.
 FIGURES = 5e-3
@@ -31,8 +32,12 @@ class Curves(Differences):
         rng, samples = np.random.default_rng(5), len(self.start)
         self.output = "force" if function == "inverse_dynamics" else "acceleration"
         actuators = len(self.model.mechanism.actuators)
-        sizes = [actuators if key == "force" else self.motion.ports.velocity.size for key in self.names]
-        self.steps = {key: rng.normal(size=(samples, n)) for key, n in zip(self.names, sizes, strict=True)}
+        sizes = [
+            actuators if key == "force" else self.motion.ports.velocity.size for key in self.names
+        ]
+        self.steps = {
+            key: rng.normal(size=(samples, n)) for key, n in zip(self.names, sizes, strict=True)
+        }
         rows = actuators if self.output == "force" else self.motion.ports.velocity.size
         self.factors = rng.normal(size=(samples, rows))
 
@@ -41,12 +46,19 @@ class Curves(Differences):
         count = len(start) // len(self.start)
         factors = np.tile(self.factors, (count, 1))
         steps = {key: np.tile(step, (count, 1)) for key, step in self.steps.items()}
-        products = [np.einsum("ni,nij,nj->n", factors, made.jacobian(self.output, key), steps[key]) for key in steps]
+        products = [
+            np.einsum("ni,nij,nj->n", factors, made.jacobian(self.output, key), steps[key])
+            for key in steps
+        ]
         return {"product": sum(products)[:, None]}
 
     def products(self) -> Products:
         return self.motion.products(
-            self.function, *self.inputs.values(), factors=self.factors, steps=self.steps, start=self.start
+            self.function,
+            *self.inputs.values(),
+            factors=self.factors,
+            steps=self.steps,
+            start=self.start,
         )
 
 
@@ -86,10 +98,16 @@ def test_shared_forces_have_products_too():
 @pytest.mark.parametrize("entry", [PLATFORM, ACTUATORS], ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", [*shipped_machines(), *FOREIGN])
-def test_products_of_every_machine_are_those_of_jacobians_and_of_their_slopes(name, function, entry):
+def test_products_of_every_machine_are_those_of_jacobians_and_of_their_slopes(
+    name, function, entry
+):
     model = machine(name)
-    if function == "inverse_dynamics" and (model.assembly.passive or any(rod.tension for rod in model.mechanism.rods)):
-        pytest.skip("inverse dynamics has no derivatives: passive freedoms, or forces within bounds")
+    if function == "inverse_dynamics" and (
+        model.assembly.passive or any(rod.tension for rod in model.mechanism.rods)
+    ):
+        pytest.skip(
+            "inverse dynamics has no derivatives: passive freedoms, or forces within bounds"
+        )
     check(name, entry, function)
 
 
@@ -97,10 +115,14 @@ def test_products_are_exported_as_c_and_called_by_name():
     made = tl.export_c(tl.load("delta"), tl.ExportOptions(functions=("inverse_dynamics_products",)))
     ports = {port["name"]: port for port in made.manifest["functions"][0]["inputs"]}
     assert ports["position_step"]["units"] == ["m"] * 3
-    call = tl.load_function("delta", "inverse_dynamics_products", ("force_along", "bend_by_velocity"))
+    call = tl.load_function(
+        "delta", "inverse_dynamics_products", ("force_along", "bend_by_velocity")
+    )
     motion = ([0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
     steps = dict(zip(("position", "velocity", "acceleration"), np.eye(3), strict=True))
-    own = machine("delta").platform.products("inverse_dynamics", *motion, factors=[1.0, 2.0, 3.0], steps=steps)
+    own = machine("delta").platform.products(
+        "inverse_dynamics", *motion, factors=[1.0, 2.0, 3.0], steps=steps
+    )
     moved, bent = call(*motion, *steps.values(), [1.0, 2.0, 3.0])
     assert difference(moved, own.along) < OTHER_ORDER
     assert difference(bent, own.bends["velocity"]) < OTHER_ORDER
@@ -110,7 +132,10 @@ def test_products_are_exported_as_c_and_called_by_name():
 def test_casadi_has_the_hessian_of_a_lagrangian_interpreted_and_as_machine_code(name):
     """By the numbers of quaternions; along displacements of its velocities they are products."""
     platform, rng, function = machine(name).platform, np.random.default_rng(7), "forward_dynamics"
-    numbers = [platform.ports.at(platform.assembly.q), *rng.normal(size=(2, platform.ports.velocity.size))]
+    numbers = [
+        platform.ports.at(platform.assembly.q),
+        *rng.normal(size=(2, platform.ports.velocity.size)),
+    ]
     factors = rng.normal(size=platform.ports.velocity.size)
     hessians = []
     for compiled in (False, True):
@@ -133,7 +158,9 @@ def test_casadi_has_the_hessian_of_a_lagrangian_interpreted_and_as_machine_code(
 def test_a_direction_that_is_not_named_is_zero_and_wrong_names_are_refused():
     platform = machine("delta").platform
     motion = ([0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0])
-    made = platform.products("inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], steps={"acceleration": [1.0, 0, 0]})
+    made = platform.products(
+        "inverse_dynamics", *motion, factors=[1.0, 0.0, 0.0], steps={"acceleration": [1.0, 0, 0]}
+    )
     exact = platform.derivatives("inverse_dynamics", *motion)
     assert made.along == pytest.approx(exact.jacobian("force", "acceleration")[:, 0], abs=1e-12)
     assert not made.bends["acceleration"].any()  # forces are linear in accelerations
@@ -151,7 +178,9 @@ def test_a_direction_that_is_not_named_is_zero_and_wrong_names_are_refused():
         assert [problem.where for problem in refused.value.problems] == [where]
 
 
-@pytest.mark.parametrize("name", ["delta", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("rcid", "hexapod"))])
+@pytest.mark.parametrize(
+    "name", ["delta", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("rcid", "hexapod"))]
+)
 def test_operations_are_those_of_the_page(name):
     table, platform = page_table("derivatives.md", "| dynamics"), machine(name).platform
     for function, output in (("inverse_dynamics", "force"), ("forward_dynamics", "acceleration")):
@@ -169,4 +198,6 @@ def test_operations_are_those_of_the_page(name):
             count(products.name, *products.outputs),
         )
         row = table.row(f"{name}, {function.partition('_')[0]}")
-        assert [float(cell) for cell in row[1:]] == pytest.approx([alone, *(n / alone for n in together)], rel=FIGURES)
+        assert [float(cell) for cell in row[1:]] == pytest.approx(
+            [alone, *(n / alone for n in together)], rel=FIGURES
+        )

@@ -32,7 +32,9 @@ from tauloop.mechanism.shipped import machine_path
 from tauloop.model import ready
 from tauloop.programs.catalogue import INVERSE_DYNAMICS
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 
 #: Compiled against interpreted: the same operations up to their order.
 SAME = 1e-12
@@ -94,7 +96,11 @@ def test_a_function_takes_a_motion_and_refuses_what_cannot_be(tmp_path):
     forces = model.platform.inverse_dynamics(*motion)
     function = load_function("delta", folder=tmp_path)
     size = SAME * np.abs(forces.force).max()
-    for inputs in (motion, [x.tolist() for x in motion], [x[None].repeat(3, axis=0) for x in motion]):
+    for inputs in (
+        motion,
+        [x.tolist() for x in motion],
+        [x[None].repeat(3, axis=0) for x in motion],
+    ):
         result = function(*inputs)
         assert result.shape == (*np.shape(inputs[0])[:-1], 3)
         assert np.abs(result - forces.force).max() < size
@@ -125,8 +131,14 @@ def test_single_samples_take_a_short_way_to_the_same_numbers(name, evaluator):
     model = Model(load(name), evaluator=evaluator)
     position = model.platform.ports.at(model.assembly.q)
     velocity = 0.1 * np.ones(model.platform.ports.velocity.size)
-    short, long = (model.platform.inverse_dynamics(x, velocity, velocity) for x in (position, position.tolist()))
-    assert model.platform.runner.once(INVERSE_DYNAMICS, position, velocity, velocity) is not None or name == "five_bar"
+    short, long = (
+        model.platform.inverse_dynamics(x, velocity, velocity)
+        for x in (position, position.tolist())
+    )
+    assert (
+        model.platform.runner.once(INVERSE_DYNAMICS, position, velocity, velocity) is not None
+        or name == "five_bar"
+    )
     for field in ("force", "closure_force", "tree_force"):
         single, other = getattr(short, field), getattr(long, field)
         assert single.shape == other.shape
@@ -137,7 +149,10 @@ def test_single_samples_take_a_short_way_to_the_same_numbers(name, evaluator):
     assert short.state.health.is_regular.all()
     back = model.platform.forward_dynamics(position, velocity, short.force)
     assert np.abs(back.a - short.state.a).max() < 1e-6 * (1 + np.abs(short.state.a).max())
-    for spoiled in (position * np.nan, *([position + 100.0] if name in ("delta", "five_bar") else [])):
+    for spoiled in (
+        position * np.nan,
+        *([position + 100.0] if name in ("delta", "five_bar") else []),
+    ):
         with pytest.raises((InputError, PoseError)):
             model.platform.inverse_dynamics(spoiled, velocity, velocity)
 
@@ -147,7 +162,9 @@ def test_a_bound_call_begins_at_the_reference_pose(tmp_path):
     options = FunctionOptions(entry=ACTUATORS, free=("tip_mass",))
     model = Model(load("five_bar"), options.free, evaluator=Interpreted())
     for _ in range(2):
-        arrays, call = load_function("five_bar", outputs=("force", "q"), options=options, folder=tmp_path).bind()
+        arrays, call = load_function(
+            "five_bar", outputs=("force", "q"), options=options, folder=tmp_path
+        ).bind()
         call()
         assert np.abs(arrays["q"] - model.assembly.q).max() < SAME
         zero = np.zeros(2)
@@ -206,8 +223,12 @@ def test_a_change_of_a_drive_line_file_is_seen(tmp_path, built):
         text = rack.read_text("utf-8").replace("torque: 30 N m", f"torque: {torque} N m")
         (tmp_path / "rack.yaml").write_text(text, encoding="utf-8")
         names = load(tmp_path / "slide.yaml").parameters.names
-        options = FunctionOptions(free=tuple(name for name in names if name.endswith(("table.mass", ".torque"))))
-        function = load_function(tmp_path / "slide.yaml", options=options, folder=tmp_path / "cache")
+        options = FunctionOptions(
+            free=tuple(name for name in names if name.endswith(("table.mass", ".torque")))
+        )
+        function = load_function(
+            tmp_path / "slide.yaml", options=options, folder=tmp_path / "cache"
+        )
         assert function.nominal["theta"].tolist() == [60.0, torque]
     assert len(built) == 2
 
@@ -236,11 +257,17 @@ class _Arms(Format):
 
 def test_what_a_format_of_a_package_reads_is_made_anew(tmp_path, machine, built, monkeypatch):
     """The package may have changed, and what changes it is not looked at."""
-    (tmp_path / "bringing_arms.py").write_text("from test_ready import _Arms\nARMS = _Arms()\n", encoding="utf-8")
+    (tmp_path / "bringing_arms.py").write_text(
+        "from test_ready import _Arms\nARMS = _Arms()\n", encoding="utf-8"
+    )
     about = tmp_path / "bringing_arms-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing_arms\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[tauloop.formats]\narms = bringing_arms:ARMS\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: bringing_arms\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (about / "entry_points.txt").write_text(
+        "[tauloop.formats]\narms = bringing_arms:ARMS\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     brought.cache_clear()
     try:
@@ -264,7 +291,9 @@ def test_a_file_rewritten_in_the_same_instant_is_another(tmp_path):
     assert file_stamp(path) != before
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "no text", "no library", "another library"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "changed", "empty", "no text", "no library", "another library"]
+)
 def test_a_damaged_record_is_written_anew(damage, tmp_path, machine, built):
     """In another folder than it was made in: a library that this process has loaded would not be read again."""
     function = load_function(machine, folder=tmp_path / "elsewhere")
@@ -298,7 +327,13 @@ def test_a_record_says_nothing_of_places(tmp_path, machine):
     (record,) = records(folder)
     text = record.read_text(encoding="ascii")
     assert str(tmp_path) not in text
-    assert set(json.loads(text.partition("\n")[2])) == {"library", "name", "inputs", "outputs", "nominal"}
+    assert set(json.loads(text.partition("\n")[2])) == {
+        "library",
+        "name",
+        "inputs",
+        "outputs",
+        "nominal",
+    }
 
 
 def test_a_record_that_cannot_be_written_is_done_without(tmp_path, machine, monkeypatch):

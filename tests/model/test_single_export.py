@@ -26,26 +26,45 @@ from tauloop.errors import EngineError
 from tauloop.model import Export
 from tauloop.result import Status
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 STRICT = (
-    *("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Wfloat-conversion", "-pedantic"),
+    *(
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Wdouble-promotion",
+        "-Wfloat-conversion",
+        "-pedantic",
+    ),
     *("-Werror", "-fno-math-errno"),
 )
-#: By day a machine that closed forms solve and one of Newton's loops, for positions; by night all, with their forces.
+#: By day a machine that closed forms solve and one of Newton's loops, for positions; by night all,
+#: with their forces.
 DAILY = {"delta": PLATFORM, "five_bar": ACTUATORS}
 FORCES = ("positions", "inverse_dynamics")
 MACHINES = [
     *((name, entry, ("positions",)) for name, entry in DAILY.items()),
-    *(pytest.param(name, entry, FORCES, marks=pytest.mark.nightly) for name in CORE_MACHINES for entry in Entry),
+    *(
+        pytest.param(name, entry, FORCES, marks=pytest.mark.nightly)
+        for name in CORE_MACHINES
+        for entry in Entry
+    ),
 ]
 TARGETS_BY_DAY = [
-    target if target == "cortex-m4f" else pytest.param(target, marks=pytest.mark.nightly) for target in BOARDS
+    target if target == "cortex-m4f" else pytest.param(target, marks=pytest.mark.nightly)
+    for target in BOARDS
 ]
 
 
 @functools.cache
 def exported(
-    name: str, entry: Entry = PLATFORM, functions: tuple[str, ...] = ("positions",), target: str = "generic"
+    name: str,
+    entry: Entry = PLATFORM,
+    functions: tuple[str, ...] = ("positions",),
+    target: str = "generic",
 ) -> Export:
     options = tl.ExportOptions(functions=functions, entry=entry, precision="single", target=target)
     return tl.export_c(model(name), options)
@@ -68,11 +87,15 @@ def test_floats_alone_that_check_themselves(name, entry, functions, tmp_path):
     export = exported(name, entry, functions)
     written(export, tmp_path)
     words = re.sub(r"/\*.*?\*/", "", export.files[f"{name}.c"], flags=re.DOTALL)
-    words, _, _ = words.partition("static const unsigned long long")  # behind it parameters are checked, as integers
+    # behind it parameters are checked, as integers
+    words, _, _ = words.partition("static const unsigned long long")
     assert not re.search(r"\bdouble\b|malloc|\blong\b", words)
     assert not re.search(r"(?<![\w.])\d+\.\d*(e[-+]?\d+)?(?![\w.])", words), "a constant without f"
     for compiler in compilers():
-        ran([compiler, *STRICT, "-O1", f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"], tmp_path)
+        ran(
+            [compiler, *STRICT, "-O1", f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"],
+            tmp_path,
+        )
         assert ran(["./check"], tmp_path).splitlines()[-1] == "all agree"
 
 
@@ -98,12 +121,16 @@ def test_the_stated_largest_error_is_there_where_it_is_stated(tmp_path):
     position, start = np.array(list(item.pose.values())), machine.assembly.q
     exact = machine.platform.evaluate(position[None], start=start[None]).q[0]
     column = list(machine.topology.coordinate_names).index(item.column)
-    computed = by_program(export, "delta_positions", position, start, written(export, tmp_path))[column]
+    computed = by_program(export, "delta_positions", position, start, written(export, tmp_path))[
+        column
+    ]
     assert abs(abs(computed - exact[column]) - item.error) < 1e-3 * item.error
     assert item.error <= item.largest * item.share
 
 
-def by_program(export: Export, function: str, position: np.ndarray, start: np.ndarray, folder: Path) -> list[float]:
+def by_program(
+    export: Export, function: str, position: np.ndarray, start: np.ndarray, folder: Path
+) -> list[float]:
     """What a small program prints that calls a function once."""
     (item,) = (item for item in export.manifest["functions"] if item["name"] == function)
     arrays = {"position": position, "start": start}
@@ -115,9 +142,26 @@ def by_program(export: Export, function: str, position: np.ndarray, start: np.nd
     call = ", ".join(port["name"] for port in item["inputs"])
     lines = ["#include <stdio.h>", f'#include "{export.name}.h"', "int main(void)", "{", declared]
     lines += [f"    float q[{size}], health[4];", f"    {function}({call}, q, health);"]
-    lines += [f'    for (int i = 0; i < {size}; ++i) printf("%.17g\\n", (double)q[i]);', "    return 0;", "}", ""]
+    lines += [
+        f'    for (int i = 0; i < {size}; ++i) printf("%.17g\\n", (double)q[i]);',
+        "    return 0;",
+        "}",
+        "",
+    ]
     (folder / "main.c").write_text("\n".join(lines))
-    ran([compilers()[0], "-O1", "-ffp-contract=off", f"{export.name}.c", "main.c", "-o", "once", "-lm"], folder)
+    ran(
+        [
+            compilers()[0],
+            "-O1",
+            "-ffp-contract=off",
+            f"{export.name}.c",
+            "main.c",
+            "-o",
+            "once",
+            "-lm",
+        ],
+        folder,
+    )
     return [float(line) for line in ran(["./once"], folder).split()]
 
 
@@ -132,20 +176,30 @@ def test_accuracy_is_that_of_floats_and_far_from_the_limits():
     for item in accuracy.outputs:
         assert item.share < item.enough / 5
     assert max(item.error for item in accuracy.outputs) > 1e-8
-    (stated,) = (row for row in export.manifest["accuracy"]["outputs"] if row["output"] == "q" and row["unit"] == "rad")
+    (stated,) = (
+        row
+        for row in export.manifest["accuracy"]["outputs"]
+        if row["output"] == "q" and row["unit"] == "rad"
+    )
     assert 1e-8 < stated["error"] < 1e-5
     assert set(stated["pose"]) == {"platform.x", "platform.y", "platform.z"}
 
 
 def test_a_machine_that_floats_are_not_good_enough_for_is_said_so():
     """Arms of 60 m beside towers 59.9 m away: heights are differences of squares of 3600 m2, 2e-4 m of rounding."""
-    sizes = {f"tower{i}.{name}": value for i in (1, 2, 3) for name, value in (("arm", 60.0), ("radius", 59.9))}
+    sizes = {
+        f"tower{i}.{name}": value
+        for i in (1, 2, 3)
+        for name, value in (("arm", 60.0), ("radius", 59.9))
+    }
     machine = Model(load("linear_delta").with_values(sizes), evaluator=Interpreted())
     export = tl.export_c(machine, tl.ExportOptions(functions=("positions",), precision="single"))
     assert export.status is Status.DOUBTFUL
     assert 1e-5 < max(item.error for item in export.accuracy.outputs) < 1e-3
     (line,) = export.advice
-    assert re.search(r"linear_delta_positions: largest error of q \[m\].*at most 1e-05.*--precision double", line)
+    assert re.search(
+        r"linear_delta_positions: largest error of q \[m\].*at most 1e-05.*--precision double", line
+    )
 
 
 # Bytes, stack, calls
@@ -165,9 +219,23 @@ def test_nothing_of_double_precision_is_called_on_a_cortex(target, tmp_path):
         assert most["newton_steps"] == single.NEWTON_ITERATIONS
         (item,) = (item for item in export.manifest["functions"] if item["name"] == function)
         counts = {key: sum(item["operations"][key].values()) for key in ("once", "each_iteration")}
-        assert most["operations"] == counts["once"] + most["newton_steps"] * counts["each_iteration"]
+        assert (
+            most["operations"] == counts["once"] + most["newton_steps"] * counts["each_iteration"]
+        )
     written(export, tmp_path)
-    ran([COMPILER, *COMMON_FLAGS, *TARGETS[target].flags, *STRICT, "-c", "five_bar.c", "-o", "five_bar.o"], tmp_path)
+    ran(
+        [
+            COMPILER,
+            *COMMON_FLAGS,
+            *TARGETS[target].flags,
+            *STRICT,
+            "-c",
+            "five_bar.c",
+            "-o",
+            "five_bar.o",
+        ],
+        tmp_path,
+    )
     text = ran(["arm-none-eabi-objdump", "-d", "five_bar.o"], tmp_path)
     assert "vadd.f32" in text
     assert not re.search(r"\.f64|__aeabi_d", text)
@@ -212,8 +280,12 @@ def test_single_precision_needs_a_compiler_to_be_tried(monkeypatch, tmp_path):
 def test_doubles_for_a_cortex_have_no_kernels():
     if shutil.which(COMPILER) is None:
         pytest.skip(f"needs {COMPILER}, which is not here (Debian's gcc-arm-none-eabi)")
-    export = tl.export_c(model("delta"), tl.ExportOptions(functions=("positions",), target="cortex-m7"))
-    assert "_batch" not in "".join(text for name, text in export.files.items() if not name.endswith("_manifest.json"))
+    export = tl.export_c(
+        model("delta"), tl.ExportOptions(functions=("positions",), target="cortex-m7")
+    )
+    assert "_batch" not in "".join(
+        text for name, text in export.files.items() if not name.endswith("_manifest.json")
+    )
     assert export.manifest["precision"] == "double"
     assert export.accuracy is None
     assert export.manifest["target"]["code_bytes"] > 500
@@ -248,7 +320,9 @@ static void put_all(const float *numbers, int count)
 }
 
 """
-HOST = "#include <stdint.h>\n#include <stdio.h>\nvoid put(const char *text);\nuint32_t ticks(void);\n"
+HOST = (
+    "#include <stdint.h>\n#include <stdio.h>\nvoid put(const char *text);\nuint32_t ticks(void);\n"
+)
 HOST += "void put(const char *text)\n{\n    fputs(text, stdout);\n}\nuint32_t ticks(void)\n{\n    return 0u;\n}\n"
 ROUNDS = 100
 
@@ -257,36 +331,62 @@ def bits_program(export: Export) -> str:
     """Prints the bits of all outputs at the test program's samples, and behind them the ticks of many calls."""
     check = export.files[f"{export.name}_check.c"]
     arrays = re.findall(r"static const float \w+_in_\w+\[\d+\] = \{.*?\};\n", check, re.DOTALL)
-    lines = [BITS.replace("NAME", export.name), *arrays, "int main(void)", "{", "    uint32_t start;"]
+    lines = [
+        BITS.replace("NAME", export.name),
+        *arrays,
+        "int main(void)",
+        "{",
+        "    uint32_t start;",
+    ]
     for item in export.manifest["functions"]:
         ports = [*item["outputs"], {"name": "health", "size": 4}]
         name = item["name"]
-        inputs = ", ".join(f"{name}_in_{port['name']} + s * {port['size']}" for port in item["inputs"])
+        inputs = ", ".join(
+            f"{name}_in_{port['name']} + s * {port['size']}" for port in item["inputs"]
+        )
         lines += ["    {", *(f"        float {port['name']}[{port['size']}];" for port in ports)]
         call = f"{name}({inputs}, {', '.join(port['name'] for port in ports)});"
         lines += ["        for (int s = 0; s < 5; ++s) {", f"            {call}"]
         lines += [f"            put_all({port['name']}, {port['size']});" for port in ports]
         lines += ["        }", "        start = ticks();"]
-        lines += [f"        for (int k = 0; k < {ROUNDS}; ++k)", f"            for (int s = 0; s < 5; ++s) {call}"]
+        lines += [
+            f"        for (int k = 0; k < {ROUNDS}; ++k)",
+            f"            for (int s = 0; s < 5; ++s) {call}",
+        ]
         lines += ["        put_word((ticks() - start) & 0xFFFFFFu);", "    }"]
     return "\n".join([*lines, "    return 0;", "}", ""])
 
 
 @pytest.mark.parametrize("target", TARGETS_BY_DAY)
 @pytest.mark.parametrize(("name", "entry", "functions"), MACHINES)
-def test_an_emulated_cortex_gives_the_hosts_numbers_to_the_last_bit(name, entry, functions, target, tmp_path):
+def test_an_emulated_cortex_gives_the_hosts_numbers_to_the_last_bit(
+    name, entry, functions, target, tmp_path
+):
     require_emulator()
     export = exported(name, entry, functions)
     written(export, tmp_path)
     (tmp_path / "bits.c").write_text(bits_program(export))
     (tmp_path / "host.c").write_text(HOST)
     ran(
-        [compilers()[0], *STRICT, "-O2", "-ffp-contract=off", f"{name}.c", "bits.c", "host.c", "-o", "host", "-lm"],
+        [
+            compilers()[0],
+            *STRICT,
+            "-O2",
+            "-ffp-contract=off",
+            f"{name}.c",
+            "bits.c",
+            "host.c",
+            "-o",
+            "host",
+            "-lm",
+        ],
         tmp_path,
     )
     host = ran(["./host"], tmp_path).split()
     text = emulated(firmware(tmp_path, target, ["bits.c", f"{name}.c"]), target).split()
-    counted = [sum(port["size"] for port in item["outputs"]) + 4 for item in export.manifest["functions"]]
+    counted = [
+        sum(port["size"] for port in item["outputs"]) + 4 for item in export.manifest["functions"]
+    ]
     ends = np.cumsum([5 * count + 1 for count in counted]) - 1
     assert len(text) == len(host) == ends[-1] + 1
     for i, (here, there) in enumerate(zip(host, text, strict=True)):
@@ -298,12 +398,16 @@ def test_an_emulated_cortex_gives_the_hosts_numbers_to_the_last_bit(name, entry,
         least = sum(operations["once"].values())
         most = least + single.NEWTON_ITERATIONS * sum(operations["each_iteration"].values())
         # where nothing is computed, a call copies
-        assert least < instructions < 60 * (most + 1), "an operation is one instruction, a sine some forty"
+        assert least < instructions < 60 * (most + 1), (
+            "an operation is one instruction, a sine some forty"
+        )
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    "row", page_table("microcontrollers.md", "| machine | what |").rows, ids=lambda row: " ".join(row[:2])
+    "row",
+    page_table("microcontrollers.md", "| machine | what |").rows,
+    ids=lambda row: " ".join(row[:2]),
 )
 def test_sizes_and_errors_of_the_page(row, tmp_path):
     """Bytes and stack are of one version of the compiler, hence to a tenth; errors of the page have one digit."""
@@ -318,14 +422,20 @@ def test_sizes_and_errors_of_the_page(row, tmp_path):
     assert max(figures["stack_bytes"].values()) == pytest.approx(float(stack), rel=0.1, abs=16)
     last = "force" if function == "inverse_dynamics" else "q"
     of_unit = error.split()[-1] if "of" not in error else None
-    errors = [item for item in export.accuracy.outputs if item.output == last and of_unit in (None, item.unit)]
+    errors = [
+        item
+        for item in export.accuracy.outputs
+        if item.output == last and of_unit in (None, item.unit)
+    ]
     largest = max(item.error for item in errors)
     assert float(error.split()[0]) / 1.6 < largest < 1.6 * float(error.split()[0])
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    "row", page_table("microcontrollers.md", "| machine | what |").rows, ids=lambda row: " ".join(row[:2])
+    "row",
+    page_table("microcontrollers.md", "| machine | what |").rows,
+    ids=lambda row: " ".join(row[:2]),
 )
 def test_instructions_of_the_page(row, tmp_path):
     require_emulator()
@@ -336,9 +446,13 @@ def test_instructions_of_the_page(row, tmp_path):
     written(export, tmp_path)
     (tmp_path / "bits.c").write_text(bits_program(export))
     for contraction, instructions in zip(("off", "fast"), printed, strict=True):
-        image = firmware(tmp_path, "cortex-m4f", ["bits.c", f"{name}.c"], f"-ffp-contract={contraction}")
+        image = firmware(
+            tmp_path, "cortex-m4f", ["bits.c", f"{name}.c"], f"-ffp-contract={contraction}"
+        )
         ticks = int(emulated(image, "cortex-m4f").split()[-1], 16)
-        assert ticks * INSTRUCTIONS_OF_A_TICK / (5 * ROUNDS) == pytest.approx(float(instructions), rel=0.1)
+        assert ticks * INSTRUCTIONS_OF_A_TICK / (5 * ROUNDS) == pytest.approx(
+            float(instructions), rel=0.1
+        )
 
 
 def test_fused_products_change_bits_and_stay_within_what_is_stated(tmp_path):
@@ -349,9 +463,13 @@ def test_fused_products_change_bits_and_stay_within_what_is_stated(tmp_path):
     (tmp_path / "bits.c").write_text(bits_program(export))
     runs = {}
     for contraction in ("off", "fast"):
-        image = firmware(tmp_path, "cortex-m4f", ["bits.c", "delta.c"], f"-ffp-contract={contraction}")
+        image = firmware(
+            tmp_path, "cortex-m4f", ["bits.c", "delta.c"], f"-ffp-contract={contraction}"
+        )
         runs[contraction] = [int(word, 16) for word in emulated(image, "cortex-m4f").split()]
-    counted = [sum(port["size"] for port in item["outputs"]) + 4 for item in export.manifest["functions"]]
+    counted = [
+        sum(port["size"] for port in item["outputs"]) + 4 for item in export.manifest["functions"]
+    ]
     ends = [5 * counted[0]]
     values = {
         key: np.array([w for i, w in enumerate(run) if i not in ends], np.uint32).view(np.float32)

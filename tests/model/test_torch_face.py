@@ -16,7 +16,9 @@ FIRST, SECOND = {"eps": 1e-6, "atol": 1e-6, "rtol": 1e-6}, {"eps": 1e-6, "atol":
 DELTA = tl.Model(tl.load("delta"))
 STATE = [0.05, 0.0, -0.5], [0.1, 0.2, 0.3], [1.0, 2.0, 3.0]
 #: PyTorch's own forward mode.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.torch.jit.script. is deprecated:DeprecationWarning"
+)
 
 
 @pytest.mark.skipif(is_here("torch"), reason="PyTorch is installed")
@@ -36,7 +38,9 @@ def test_values_and_jacobians_are_tauloops_own(function: str) -> None:
     for transform in (torch.func.jacrev, torch.func.jacfwd):
         for name, jacobian in zip(names, transform(call, argnums=(0, 1, 2))(*state), strict=True):
             expected = exact.jacobian(output, name)
-            assert jacobian.numpy() == pytest.approx(expected, abs=SAME * max(np.abs(expected).max(), 1.0))
+            assert jacobian.numpy() == pytest.approx(
+                expected, abs=SAME * max(np.abs(expected).max(), 1.0)
+            )
 
 
 @pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
@@ -46,19 +50,27 @@ def test_autograd_finds_differences_of_values_and_of_slopes(name: str, function:
     call, rng, ports = model.as_torch(function), np.random.default_rng(4), model.platform.ports
     count, turns = len(model.mechanism.actuators), ports.position.size > ports.velocity.size
     last = count if function == "forward_dynamics" else ports.velocity.size
-    state = [ports.at(model.assembly.q), rng.normal(size=ports.velocity.size), rng.normal(size=last)]
+    state = [
+        ports.at(model.assembly.q),
+        rng.normal(size=ports.velocity.size),
+        rng.normal(size=last),
+    ]
     tensors = [torch.tensor(part, requires_grad=True) for part in state]
 
     def whole(position: object, velocity: object, last: object) -> object:
         """With a quaternion of length one, which differences do not keep."""
         parts = position.split([3, 4]) if turns else ()
-        return call(torch.cat([parts[0], parts[1] / parts[1].norm()]) if turns else position, velocity, last)
+        return call(
+            torch.cat([parts[0], parts[1] / parts[1].norm()]) if turns else position, velocity, last
+        )
 
     assert torch.autograd.gradcheck(whole, tensors, check_forward_ad=True, **FIRST)
     assert torch.autograd.gradgradcheck(whole, tensors, check_fwd_over_rev=True, **SECOND)
     motion = [tensor.detach() for tensor in tensors]
     exact = torch.func.hessian(lambda *motion: whole(*motion).sum())(*motion).numpy()
-    again = torch.func.jacrev(torch.func.jacfwd(lambda *motion: whole(*motion).sum()))(*motion).numpy()
+    again = torch.func.jacrev(torch.func.jacfwd(lambda *motion: whole(*motion).sum()))(
+        *motion
+    ).numpy()
     assert again == pytest.approx(exact, abs=SAME * np.abs(exact).max())
 
 
@@ -66,25 +78,34 @@ def test_batches_are_one_call_and_what_is_out_of_reach_is_no_number() -> None:
     torch, call = extra("torch"), DELTA.as_torch()
     positions = STATE[0] + np.random.default_rng(1).normal(size=(4, 2, 3)) * 0.02
     flat = positions.reshape(-1, 3)
-    expected = DELTA.platform.inverse_dynamics(flat, *(np.tile(part, (len(flat), 1)) for part in STATE[1:])).force
+    expected = DELTA.platform.inverse_dynamics(
+        flat, *(np.tile(part, (len(flat), 1)) for part in STATE[1:])
+    ).force
     state = [torch.tensor(part, dtype=torch.float64) for part in (positions, *STATE[1:])]
     mapped = torch.func.vmap(torch.func.vmap(call, (0, None, None)), (0, None, None))(*state)
     for values in (call(*state), mapped):
         assert values.reshape(-1, 3).numpy() == pytest.approx(expected, rel=SAME)
     floats = call(*(part.to(torch.float32) for part in state))
     assert floats.dtype == torch.float32
-    assert floats.reshape(-1, 3).numpy() == pytest.approx(expected, abs=SINGLE * np.abs(expected).max())
+    assert floats.reshape(-1, 3).numpy() == pytest.approx(
+        expected, abs=SINGLE * np.abs(expected).max()
+    )
     assert call(torch.tensor([2.0, 0.0, 0.0]), *state[1:]).isnan().all()
 
 
 def test_training_moves_a_force_to_where_it_is_wanted() -> None:
     """Two steps of Newton's method by autograd alone, from the force of the pose beside."""
     torch, call = extra("torch"), DELTA.as_torch("forward_dynamics")
-    position, rest = torch.tensor(STATE[0], dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    position, rest = (
+        torch.tensor(STATE[0], dtype=torch.float64),
+        torch.zeros(3, dtype=torch.float64),
+    )
     force = torch.zeros(3, dtype=torch.float64)
     slope = torch.func.jacrev(lambda u: call(position, rest, u))(force)
     force = force - torch.linalg.solve(slope, call(position, rest, force))
-    assert force.numpy() == pytest.approx(DELTA.platform.inverse_dynamics(STATE[0], [0.0] * 3, [0.0] * 3).force)
+    assert force.numpy() == pytest.approx(
+        DELTA.platform.inverse_dynamics(STATE[0], [0.0] * 3, [0.0] * 3).force
+    )
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -1,6 +1,7 @@
 """Written equations: the Python is run and compared with the model, the LaTeX is set, the text is read by hand.
 
-Oracles: the model, whose numbers come of CasADi's machine and never of these texts; the swinging mass by hand.
+Oracles: the model, whose numbers come of CasADi's machine and never of these texts; the swinging
+mass by hand.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ ONE_JOINT = (Path(__file__).parents[1] / "cases" / "one_joint.yaml").read_text(e
 
 def ran(python: str) -> dict[str, Any]:
     """The names of a module that imports NumPy alone."""
-    imports = [node for node in ast.walk(ast.parse(python)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = [
+        node
+        for node in ast.walk(ast.parse(python))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     assert [ast.unparse(node) for node in imports] == ["import numpy as np"]
     names: dict[str, Any] = {}
     exec(compile(python, "equations.py", "exec"), names)
@@ -60,7 +65,9 @@ def ran(python: str) -> dict[str, Any]:
 def test_python_by_itself_gives_the_forces_of_the_model(name: str, entry: Any) -> None:
     model = tl.Model(tl.load(name))
     states = random_states(model, 3, np.random.default_rng(0))
-    state = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).state
+    state = model.platform.inverse_dynamics(
+        states.position, states.velocity, states.acceleration
+    ).state
     ports = model.motion(entry).ports
     motion = (ports.at(state.q), ports.rates(state.v), ports.rates(state.a))
     forces = model.motion(entry).inverse_dynamics(*motion, start=state.q)
@@ -70,14 +77,21 @@ def test_python_by_itself_gives_the_forces_of_the_model(name: str, entry: Any) -
         solved = module["inverse_dynamics"](*(part[i] for part in motion), start=q)
         assert solved["q"] == pytest.approx(q, abs=CLOSED)
         assert np.abs(solved["force"] - forces.force[i]).max() < ROUNDING * largest
-        assert np.abs(solved["closure_force"] - forces.closure_force[i]).max(initial=0.0) < 10 * ROUNDING * largest
+        assert (
+            np.abs(solved["closure_force"] - forces.closure_force[i]).max(initial=0.0)
+            < 10 * ROUNDING * largest
+        )
         assert np.abs(module["loop_equations"](q)).max(initial=0.0) < CLOSED
-        missing = module["dynamic_equations"](q, state.v[i], state.a[i], forces.force[i], forces.closure_force[i])
+        missing = module["dynamic_equations"](
+            q, state.v[i], state.a[i], forces.force[i], forces.closure_force[i]
+        )
         assert np.abs(missing).max() < 10 * ROUNDING * largest
 
 
 @pytest.mark.parametrize("name", ["loop_equations", "dynamic_equations", "inverse_dynamics"])
-def test_a_wrong_formula_makes_the_result_doubtful(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_formula_makes_the_result_doubtful(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The evidence runs the text: what is added to one number of it shows."""
     text = written_equations.python_text
 
@@ -94,13 +108,17 @@ def test_a_wrong_formula_makes_the_result_doubtful(name: str, monkeypatch: pytes
     assert written.as_dict()["advice"] == list(written.advice)
 
 
-def test_solved_equations_that_could_be_run_nowhere_are_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solved_equations_that_could_be_run_nowhere_are_doubtful(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(equation_check, "WORST_CONDITION", 1.0)
     assert "away from singularities" in tl.write_equations(tl.load("five_bar")).advice[0]
 
 
 def test_a_machine_without_loops_has_none_written() -> None:
-    written = tl.write_equations(tl.load("pendulum_arm"), tl.EquationOptions(parts=("loops", "dynamics")))
+    written = tl.write_equations(
+        tl.load("pendulum_arm"), tl.EquationOptions(parts=("loops", "dynamics"))
+    )
     assert "Loop equations, each zero where the loops are closed\n\n  none\n" in written.text
     assert "\nNone.\n" in written.latex
     assert written.text.count("none") == 1
@@ -116,7 +134,9 @@ def test_a_swinging_mass_is_the_equation_of_the_textbook() -> None:
     module = ran(written.python)
     q, v, a, u = np.random.default_rng(1).normal(size=4)
     expected = 1.0 * 0.1**2 * a - 1.0 * 9.81 * 0.1 * np.cos(q) - u
-    assert module["dynamic_equations"]([q], [v], [a], [u], []) == pytest.approx([expected], abs=1e-14)
+    assert module["dynamic_equations"]([q], [v], [a], [u], []) == pytest.approx(
+        [expected], abs=1e-14
+    )
 
 
 def test_parameters_that_are_kept_are_arguments() -> None:
@@ -143,7 +163,9 @@ def test_every_formula_in_latex_can_be_set(step: int) -> None:
     """By Matplotlib, a tenth of a second each: by day some of them."""
     parser = MathTextParser("path")
     for name, entry in (("five_bar", ACTUATORS), ("pendulum_arm", PLATFORM)):
-        latex = tl.write_equations(tl.load(name), tl.EquationOptions(keep=("all",), entry=entry)).latex
+        latex = tl.write_equations(
+            tl.load(name), tl.EquationOptions(keep=("all",), entry=entry)
+        ).latex
         formulas = [*re.findall(r"\\\[ (.*) \\\]", latex), *re.findall(r"\$([^$]+)\$", latex)]
         assert len(formulas) > 60
         for formula in formulas[::step]:
@@ -185,12 +207,20 @@ def test_cables_are_no_formulas() -> None:
     cables = tl.loads(CONSTRAINED.text())
     with pytest.raises(InputError, match="cables pull alone"):
         tl.write_equations(cables)
-    assert "0 = " in tl.write_equations(cables, tl.EquationOptions(parts=("loops", "dynamics"))).text
+    assert (
+        "0 = " in tl.write_equations(cables, tl.EquationOptions(parts=("loops", "dynamics"))).text
+    )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["import os", "from os import path", "().__class__.__base__", "__import__('os')", "x = np.x._y"],
+    [
+        "import os",
+        "from os import path",
+        "().__class__.__base__",
+        "__import__('os')",
+        "x = np.x._y",
+    ],
 )
 def test_text_that_does_more_than_calculate_is_not_run(text: str) -> None:
     with pytest.raises(AssertionError, match="line 1 of written equations"):
@@ -202,7 +232,10 @@ def test_all_loop_equations_are_written_and_those_that_state_nothing_are_named()
     model = tl.Model(tl.load("gantry_tau_6link"))
     written = tl.write_equations(model, tl.EquationOptions(parts=("loops",)))
     names = model.assembly.loops.names
-    assert (written.identical, written.redundant) == ((), tuple(names[i] for i in model.assembly.dropped))
+    assert (written.identical, written.redundant) == (
+        (),
+        tuple(names[i] for i in model.assembly.dropped),
+    )
     assert len(written.redundant) == 3
     loop_equations = ran(written.python)["loop_equations"]
     closed = model.assembly.q
@@ -221,7 +254,9 @@ def test_all_loop_equations_are_written_and_those_that_state_nothing_are_named()
 
 def test_equations_that_are_zero_everywhere_are_written_where_parameters_are_letters() -> None:
     numbers = tl.write_equations(tl.load("five_bar"), tl.EquationOptions(parts=("loops",)))
-    letters = tl.write_equations(tl.load("five_bar"), tl.EquationOptions(parts=("loops",), keep=("all",)))
+    letters = tl.write_equations(
+        tl.load("five_bar"), tl.EquationOptions(parts=("loops",), keep=("all",))
+    )
     assert len(numbers.identical) == 6
     assert numbers.redundant == ()
     assert letters.identical == numbers.identical

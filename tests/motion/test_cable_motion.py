@@ -16,7 +16,8 @@ from tauloop.errors import InputError, PoseError
 from tauloop.model import ForceSharing, Model
 from tauloop.motion import LAWS, Line, fastest_rate, stroke, tightest_limit
 
-#: As far as rates are found beside the border, of the rate: rounding of margins and the spare that is left.
+#: As far as rates are found beside the border, of the rate: rounding of margins and the spare that
+#: is left.
 BESIDE = 1e-6
 
 
@@ -79,7 +80,9 @@ def test_what_a_winch_spends_on_its_own_drum_is_missing_from_its_cable() -> None
             method="highs",
         )
         wanted.append(-solution.fun)
-    np.testing.assert_allclose(functions.tension_margin(position, still, acceleration), wanted, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        functions.tension_margin(position, still, acceleration), wanted, rtol=0, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("plate", [CONSTRAINED, SUSPENDED], ids=["constrained", "suspended"])
@@ -98,7 +101,9 @@ def test_the_fastest_stroke_is_where_highs_runs_out_of_tensions(plate: Plate) ->
         rows = [
             plate.margin(
                 np.r_[start + (end - start) * si, turned],
-                plate.needed(np.r_[start, turned], np.zeros(6), np.r_[(end - start) * ai * r * r, 0, 0, 0]),
+                plate.needed(
+                    np.r_[start, turned], np.zeros(6), np.r_[(end - start) * ai * r * r, 0, 0, 0]
+                ),
             )
             for si, ai in zip(s, second, strict=True)
         ]
@@ -114,13 +119,17 @@ def test_the_fastest_stroke_is_where_highs_runs_out_of_tensions(plate: Plate) ->
 def test_a_stroke_that_cables_cannot_hold_is_out_of_stroke_with_its_place() -> None:
     machine = model(CONSTRAINED)
     placed = stroke(machine, Line(np.array([1.2]), np.array([3.4])), ("platform.z",))
-    with pytest.raises(PoseError, match=r"however slow, at .* of the path .* no tensions within their bounds"):
+    with pytest.raises(
+        PoseError, match=r"however slow, at .* of the path .* no tensions within their bounds"
+    ):
         fastest_rate(placed, LAWS["3-4-5"])
 
 
 def test_rates_that_no_quadratic_tells_are_refused() -> None:
     """A motor on the platform's joint beside the cables: its force is chosen with theirs."""
-    text = CONSTRAINED.text().replace("actuators:", "actuators:\n  push: {on: platform.x, force: 30 N}")
+    text = CONSTRAINED.text().replace(
+        "actuators:", "actuators:\n  push: {on: platform.x, force: 30 N}"
+    )
     machine = Model(tauloop.loads(text), evaluator=Interpreted())
     placed = stroke(machine, Line(np.array([1.2]), np.array([1.4])), ("platform.z",))
     with pytest.raises(InputError, match="share their forces with winches"):

@@ -53,7 +53,9 @@ stations:
 
 
 def station(name: str, *position: float, **more: Any) -> CycleStation:
-    rows: dict[str, Any] = {key: np.array(value) if isinstance(value, tuple) else value for key, value in more.items()}
+    rows: dict[str, Any] = {
+        key: np.array(value) if isinstance(value, tuple) else value for key, value in more.items()
+    }
     return CycleStation(name=name, position=np.array(position), **rows)
 
 
@@ -64,7 +66,9 @@ def belts() -> PlannedCycle:
 
 def test_a_cycle_of_mirrored_stations_is_twice_the_fastest_motion_between_them() -> None:
     ends = [np.array([x, 0.0, -0.525]) for x in (-0.1, 0.1)]
-    listed = CycleList(stations=tuple(station(f"s{k}", *p, lift=LIFT) for k, p in enumerate(ends)), blend=0.012)
+    listed = CycleList(
+        stations=tuple(station(f"s{k}", *p, lift=LIFT) for k, p in enumerate(ends)), blend=0.012
+    )
     planned = plan_cycle(DELTA, listed, LIMITS, intervals=FEW)
     corners = np.array([ends[0], ends[0] + LIFT, ends[1] + LIFT, ends[1]])
     placed = stroke(DELTA, polyline(corners, 0.012), ("platform.x", "platform.y", "platform.z"))
@@ -86,10 +90,14 @@ def test_conveyors_are_met_in_the_world_frame_without_acceleration(belts: Planne
         assert motion.velocity == pytest.approx(np.tile([0.0, speed, 0.0], (9, 1)), abs=1e-10)
         before = trajectory.at(np.array([start - 1e-9 if k else belts.time]))
         assert np.abs(before.acceleration).max() < 1e-2
-    assert belts.durations == pytest.approx(belts.durations.clip(min=[leg.least for leg in belts.legs]))
+    assert belts.durations == pytest.approx(
+        belts.durations.clip(min=[leg.least for leg in belts.legs])
+    )
 
 
-def test_positions_velocities_and_accelerations_of_a_cycle_are_those_of_its_positions(belts: PlannedCycle) -> None:
+def test_positions_velocities_and_accelerations_of_a_cycle_are_those_of_its_positions(
+    belts: PlannedCycle,
+) -> None:
     """By differences, the last sample being the first of the next cycle."""
     trajectory, n = belts.trajectory(), 40_000
     motion = trajectory.at(np.linspace(0.0, belts.time, n + 1))
@@ -97,17 +105,24 @@ def test_positions_velocities_and_accelerations_of_a_cycle_are_those_of_its_posi
     drift = 0.3 * belts.time  # the next item's place is where this one's was
     assert motion.position[-1] == pytest.approx(motion.position[0], abs=1e-12)
     assert drift == pytest.approx(belts.items * 0.15)
-    for lower, upper in ((motion.position, motion.velocity), (motion.velocity, motion.acceleration)):
+    for lower, upper in (
+        (motion.position, motion.velocity),
+        (motion.velocity, motion.acceleration),
+    ):
         around = np.concatenate([lower[-2:-1], lower[:-1], lower[:1]])
         slope = (around[2:] - around[:-2]) / (2 * step)
         assert np.abs(slope - upper[:-1]).max() < 2e-3 * np.abs(upper).max()
-    assert np.abs(np.diff(motion.acceleration, axis=0)).max() < 0.01 * np.abs(motion.acceleration).max()
+    assert (
+        np.abs(np.diff(motion.acceleration, axis=0)).max()
+        < 0.01 * np.abs(motion.acceleration).max()
+    )
 
 
 def test_mean_squares_are_those_of_the_forces_of_the_trajectory(belts: PlannedCycle) -> None:
     time = (np.arange(4000) + 0.5) * belts.time / 4000
     rms = np.sqrt(np.mean(belts.trajectory().forces(time) ** 2, axis=0)) / 41.76
-    assert belts.heat.shares(belts.durations) == pytest.approx(rms, rel=5e-3)  # less a margin of the places
+    # less a margin of the places
+    assert belts.heat.shares(belts.durations) == pytest.approx(rms, rel=5e-3)
     even = belts.heat.least * (belts.time - belts.heat.dwell) / belts.heat.least.sum()
     assert belts.heat.shares(belts.durations).max() <= belts.heat.shares(even).max() + 1e-12
 
@@ -129,7 +144,11 @@ def random_heat(seed: int) -> CycleHeat:
     rng = np.random.default_rng(seed)
     legs = rng.uniform(0.0, 1.0, (5, 2, 3)) * np.array([0.05, 0.1, 0.5, 0.5, 3.0])[:, None, None]
     return CycleHeat(
-        names=("a", "b", "c"), least=rng.uniform(0.1, 0.3, 2), legs=legs, held=rng.uniform(0.0, 0.005, 3), dwell=0.05
+        names=("a", "b", "c"),
+        least=rng.uniform(0.1, 0.3, 2),
+        legs=legs,
+        held=rng.uniform(0.0, 0.005, 3),
+        dwell=0.05,
     )
 
 
@@ -146,7 +165,10 @@ def test_the_shortest_and_the_coolest_cycles_are_those_of_brute_force(seed: int)
     assert coolest.sum() == pytest.approx(total)
     assert float(heat.shares(coolest).max()) <= min(tried) * (1 + 1e-6)
     less = [
-        min(float(heat.shares(np.array([t, s - t])).max()) for t in np.linspace(heat.least[0], s - heat.least[1], 801))
+        min(
+            float(heat.shares(np.array([t, s - t])).max())
+            for t in np.linspace(heat.least[0], s - heat.least[1], 801)
+        )
         for s in shortest.sum() * np.array([0.995, 0.9])
         if s > heat.least.sum()
     ]
@@ -155,7 +177,9 @@ def test_the_shortest_and_the_coolest_cycles_are_those_of_brute_force(seed: int)
 
 def test_what_motors_never_bear_is_refused() -> None:
     heat = random_heat(0)
-    heavy = CycleHeat(names=heat.names, least=heat.least, legs=heat.legs + 2.0, held=heat.held, dwell=0.0)
+    heavy = CycleHeat(
+        names=heat.names, least=heat.least, legs=heat.legs + 2.0, held=heat.held, dwell=0.0
+    )
     with pytest.raises(PoseError, match="of what holds the machine alone"):
         heavy.evenly()
 
@@ -176,7 +200,13 @@ def test_all_that_is_wrong_with_a_list_is_told_at_once_with_lines() -> None:
     lines = {problem.line for problem in caught.value.problems}
     assert lines == {4, 5, 6, 7}
     text = str(caught.value)
-    for words in ("'w'", "negative", "'q'", "a point that is passed does nothing else", "give a velocity"):
+    for words in (
+        "'w'",
+        "negative",
+        "'q'",
+        "a point that is passed does nothing else",
+        "give a velocity",
+    ):
         assert words in text
 
 
@@ -207,7 +237,11 @@ def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically(
             station("right", 0.05, 0.42, dwell=0.02),
         )
     )
-    result = tl.cycle(tl.load("five_bar"), listed, tl.CycleOptions(intervals=FEW, time=0.6, rated=0.9, reserve=0.2))
+    result = tl.cycle(
+        tl.load("five_bar"),
+        listed,
+        tl.CycleOptions(intervals=FEW, time=0.6, rated=0.9, reserve=0.2),
+    )
     assert result.status.value == "ok", result.advice
     assert result.reason == "time"
     assert result.time == pytest.approx(0.6)
@@ -223,15 +257,22 @@ def test_a_machine_that_nobody_tuned_carries_past_a_point_and_runs_periodically(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("row", "dwell", "rated"), [("no dwell", 0.0, None), ("50 ms at", 0.05, None), ("no dwell, motors", 0.0, 0.35)]
+    ("row", "dwell", "rated"),
+    [("no dwell", 0.0, None), ("50 ms at", 0.05, None), ("no dwell, motors", 0.0, 0.35)],
 )
-def test_times_on_the_page_are_those_of_the_function(row: str, dwell: float, rated: float | None) -> None:
+def test_times_on_the_page_are_those_of_the_function(
+    row: str, dwell: float, rated: float | None
+) -> None:
     """To the last figure but one."""
     listed = load_cycle(ROOT / "examples" / "cycles" / "adept.yaml", DELTA)
     stations = tuple(replace(place, dwell=dwell) for place in listed.stations)
     result = tl.cycle(DELTA, replace(listed, stations=stations), tl.CycleOptions(rated=rated))
     assert result.status.value == "ok", result.advice
-    cells = next(cells for cells in page_table("cycles.md", "| delta, 25-305-25").rows if cells[0].startswith(row))
+    cells = next(
+        cells
+        for cells in page_table("cycles.md", "| delta, 25-305-25").rows
+        if cells[0].startswith(row)
+    )
     time, picks, rms = (float(numbers(cell)[0]) for cell in cells[1:])
     assert 1e3 * result.time == pytest.approx(time, rel=2e-3)
     assert result.picks_per_minute == pytest.approx(picks, rel=3e-3)
@@ -251,5 +292,7 @@ def test_changes_of_forces_do_not_count_friction_of_joints_at_rest() -> None:
     (uneven,) = rows.quantities(u, 1.0)
     assert np.abs(np.diff(uneven.rest, axis=0)).max() > 10.0 * steps.max()
     smooth = tl.Model(model.mechanism.without_friction())
-    (without,) = PathRows(stroke(smooth, path, ("platform.x", "platform.y", "platform.z")), LIMITS).quantities(u, 1.0)
+    (without,) = PathRows(
+        stroke(smooth, path, ("platform.x", "platform.y", "platform.z")), LIMITS
+    ).quantities(u, 1.0)
     assert even.rest == pytest.approx(without.rest, abs=1e-6 * np.abs(without.rest).max())

@@ -33,8 +33,8 @@ def model(name: str) -> Model:
 def crank_and_rod(foot: float, side: int) -> tuple[float, float]:
     """Angles of the crank and of the rod behind it, by plane geometry: where the circles of both about A and C meet.
 
-    The crank turns about A and is 0.055 m long, the rod 0.35012 m; its end is the foot's point, which lies at the
-    angle `foot` about its hinge.
+    The crank turns about A and is 0.055 m long, the rod 0.35012 m; its end is the foot's point,
+    which lies at the angle `foot` about its hinge.
     """
     hinge = complex(0.408, -0.04)
     at_zero = complex(0.058 + 0.055 + 0.35012, -0.034)
@@ -72,11 +72,14 @@ def test_no_chosen_coordinate_stands_still_where_the_file_starts() -> None:
 def test_engines_agree_near_dead_centres_of_the_actuators() -> None:
     """Pinocchio and MuJoCo: one state of 200 lies where the foot's speed gives the rod's 100 times.
 
-    States put together from two evaluations differed there by 3e-11 of the largest force, at 956 by 1.8e-8.
+    States put together from two evaluations differed there by 3e-11 of the largest force, at 956 by
+    1.8e-8.
     """
     extra("pinocchio")
     extra("mujoco")
-    compared_forces = check_with_engines(model("plantar_hybrid.xml").mechanism, 200, np.random.default_rng(0))
+    compared_forces = check_with_engines(
+        model("plantar_hybrid.xml").mechanism, 200, np.random.default_rng(0)
+    )
     assert len(compared_forces.comparisons) == 10
     assert max(comparison.largest_difference for comparison in compared_forces.comparisons) < 5e-12
 
@@ -86,7 +89,13 @@ def test_a_motion_begins_at_a_dead_centre() -> None:
     machine = model("slider_crank_tdc.yaml")
     v = dict(c=20.0, r=-20.0 * 0.4 / 0.3, p=0.0)
     start = np.array([v[name] for name in machine.topology.velocity_names])
-    result = simulated(machine, 0.4, q=np.array([0, 0.4, 0]), v=start, integrator=DormandPrince(rtol=1e-10, atol=1e-12))
+    result = simulated(
+        machine,
+        0.4,
+        q=np.array([0, 0.4, 0]),
+        v=start,
+        integrator=DormandPrince(rtol=1e-10, atol=1e-12),
+    )
     c, p = result.coordinate("c"), result.coordinate("p")
     assert c[-1] > 4.0
     assert np.abs(p - 0.1 * np.cos(c) - np.sqrt(0.09 - 0.01 * np.sin(c) ** 2)).max() < 1e-9
@@ -98,14 +107,23 @@ def test_a_motion_begins_at_a_dead_centre() -> None:
     [
         ("slider_crank_tdc.yaml", "platform", {"p": 0.4}, "dead centre: .*motor stands still"),
         ("slider_crank_tdc.yaml", "actuators", {"p": 0.4}, "at a dead centre"),
-        ("five_bar_singular.yaml", "platform", None, "parallel: the machine moves although all actuators rest"),
+        (
+            "five_bar_singular.yaml",
+            "platform",
+            None,
+            "parallel: the machine moves although all actuators rest",
+        ),
     ],
 )
-def test_a_singular_pose_names_its_kind(name: str, entry: str, q: dict[str, float] | None, kind: str) -> None:
+def test_a_singular_pose_names_its_kind(
+    name: str, entry: str, q: dict[str, float] | None, kind: str
+) -> None:
     machine = model(name)
     functions = getattr(machine, entry)
     pose = np.array(
-        machine.topology.reference if q is None else [q.get(n, 0.0) for n in machine.topology.coordinate_names]
+        machine.topology.reference
+        if q is None
+        else [q.get(n, 0.0) for n in machine.topology.coordinate_names]
     )
     ones = np.ones(functions.ports.velocity.size)
     with pytest.raises(PoseError, match=kind):
@@ -118,7 +136,9 @@ def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
     q = machine.topology.reference
     s1, e1 = (machine.topology.coordinate_names.index(name) for name in ("s1", "e1"))
     line = Line([q[s1] - 0.1, q[e1]], [q[s1] + 0.1, q[e1]])
-    with pytest.raises(PoseError, match=r"passes through a singularity \(parallel: the machine moves although all"):
+    with pytest.raises(
+        PoseError, match=r"passes through a singularity \(parallel: the machine moves although all"
+    ):
         stroke(machine, line, ["s1", "e1"])
     reached = np.zeros((50, 1))
     trace = SampledTrace(
@@ -146,7 +166,9 @@ def test_a_start_beyond_all_bounds_is_an_open_loop() -> None:
 
 
 def test_poses_out_of_reach_have_no_measures() -> None:
-    measures = singularities(model("slider_crank_tdc.yaml"), np.array([[np.nan] * 3, [0.5, 0.35, -0.6]]))
+    measures = singularities(
+        model("slider_crank_tdc.yaml"), np.array([[np.nan] * 3, [0.5, 0.35, -0.6]])
+    )
     assert np.isnan(measures.serial[0])
     assert measures.serial[1] > 0
 

@@ -68,7 +68,9 @@ def five_bar(friction: str, passive: str = "") -> tl.Model:
     text = machine_path("five_bar").read_text(encoding="utf-8").replace(FRICTION, friction)
     if passive:
         for angle in ("-89.54162887451466", "89.54162887451466", "97.55008118966038"):
-            text = text.replace(f"reference: {angle} deg\n", f"reference: {angle} deg\n    {passive}\n")
+            text = text.replace(
+                f"reference: {angle} deg\n", f"reference: {angle} deg\n    {passive}\n"
+            )
     return tl.Model(tl.loads(text))
 
 
@@ -83,7 +85,11 @@ def line(model: tl.Model) -> Stroke:
 
 def spline(model: tl.Model) -> Stroke:
     """A path on which joints reverse."""
-    return stroke(model, SampledPath(np.array([[-0.08, 0.38], [0.0, 0.45], [0.05, 0.37], [0.08, 0.44]])), PLANE)
+    return stroke(
+        model,
+        SampledPath(np.array([[-0.08, 0.38], [0.0, 0.45], [0.05, 0.37], [0.08, 0.44]])),
+        PLANE,
+    )
 
 
 def forces(placed: Stroke, u: np.ndarray, speed: np.ndarray, pull: np.ndarray) -> np.ndarray:
@@ -104,8 +110,9 @@ def taken(placed: Stroke, best: object, samples: int = 10_001) -> np.ndarray:
 def optimum(placed: Stroke, unit: float, intervals: int = 400) -> float:
     """The shortest time by a program in squared speeds b, which IPOPT solves: constant accelerations in intervals.
 
-    Inverse dynamics at four motions on each side of each interval's middle gives the coefficients of force; friction
-    that falls with speed is not among them. Intervals end at reversals, found here from signs of all speeds.
+    Inverse dynamics at four motions on each side of each interval's middle gives the coefficients
+    of force; friction that falls with speed is not among them. Intervals end at reversals, found
+    here from signs of all speeds.
     """
     fine = np.linspace(0.0, 1.0, 40_001)
     *motion, start = placed.under(fine, np.ones((1, 1)), np.zeros((1, 1)))
@@ -120,13 +127,20 @@ def optimum(placed: Stroke, unit: float, intervals: int = 400) -> float:
     kept = []
     for share, side in ((1e-3, slice(0, n)), (1.0 - 1e-3, slice(1, n + 1))):
         at, ones = u[:-1] + share * d, np.ones(n)
-        slow, middle, quick = (forces(placed, at, k * unit * ones, 0.0 * ones) for k in (1.0, 2.0, 3.0))
+        slow, middle, quick = (
+            forces(placed, at, k * unit * ones, 0.0 * ones) for k in (1.0, 2.0, 3.0)
+        )
         A = forces(placed, at, unit * ones, unit**2 * ones) - slow
         B = 0.5 * (quick - 2.0 * middle + slow)
         V = middle - slow - 3.0 * B
         C = slow - B - V
         for k in range(len(size)):
-            force = ca.DM(A[:, k]) * a + ca.DM(B[:, k]) * b[side] + ca.DM(V[:, k]) * root[side] + ca.DM(C[:, k])
+            force = (
+                ca.DM(A[:, k]) * a
+                + ca.DM(B[:, k]) * b[side]
+                + ca.DM(V[:, k]) * root[side]
+                + ca.DM(C[:, k])
+            )
             kept.append(force / size[k])
     program = {"x": b, "f": ca.sum1(2.0 * d / (root[1:] + root[:-1])), "g": ca.vertcat(*kept)}
     settings = {"print_level": 0, "sb": "yes", "tol": 1e-9}
@@ -138,13 +152,21 @@ def optimum(placed: Stroke, unit: float, intervals: int = 400) -> float:
     return float(solution["f"]) / unit
 
 
-@pytest.mark.parametrize("friction", ["coulomb: 3 N", "coulomb: 3 N, static: 6 N, stribeck: 1e-9 m/s"])
+@pytest.mark.parametrize(
+    "friction", ["coulomb: 3 N", "coulomb: 3 N, static: 6 N, stribeck: 1e-9 m/s"]
+)
 def test_a_slide_brakes_with_its_motor_and_its_friction(friction: str) -> None:
     """Two constant accelerations, (F - C) / m and (F + C) / m; static friction acts at one instant only."""
     best = fastest_law(PathRows(slide(f"{{{friction}}}"), PathLimits()))
     ahead, back = (10.0 - 3.0) / 2.0, (10.0 + 3.0) / 2.0
-    assert best.duration == pytest.approx(np.sqrt(2.0 * 0.3 * (1.0 / ahead + 1.0 / back)), rel=SLOWER)
-    share = np.abs(Trajectory(stroke=best.rows.stroke, law=best.law, duration=best.duration).peak_forces()[0].force)
+    assert best.duration == pytest.approx(
+        np.sqrt(2.0 * 0.3 * (1.0 / ahead + 1.0 / back)), rel=SLOWER
+    )
+    share = np.abs(
+        Trajectory(stroke=best.rows.stroke, law=best.law, duration=best.duration)
+        .peak_forces()[0]
+        .force
+    )
     assert share == pytest.approx(10.0, rel=KEPT)
 
 
@@ -159,7 +181,13 @@ def test_fixed_laws_brake_with_friction_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "coulomb", [pytest.param(0.0, marks=pytest.mark.nightly), pytest.param(0.05, marks=pytest.mark.nightly), 1.0, 2.0]
+    "coulomb",
+    [
+        pytest.param(0.0, marks=pytest.mark.nightly),
+        pytest.param(0.05, marks=pytest.mark.nightly),
+        1.0,
+        2.0,
+    ],
 )
 def test_a_law_with_dry_friction_is_the_optimum_and_uses_all_torque(coulomb: float) -> None:
     placed = line(five_bar(f"friction: {{coulomb: {coulomb} N m}}"))
@@ -175,7 +203,11 @@ def test_a_law_with_dry_friction_is_the_optimum_and_uses_all_torque(coulomb: flo
     ("friction", "passive"),
     [
         ("friction: {coulomb: 1 N m}", ""),
-        pytest.param(FRICTION, "friction: {coulomb: 0.4 N m, viscous: 0.02 N m s/rad}", marks=pytest.mark.nightly),
+        pytest.param(
+            FRICTION,
+            "friction: {coulomb: 0.4 N m, viscous: 0.02 N m s/rad}",
+            marks=pytest.mark.nightly,
+        ),
         pytest.param(ASYMMETRIC, ASYMMETRIC, marks=pytest.mark.nightly),
     ],
 )
@@ -219,7 +251,9 @@ def test_joints_that_rest_over_a_part_of_the_path_have_no_side_there() -> None:
     placed = stroke(tl.Model(tl.loads(CROSS)), corner, ("x", "y"))
     assert placed.friction_sides.at(np.array([0.1, 0.5, 0.9])).tolist() == [[1, 0], [1, 1], [0, 1]]
     best = fastest_law(PathRows(placed, PathLimits()))
-    share = best.rows.shares(best.law.at(np.linspace(0.0, 1.0, 10_001)), 1.0 / best.duration)[0].max(axis=1)
+    share = best.rows.shares(best.law.at(np.linspace(0.0, 1.0, 10_001)), 1.0 / best.duration)[
+        0
+    ].max(axis=1)
     assert np.median(share) > 0.999
     assert 1.0 - KEPT < share.max() < 1.0 + KEPT
 
@@ -252,8 +286,12 @@ def test_at_rest_friction_is_the_limit_from_the_side_of_the_motion() -> None:
     assert np.abs(near - none).min() > 1.5
 
 
-@pytest.mark.parametrize(("coulomb", "reversal", "ends"), [(2.0, 0.02, "held"), (1.0, 1e-3, "braked")])
-def test_bounds_of_changes_never_make_a_motion_shorter(coulomb: float, reversal: float, ends: str) -> None:
+@pytest.mark.parametrize(
+    ("coulomb", "reversal", "ends"), [(2.0, 0.02, "held"), (1.0, 1e-3, "braked")]
+)
+def test_bounds_of_changes_never_make_a_motion_shorter(
+    coulomb: float, reversal: float, ends: str
+) -> None:
     placed = line(five_bar(f"friction: {{coulomb: {coulomb} N m}}"))
     without = fastest_law(PathRows(placed, PathLimits()))
     limits = PathLimits(reversal=reversal, ends=ends)
@@ -272,7 +310,13 @@ def test_sides_of_speeds_that_cross_touch_and_rest() -> None:
     sides = friction_sides(speeds, np.linspace(0.0, 1.0, 1025), (0.7,))
     assert sides.reversals == pytest.approx([0.3, 0.6, 0.6004, 0.7], abs=1e-8)
     assert sides.reversals[-1] == 0.7
-    expected = [[-1, 1, 1, 0, 1], [1, 1, 1, 0, 1], [1, 1, -1, 0, 1], [1, 1, 1, 0, 1], [1, 1, 1, 1, 1]]
+    expected = [
+        [-1, 1, 1, 0, 1],
+        [1, 1, 1, 0, 1],
+        [1, 1, -1, 0, 1],
+        [1, 1, 1, 0, 1],
+        [1, 1, 1, 1, 1],
+    ]
     assert sides.sides.tolist() == expected
     ahead, behind = np.nextafter(sides.reversals, 0.0), sides.reversals
     assert sides.at(ahead).tolist() == expected[:-1]

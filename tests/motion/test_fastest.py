@@ -44,7 +44,9 @@ ALIKE = 1e-6
 
 def ellipse() -> Stroke:
     middle = 0.5 * (START + END)
-    return stroke(DELTA, Ellipse(middle, START - middle, np.array([0.0, 0.0, 0.025]), 0.0, np.pi), PLATE)
+    return stroke(
+        DELTA, Ellipse(middle, START - middle, np.array([0.0, 0.0, 0.025]), 0.0, np.pi), PLATE
+    )
 
 
 def corners() -> Stroke:
@@ -52,12 +54,16 @@ def corners() -> Stroke:
     return stroke(DELTA, polyline(np.array([START, START + up, END + up, END]), 0.012), PLATE)
 
 
-def forces(placed: Stroke, law: ProfileLaw, duration: float, payload: Payload | None = None) -> np.ndarray:
+def forces(
+    placed: Stroke, law: ProfileLaw, duration: float, payload: Payload | None = None
+) -> np.ndarray:
     x = np.linspace(0.0, 1.0, 10_001)
     progress = law.at(x)
     motion = placed.motion(progress, 1.0 / duration, x * duration)
     start = placed.start(progress.s)
-    return np.asarray(placed.functions.inverse_dynamics(*motion.rates, start=start, payload=payload).force)
+    return np.asarray(
+        placed.functions.inverse_dynamics(*motion.rates, start=start, payload=payload).force
+    )
 
 
 def test_a_line_under_a_bound_of_the_tools_acceleration_takes_two_roots() -> None:
@@ -66,7 +72,9 @@ def test_a_line_under_a_bound_of_the_tools_acceleration_takes_two_roots() -> Non
     assert best.duration == pytest.approx(2.0 * np.sqrt(0.1 / 5.0), rel=SWITCH)
 
 
-@pytest.mark.parametrize(("path", "gain"), [(ellipse, 0.42), pytest.param(corners, 0.58, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("path", "gain"), [(ellipse, 0.42), pytest.param(corners, 0.58, marks=pytest.mark.nightly)]
+)
 def test_the_bars_of_pick_and_place_are_reached(path: object, gain: float) -> None:
     placed = path()  # type: ignore[operator]
     best = fastest_law(PathRows(placed, PathLimits()))
@@ -92,7 +100,10 @@ def test_machine_code_sweeps_as_highs_does() -> None:
     rows = np.concatenate([rows, rows * [1.0, -1.0, 1.0]], axis=1)
     grid = np.sort(np.concatenate([[0.0, 1.0], rng.uniform(size=n - 1)]))
     for is_constant in (np.zeros(n), np.ones(n)):
-        made = [sweeps.sweep(grid, rows[:-1], rows[1:], np.full(n + 1, 2.0), is_constant, c=c) for c in (True, False)]
+        made = [
+            sweeps.sweep(grid, rows[:-1], rows[1:], np.full(n + 1, 2.0), is_constant, c=c)
+            for c in (True, False)
+        ]
         assert made[0].x == pytest.approx(made[1].x, abs=ALIKE)
 
 
@@ -169,7 +180,9 @@ def test_speeds_of_joints_are_kept_and_told() -> None:
 @pytest.mark.nightly
 def test_the_way_back_keeps_limits_against_friction_too() -> None:
     model = tl.Model(tl.load("five_bar"))
-    there = fastest_law(PathRows(stroke(model, Line([-0.08, 0.4], [0.08, 0.4]), PLATE[:2]), PathLimits()))
+    there = fastest_law(
+        PathRows(stroke(model, Line([-0.08, 0.4], [0.08, 0.4]), PLATE[:2]), PathLimits())
+    )
     both = fastest_law(PathRows(there.rows.stroke, PathLimits(), returns=True))
     assert both.duration > there.duration
     assert there.rows.at(np.array([0.5]), 1.0).g.any()  # viscous friction
@@ -182,7 +195,9 @@ def test_the_command_says_what_is_active_and_tries_it_out() -> None:
     motion = tl.fastest_motion(DELTA, tl.FastestOptions(stroke=stroke, payload=0.1, intervals=200))
     assert motion.status.value == "ok"
     assert [run.payload for run in motion.tried] == [0.0, 0.1]
-    rated = dumps(tl.load("delta")).replace("  body: plate\n", "  body: plate\n  payload: 0.1 kg\n", 1)
+    rated = dumps(tl.load("delta")).replace(
+        "  body: plate\n", "  body: plate\n  payload: 0.1 kg\n", 1
+    )
     options = tl.FastestOptions(stroke=stroke, intervals=200)
     assert tl.fastest_motion(loads(rated), options).duration == motion.duration
     assert tl.fastest_motion(loads(rated), replace(options, payload=0.0)).duration < motion.duration
@@ -200,15 +215,25 @@ def test_the_fastest_law_is_one_of_a_strokes_laws() -> None:
     motion = tl.plan_motion(DELTA, options)
     assert motion.tightest_limit is not None
     assert motion.tightest_limit[1] == pytest.approx(1.0, abs=KEPT)
-    assert motion.trajectory.duration < tl.plan_motion(DELTA, replace(options, law="parabolic")).trajectory.duration
+    assert (
+        motion.trajectory.duration
+        < tl.plan_motion(DELTA, replace(options, law="parabolic")).trajectory.duration
+    )
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("path", "ends", "gain"),
-    [(ellipse, "braked", 0.36), (corners, "braked", 0.46), (ellipse, "held", 0.31), (corners, "held", 0.43)],
+    [
+        (ellipse, "braked", 0.36),
+        (corners, "braked", 0.46),
+        (ellipse, "held", 0.31),
+        (corners, "held", 0.43),
+    ],
 )
-def test_a_full_reversal_of_torque_in_20_ms_leaves_most_of_the_gain(path: object, ends: str, gain: float) -> None:
+def test_a_full_reversal_of_torque_in_20_ms_leaves_most_of_the_gain(
+    path: object, ends: str, gain: float
+) -> None:
     placed = path()  # type: ignore[operator]
     limits = PathLimits(reversal=0.02, ends=ends)
     best = limited_law(fastest_law(PathRows(placed, limits)))
@@ -222,7 +247,10 @@ def test_a_full_reversal_of_torque_in_20_ms_leaves_most_of_the_gain(path: object
 
 @pytest.mark.parametrize(
     ("machine", "words"),
-    [("cable_robot", "^cable_robot: hangs on cables"), ("four_bar", "limits: nothing limits the acceleration")],
+    [
+        ("cable_robot", "^cable_robot: hangs on cables"),
+        ("four_bar", "limits: nothing limits the acceleration"),
+    ],
 )
 def test_what_has_no_fastest_law_says_why(machine: str, words: str) -> None:
     text = machine_path(machine).read_text(encoding="utf-8")
@@ -238,7 +266,9 @@ def test_a_load_that_motors_cannot_hold_is_refused_with_its_place() -> None:
         fastest_law(PathRows(ellipse(), PathLimits(payload=Payload(mass=40.0))), intervals=50)
 
 
-@pytest.mark.parametrize("curve", [((0.0, 1.0),), ((1.0, 1.0), (2.0, 0.5)), ((0.0, 1.0), (1.0, 0.2), (2.0, 0.1))])
+@pytest.mark.parametrize(
+    "curve", [((0.0, 1.0),), ((1.0, 1.0), (2.0, 0.5)), ((0.0, 1.0), (1.0, 0.2), (2.0, 0.1))]
+)
 def test_curves_of_motors_that_are_none_are_refused(curve: tuple[tuple[float, float], ...]) -> None:
     with pytest.raises(tl.InputError, match="motor_curve"):
         PathLimits(motor_curve=curve)

@@ -53,11 +53,15 @@ def test_a_random_path_is_no_slower_than_the_peers(name: str, seed: int) -> None
 
 def dry_ratio(seed: int) -> float:
     """A whole law's duration over the peer's, for a five-bar with an eighth of its torque as Coulomb friction alone."""
-    shoulders = {f"shoulder_{i}.friction.{key}": value for i in (1, 2) for key, value in DRY.items()}
+    shoulders = {
+        f"shoulder_{i}.friction.{key}": value for i in (1, 2) for key, value in DRY.items()
+    }
     placed = random_stroke(tl.Model(tl.load("five_bar").with_values(shoulders)), "five_bar", seed)
     rows = PathRows(placed, PathLimits())
     best = fastest_law(rows, intervals=POINTS)
-    return best.duration / min(toppra_duration(rows, best.unit, points)[0] for points in (POINTS, CONVERGED))
+    return best.duration / min(
+        toppra_duration(rows, best.unit, points)[0] for points in (POINTS, CONVERGED)
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 3])

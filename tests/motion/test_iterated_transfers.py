@@ -21,7 +21,9 @@ DIFFERENCES = 1e-8
 KEPT = 1e-6
 
 
-def differences(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float) -> np.ndarray:
+def differences(
+    function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float
+) -> np.ndarray:
     """Jacobian by differences of fourth order."""
     columns = []
     for d in np.eye(len(x)) * step:
@@ -43,8 +45,15 @@ def test_derivatives_along_the_manifold_are_differences_of_states_that_newton_cl
     free, q = chart(model.topology, model.platform.ports, ends), model.platform.follow(ends).q
     limits = PathLimits(tool_acceleration=20.0, reversal=0.02)
     rows = rows_at(model, free, limits, Surroundings(), q, 50.0, 0.1)
-    program, rng = FreeProgram(rows, 6, rate=rows.power, change=100.0, is_held=True), np.random.default_rng(3)
-    line = ends[0] + np.linspace(0.0, 1.0, 5)[1:-1, None] * (ends[1] - ends[0]) + rng.normal(size=(3, 3)) * 0.005
+    program, rng = (
+        FreeProgram(rows, 6, rate=rows.power, change=100.0, is_held=True),
+        np.random.default_rng(3),
+    )
+    line = (
+        ends[0]
+        + np.linspace(0.0, 1.0, 5)[1:-1, None] * (ends[1] - ends[0])
+        + rng.normal(size=(3, 3)) * 0.005
+    )
     x, p = np.append(line.ravel(), 0.3), np.append(ends.ravel(), 0.3)
     ours, weights = program.derivatives, rng.normal(size=program.problem["g"].numel())
 
@@ -70,8 +79,14 @@ def test_rates_of_a_rotation_that_is_independent_in_part_are_those_along_a_path(
     free, q = chart(model.topology, ports, ends), model.platform.follow(ends).q
     limits = PathLimits(tool_acceleration=20.0)
     rows = rows_at(model, free, limits, Surroundings(), q, 50.0, 0.1)
-    control = ends[0] + np.linspace(0.0, 1.0, 9)[:, None] * (ends[1] - ends[0]) + rng.normal(size=(9, 3)) * 0.02
-    placed = stroke(model, SplinePath(chart=free, coefficients=control), ports.position.columns, ranges=False)
+    control = (
+        ends[0]
+        + np.linspace(0.0, 1.0, 9)[:, None] * (ends[1] - ends[0])
+        + rng.normal(size=(9, 3)) * 0.02
+    )
+    placed = stroke(
+        model, SplinePath(chart=free, coefficients=control), ports.position.columns, ranges=False
+    )
     u = np.linspace(0.12, 0.88, 4)  # off the knots
     rows.loops.follow(placed.grid, placed.q)
     y = np.concatenate([placed.path.spline(u, k) for k in range(3)], axis=1)  # type: ignore[attr-defined]
@@ -83,7 +98,9 @@ def test_rates_of_a_rotation_that_is_independent_in_part_are_those_along_a_path(
     assert forces * size == pytest.approx(solution.force, rel=1e-9)
     h = 1e-4
     places = [
-        np.asarray(model.platform.tool(placed.position(u + k * h), start=placed.start(u + k * h)).place)
+        np.asarray(
+            model.platform.tool(placed.position(u + k * h), start=placed.start(u + k * h)).place
+        )
         for k in (-1, 0, 1)
     ]
     pull = np.linalg.norm((places[0] - 2.0 * places[1] + places[2]) / h**2, axis=1)
@@ -113,7 +130,9 @@ def test_legs_with_friction_that_turn_keep_all_limits_with_its_jumps() -> None:
     motion = planner.plan([0.059, -0.016, 0.455], [-0.085, 0.046, 0.454])
     x, duration = np.linspace(0.0, 1.0, 2001), motion.law.duration
     moved = motion.stroke.motion(motion.law.law.at(x), 1.0 / duration, x * duration)
-    forces = np.asarray(model.platform.inverse_dynamics(*moved.rates, start=motion.stroke.start(x)).force)
+    forces = np.asarray(
+        model.platform.inverse_dynamics(*moved.rates, start=motion.stroke.start(x)).force
+    )
     assert 0.95 * 0.9 < (np.abs(forces) / 300.0).max() < 0.9 * (1.0 + 1e-3)
     line = fastest_law(PathRows(planner.start_path(), PathLimits(force=0.9)), intervals=200)
     assert duration < 0.93 * line.duration
@@ -136,7 +155,9 @@ def test_loops_in_another_assembly_mode_are_seen() -> None:
         there = q.copy()
         for coordinate, change in mirrored.items():
             i = names.index(coordinate)
-            there[i] = there[i] * (1.0 + change) if coordinate.endswith("length") else there[i] + change
+            there[i] = (
+                there[i] * (1.0 + change) if coordinate.endswith("length") else there[i] + change
+            )
         loops.follow(u, np.stack([there, there]))
         if name == "irb360":
             assert np.isnan(loops.at(u, position)).all()

@@ -30,11 +30,13 @@ from tauloop.motion import (
 from tauloop.motion.clothoids import clothoid_between
 from tauloop.motion.fading import Faded, FadedPath
 
-#: Central differences with this step err by about step^2 times the third derivative and by rounding over the step.
+#: Central differences with this step err by about step^2 times the third derivative and by rounding
+#: over the step.
 STEP, DIFFERENCES = 1e-5, 2e-6
 #: Rounding of a few operations on numbers about one.
 ROUNDING = 1e-12
-#: Two sides of a joint between pieces of a chain, this far apart in u, differ by the next derivative times that.
+#: Two sides of a joint between pieces of a chain, this far apart in u, differ by the next
+#: derivative times that.
 SIDE = 1e-9
 CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 2.0, 0.5], [0.0, 2.0, 3.0]])
 UNIT = np.array([0.5, 0.5, -0.5, 0.5])
@@ -49,13 +51,21 @@ PATHS = {
     "line": Line([1.0, 2.0, 3.0], [0.0, 2.5, -1.0]),
     "ellipse": Ellipse([1.0, 2.0], [0.5, 0.1], [0.2, 0.9], 0.3, 4.0),
     "sheared ellipse": sheared_ellipse([0.0, 0.0], [1.0, 0.0], [0.0, 2.0], 0.7),
-    "clothoid": Clothoid(start=[1.0, 2.0], direction=[0.6, 0.8], normal=[-0.8, 0.6], length=2.0, curvature=(-1.5, 3.0)),
+    "clothoid": Clothoid(
+        start=[1.0, 2.0],
+        direction=[0.6, 0.8],
+        normal=[-0.8, 0.6],
+        length=2.0,
+        curvature=(-1.5, 3.0),
+    ),
     "polyline": polyline(CORNERS, 0.4),
     "spline": SampledPath([[0.0, 0.0], [1.0, 0.3], [1.2, 1.0], [0.5, 2.0]]),
     "closed spline": SampledPath([[0.0, 0.0], [1.0, 0.3], [1.2, 1.0], [0.0, 0.0]]),
     "turn": AxisTurn(UNIT, [0.3, -2.0, 1.0]),
     "clothoid between": clothoid_between(np.array([0.1, 0.2]), np.array([1.0, 0.9]), (-0.4, 1.5)),
-    "faded multisine": FadedPath(motion=Faded(motion=SINES, center=SINES.center, duration=2.0, fade=0.5), highest=0.7),
+    "faded multisine": FadedPath(
+        motion=Faded(motion=SINES, center=SINES.center, duration=2.0, fade=0.5), highest=0.7
+    ),
     "line beside turn": Together((Line([0.0], [1.0]), AxisTurn(UNIT, [0.1, 0.2, 0.3]))),
 }
 
@@ -68,10 +78,17 @@ def test_derivatives_of_paths_are_those_of_their_points(name, seed):
     here, ahead, behind = (path.at(u + step) for step in (0.0, STEP, -STEP))
     assert here.position.shape == (20, path.size)
     scale = 1 + np.abs(here.second).max()
-    assert np.abs((ahead.position - behind.position) / (2 * STEP) - here.first).max() < DIFFERENCES * scale
-    # the third derivative of a chain jumps inside a piece's end, so its second may differ by that times the step
+    assert (
+        np.abs((ahead.position - behind.position) / (2 * STEP) - here.first).max()
+        < DIFFERENCES * scale
+    )
+    # the third derivative of a chain jumps inside a piece's end, so its second may differ by that
+    # times the step
     loose = 100 if name == "polyline" else 1
-    assert np.abs((ahead.first - behind.first) / (2 * STEP) - here.second).max() < loose * DIFFERENCES * scale
+    assert (
+        np.abs((ahead.first - behind.first) / (2 * STEP) - here.second).max()
+        < loose * DIFFERENCES * scale
+    )
 
 
 def test_a_half_ellipse_by_hand():
@@ -96,7 +113,11 @@ def test_a_sheared_ellipse_is_the_ellipse_after_a_shear(shear):
 def test_a_clothoid_from_straight_is_fresnels(curvature, length):
     """theta = k s^2 / (2 L): x = a C(s / a), y = a S(s / a) with a = sqrt(pi L / k)."""
     path = Clothoid(
-        start=np.zeros(2), direction=np.eye(2)[0], normal=np.eye(2)[1], length=length, curvature=(0.0, curvature)
+        start=np.zeros(2),
+        direction=np.eye(2)[0],
+        normal=np.eye(2)[1],
+        length=length,
+        curvature=(0.0, curvature),
     )
     u = np.linspace(0, 1, 12)
     a = np.sqrt(np.pi * length / curvature)
@@ -105,8 +126,16 @@ def test_a_clothoid_from_straight_is_fresnels(curvature, length):
 
 
 def test_a_clothoid_of_constant_curvature_is_an_arc():
-    path = Clothoid(start=np.zeros(2), direction=np.eye(2)[0], normal=np.eye(2)[1], length=np.pi, curvature=(1.0, 1.0))
-    assert path.at(np.array([0.5, 1.0])).position == pytest.approx(np.array([[1.0, 1.0], [0.0, 2.0]]))
+    path = Clothoid(
+        start=np.zeros(2),
+        direction=np.eye(2)[0],
+        normal=np.eye(2)[1],
+        length=np.pi,
+        curvature=(1.0, 1.0),
+    )
+    assert path.at(np.array([0.5, 1.0])).position == pytest.approx(
+        np.array([[1.0, 1.0], [0.0, 2.0]])
+    )
 
 
 @given(seed=st.integers(0, 2**31))
@@ -130,7 +159,10 @@ def test_a_clothoid_between_two_headings_is_where_its_curvature_leads(seed):
 
 def test_a_clothoid_between_equal_headings_along_the_chord_is_the_line():
     clothoid = clothoid_between(np.zeros(2), np.array([3.0, 4.0]), (np.arctan2(4, 3),) * 2)
-    assert (clothoid.length, clothoid.curvature) == (pytest.approx(5.0), pytest.approx((0.0, 0.0), abs=ROUNDING))
+    assert (clothoid.length, clothoid.curvature) == (
+        pytest.approx(5.0),
+        pytest.approx((0.0, 0.0), abs=ROUNDING),
+    )
     with pytest.raises(InputError, match="plane"):
         clothoid_between(np.zeros(3), np.ones(3), (0.0, 0.0))
 
@@ -152,11 +184,15 @@ def test_a_blended_polyline_runs_by_its_arc_length_and_leaves_lines_at_the_blend
     speed = np.linalg.norm(path.at(np.linspace(0, 1, 301)).first, axis=1)
     assert speed == pytest.approx(np.full(301, sum(path.lengths)))
     length = quad(lambda u: np.linalg.norm(path.at(np.array([u])).first), 0, 1)[0]
-    chord = np.linalg.norm(np.diff(path.at(np.linspace(0, 1, 20001)).position, axis=0), axis=1).sum()
+    chord = np.linalg.norm(
+        np.diff(path.at(np.linspace(0, 1, 20001)).position, axis=0), axis=1
+    ).sum()
     assert length == pytest.approx(chord, rel=1e-6)
     first_line = path.lengths[0]
     assert first_line == pytest.approx(1.0 - 0.4)
-    assert path.at(np.array([first_line / sum(path.lengths)])).position[0] == pytest.approx([0.6, 0.0, 0.0])
+    assert path.at(np.array([first_line / sum(path.lengths)])).position[0] == pytest.approx(
+        [0.6, 0.0, 0.0]
+    )
 
 
 def test_a_straight_corner_is_none():
@@ -205,7 +241,11 @@ def test_a_turn_between_orientations_is_slerp(seed):
         (lambda: Trapezoidal(0.6), ["ramp"]),
         (
             lambda: Clothoid(
-                start=[0.0, 0.0], direction=[1.0, 0.0], normal=[1.0, 0.0], length=-1.0, curvature=(0.0, np.nan)
+                start=[0.0, 0.0],
+                direction=[1.0, 0.0],
+                normal=[1.0, 0.0],
+                length=-1.0,
+                curvature=(0.0, np.nan),
             ),
             ["normal", "length", "curvature"],
         ),
@@ -220,7 +260,9 @@ def test_what_makes_no_path_is_refused(make, wheres):
 # Motion laws
 
 
-@pytest.mark.parametrize("law", [*LAWS.values(), Trapezoidal(0.5), Trapezoidal(0.1)], ids=lambda law: repr(law)[:40])
+@pytest.mark.parametrize(
+    "law", [*LAWS.values(), Trapezoidal(0.5), Trapezoidal(0.1)], ids=lambda law: repr(law)[:40]
+)
 def test_laws_go_from_rest_to_rest_with_their_derivatives(law):
     ends = law.at(np.array([0.0, 1.0]))
     assert ends.s == pytest.approx([0.0, 1.0])

@@ -35,12 +35,15 @@ from tauloop.motion.limits import limits_of
 from tauloop.motion.peaks import refined
 from tauloop.motion.scaling import Quadratics, largest_rate
 
-#: Central differences in time; Newton's method leaves about 1e-12 of the positions, which the step divides.
+#: Central differences in time; Newton's method leaves about 1e-12 of the positions, which the step
+#: divides.
 STEP, DIFFERENCES = 1e-5, 2e-6
-#: A limit is kept to rounding through three inverse dynamics; found by a dense search only to the spacing squared.
+#: A limit is kept to rounding through three inverse dynamics; found by a dense search only to the
+#: spacing squared.
 KEPT, REACHED = 1e-8, 1e-4
 PLATE = ("platform.x", "platform.y", "platform.z")
-#: Largest acceleration of the plate in the NUWAR paper, m/s^2, and by how much its stroke is scaled to be in reach.
+#: Largest acceleration of the plate in the NUWAR paper, m/s^2, and by how much its stroke is scaled
+#: to be in reach.
 PEAK_ACCELERATION, SCALE = 294.82, 0.72
 
 
@@ -50,12 +53,16 @@ def model(name: str) -> Model:
 
 
 def pick_and_place(scale: float = SCALE) -> Ellipse:
-    return Ellipse([0.0, 0.0, -0.9 * scale], [0.0, -0.2 * scale, 0.0], [0.0, 0.0, 0.4 * scale], 0.0, np.pi)
+    return Ellipse(
+        [0.0, 0.0, -0.9 * scale], [0.0, -0.2 * scale, 0.0], [0.0, 0.0, 0.4 * scale], 0.0, np.pi
+    )
 
 
 @cache
 def strokes() -> dict:
-    hexapod, tau, arm, five_bar = (model(n) for n in ("hexapod", "gantry_tau_5dof", "pendulum_arm", "five_bar"))
+    hexapod, tau, arm, five_bar = (
+        model(n) for n in ("hexapod", "gantry_tau_5dof", "pendulum_arm", "five_bar")
+    )
     pose, tilted = (m.platform.ports.at(m.assembly.q) for m in (hexapod, tau))
     return {
         "delta": stroke(model("delta"), pick_and_place(), PLATE),
@@ -71,11 +78,15 @@ def strokes() -> dict:
         ),
         "part of a rotation": stroke(
             tau,
-            Together((Line(tilted[:3] - 0.05, tilted[:3] + 0.05), Line([-0.05, 0.02], [0.06, 0.05]))),
+            Together(
+                (Line(tilted[:3] - 0.05, tilted[:3] + 0.05), Line([-0.05, 0.02], [0.06, 0.05]))
+            ),
             tau.platform.ports.position.columns,
         ),
         "joints": stroke(
-            arm, polyline([[0.0, 0.0, 0.6], [0.8, -0.5, 1.0], [1.0, -1.0, 0.7]], 0.2), ("waist", "shoulder", "elbow")
+            arm,
+            polyline([[0.0, 0.0, 0.6], [0.8, -0.5, 1.0], [1.0, -1.0, 0.7]], 0.2),
+            ("waist", "shoulder", "elbow"),
         ),
         "motors": stroke(
             five_bar,
@@ -98,7 +109,9 @@ def test_velocities_and_accelerations_are_those_of_the_actuators_positions(name)
         motion = trajectory.at(t)
         x = t / trajectory.duration
         start = made.start(trajectory.law.at(np.where(x > 1, 2 - x, x)).s)
-        state = made.functions.kinematics(motion.position, motion.velocity, motion.acceleration, start=start)
+        state = made.functions.kinematics(
+            motion.position, motion.velocity, motion.acceleration, start=start
+        )
         return made.model.actuator_position(state.q), state.v @ A.T, state.a @ A.T
 
     here, ahead, behind = (motors(time + step) for step in (0.0, STEP, -STEP))
@@ -120,7 +133,12 @@ def test_what_is_not_moved_stays():
 
 
 coefficients = st.lists(
-    st.tuples(*(st.floats(-3, 3, allow_subnormal=False) | st.sampled_from([0.0, -1.0, 1.0]) for _ in range(3))),
+    st.tuples(
+        *(
+            st.floats(-3, 3, allow_subnormal=False) | st.sampled_from([0.0, -1.0, 1.0])
+            for _ in range(3)
+        )
+    ),
     min_size=1,
     max_size=6,
 )
@@ -132,7 +150,9 @@ def test_the_largest_rate_is_the_last_at_which_all_quadratics_hold(rows):
     a, b, c = np.round(np.array(rows), 3).T
     limits = Quadratics(a=a, b=b, c=c)
     rate = largest_rate(limits)
-    roots = np.concatenate([[0.0], *(np.roots(row) for row in np.stack([a, b, c], axis=1) if row[:2].any())])
+    roots = np.concatenate(
+        [[0.0], *(np.roots(row) for row in np.stack([a, b, c], axis=1) if row[:2].any())]
+    )
     roots = np.sort(roots[(np.abs(roots.imag) < 1e-6) & (roots.real >= 0)].real)
     probes = np.concatenate([0.5 * (roots[1:] + roots[:-1]), [roots[-1] + 1.0]])
     if np.isfinite(rate):
@@ -177,17 +197,23 @@ def test_limits_are_reached_and_not_exceeded(name, law, returns):
     rate = fastest_rate(made, LAWS[law], returns=returns)
     limits = limits_of(made.model)
     progress = LAWS[law].at(np.linspace(0, 1, 4001))
-    most = max(np.abs(limits.demand(made, progress, sign * rate)).max() for sign in ((1, -1) if returns else (1,)))
+    most = max(
+        np.abs(limits.demand(made, progress, sign * rate)).max()
+        for sign in ((1, -1) if returns else (1,))
+    )
     assert 1 - REACHED < most < 1 + KEPT
     above = max(
-        np.abs(limits.demand(made, progress, sign * rate)).max() for sign in ((1.01, -1.01) if returns else (1.01,))
+        np.abs(limits.demand(made, progress, sign * rate)).max()
+        for sign in ((1.01, -1.01) if returns else (1.01,))
     )
     assert above > 1.005
 
 
 def test_friction_makes_the_way_back_slower_or_equal():
     made = strokes()["joints"]
-    assert fastest_rate(made, POLYNOMIAL_345, returns=True) <= fastest_rate(made, POLYNOMIAL_345) * (1 + KEPT)
+    assert fastest_rate(made, POLYNOMIAL_345, returns=True) <= fastest_rate(
+        made, POLYNOMIAL_345
+    ) * (1 + KEPT)
 
 
 def test_the_limit_that_binds_is_named():
@@ -198,8 +224,12 @@ def test_the_limit_that_binds_is_named():
     assert share == pytest.approx(1.0, abs=KEPT)
     time = np.linspace(0, 1 / rate, 4001)
     motion = plan(made, POLYNOMIAL_345, Seconds(1 / rate)).at(time)
-    state = made.functions.inverse_dynamics(motion.position, motion.velocity, motion.acceleration).state
-    speed = np.abs(state.v).max(axis=0)[list(made.model.topology.velocity_names).index(name.removesuffix(" speed"))]
+    state = made.functions.inverse_dynamics(
+        motion.position, motion.velocity, motion.acceleration
+    ).state
+    speed = np.abs(state.v).max(axis=0)[
+        list(made.model.topology.velocity_names).index(name.removesuffix(" speed"))
+    ]
     assert speed == pytest.approx(0.6, rel=REACHED)
 
 
@@ -207,7 +237,9 @@ def test_a_share_of_the_limits_takes_longer():
     made = strokes()["delta"]
     whole, half = (plan(made, POLYNOMIAL_345, MachineLimits(force=share)) for share in (1.0, 0.5))
     assert half.duration > whole.duration
-    assert max(abs(peak.force) for peak in half.peak_forces()) == pytest.approx(0.5 * 41.76, rel=KEPT)
+    assert max(abs(peak.force) for peak in half.peak_forces()) == pytest.approx(
+        0.5 * 41.76, rel=KEPT
+    )
     assert max(abs(peak.force) for peak in whole.peak_forces()) == pytest.approx(41.76, rel=KEPT)
 
 
@@ -221,14 +253,18 @@ def test_a_load_that_cannot_be_held_is_told_with_its_figure():
     assert "however slow" in problem.what
     assert "41.76 N m" in problem.what
     assert "% of the path" in problem.what
-    still = heavy.platform.inverse_dynamics(made.position(made.grid), *[np.zeros((len(made.grid), 3))] * 2)
+    still = heavy.platform.inverse_dynamics(
+        made.position(made.grid), *[np.zeros((len(made.grid), 3))] * 2
+    )
     figure = float(problem.what.split()[1])
     assert figure == pytest.approx(np.abs(still.force).max(axis=0)[0], rel=1e-3)
 
 
 def test_a_machine_without_limits_needs_a_duration():
     mechanism = load("delta")
-    free = Model(replace(mechanism, actuators=tuple(replace(a, force=np.inf) for a in mechanism.actuators)))
+    free = Model(
+        replace(mechanism, actuators=tuple(replace(a, force=np.inf) for a in mechanism.actuators))
+    )
     with pytest.raises(InputError, match="nothing in the machine file limits the rate"):
         fastest_rate(stroke(free, pick_and_place(), PLATE), POLYNOMIAL_345)
 
@@ -240,12 +276,16 @@ def test_durations_by_peak_speed_and_acceleration():
     """A straight stroke of 0.2 m: 2 L / T at the peak of the parabolic law, 4 L / T^2 all the way."""
     made = stroke(model("delta"), Line([-0.1], [0.1]), ["platform.y"])
     assert plan(made, Parabolic(), PeakSpeed(0.5)).duration == pytest.approx(2 * 0.2 / 0.5)
-    assert plan(made, Parabolic(), PeakAcceleration(5.0)).duration == pytest.approx(np.sqrt(4 * 0.2 / 5.0))
+    assert plan(made, Parabolic(), PeakAcceleration(5.0)).duration == pytest.approx(
+        np.sqrt(4 * 0.2 / 5.0)
+    )
     assert plan(made, Parabolic(), Seconds(0.7)).duration == 0.7
 
 
 def test_the_ellipse_reaches_the_peak_acceleration_between_samples():
-    trajectory = plan(strokes()["delta"], POLYNOMIAL_345, PeakAcceleration(PEAK_ACCELERATION), returns=True)
+    trajectory = plan(
+        strokes()["delta"], POLYNOMIAL_345, PeakAcceleration(PEAK_ACCELERATION), returns=True
+    )
     motion = trajectory.sample(100_000.0)
     size = np.linalg.norm(motion.acceleration, axis=1)
     assert size.max() == pytest.approx(PEAK_ACCELERATION, rel=1e-6)
@@ -267,7 +307,9 @@ def test_the_machine_rests_before_and_after():
     assert motion.velocity[1].any()
 
 
-@pytest.mark.parametrize("timing", [lambda: Seconds(0.0), lambda: PeakSpeed(-1.0), lambda: PeakAcceleration(np.inf)])
+@pytest.mark.parametrize(
+    "timing", [lambda: Seconds(0.0), lambda: PeakSpeed(-1.0), lambda: PeakAcceleration(np.inf)]
+)
 def test_durations_that_are_not_positive_are_refused(timing):
     with pytest.raises(InputError, match="above 0"):
         timing()
@@ -289,7 +331,10 @@ def test_the_printed_ellipse_is_out_of_reach_and_says_where_and_by_how_much():
     with pytest.raises(PoseError) as caught:
         stroke(model("nuwar"), pick_and_place(1.0), PLATE)
     first, *legs = caught.value.problems
-    assert "0.0 % of the path (platform.x = 0 m, platform.y = -0.2 m, platform.z = -0.9 m)" in first.what
+    assert (
+        "0.0 % of the path (platform.x = 0 m, platform.y = -0.2 m, platform.z = -0.9 m)"
+        in first.what
+    )
     assert all("out of reach by" in leg.what for leg in legs)
 
 
@@ -299,13 +344,16 @@ def test_a_stroke_through_a_singularity_is_refused_between_samples_too():
     made = stroke(model("five_bar"), short, ("platform.x", "platform.y"), ranges=False)
     assert 1 < made.condition < 100
     with pytest.raises(
-        PoseError, match=r"passes through a singularity \(dead centre: .* stands still\) at 67\.7 % of the path"
+        PoseError,
+        match=r"passes through a singularity \(dead centre: .* stands still\) at 67\.7 % of the path",
     ):
         stroke(model("five_bar"), through, ("platform.x", "platform.y"), ranges=False)
 
 
 def test_a_stroke_beyond_a_range_is_refused_with_the_coordinate():
-    with pytest.raises(PoseError, match=r"leg1.slide: reaches 0.0817\d+ m, 0.0117\d+ beyond its stop at 0.07"):
+    with pytest.raises(
+        PoseError, match=r"leg1.slide: reaches 0.0817\d+ m, 0.0117\d+ beyond its stop at 0.07"
+    ):
         stroke(model("rcid"), Line([0.113], [0.16]), ["platform.z"])
     assert stroke(model("rcid"), Line([0.113], [0.16]), ["platform.z"], ranges=False).condition > 1
 

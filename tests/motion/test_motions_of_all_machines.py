@@ -8,28 +8,50 @@ from machine_texts import shipped_text
 
 import tauloop as tl
 
-#: A short way of the platform's first coordinate, m or rad, and the tool's acceleration where nothing else limits it.
+#: A short way of the platform's first coordinate, m or rad, and the tool's acceleration where
+#: nothing else limits it.
 WAY, ACCELERATION = {"m": 0.005, "rad": 0.05, "1": 0.02}, 20.0
-#: What a motion may exceed; where it ends Coulomb friction vanishes, so that the last instant is left out.
+#: What a motion may exceed; where it ends Coulomb friction vanishes, so that the last instant is
+#: left out.
 KEPT = 1e-3
 #: Machines, and why one of the two is refused; None where both are planned.
 MACHINES = {
-    **dict.fromkeys(("four_bar", "five_bar", "pendulum_arm", "linear_delta", "hexapod", "gantry_tau_6link", "rcid")),
-    **dict.fromkeys(("spidermill", "spidermill_spatial", "excavator", "hexaglide", "orthoglide", "palletiser")),
-    **dict.fromkeys(("peaucellier", "planar_3rrr", "scissor_lift", "slider_crank", "tricept", "jansen")),
-    **dict.fromkeys(("gantry_tau_5dof", "three_prs", "par4", "sarrus", "three_upu", "bennett", "irb360")),
+    **dict.fromkeys(
+        (
+            "four_bar",
+            "five_bar",
+            "pendulum_arm",
+            "linear_delta",
+            "hexapod",
+            "gantry_tau_6link",
+            "rcid",
+        )
+    ),
+    **dict.fromkeys(
+        ("spidermill", "spidermill_spatial", "excavator", "hexaglide", "orthoglide", "palletiser")
+    ),
+    **dict.fromkeys(
+        ("peaucellier", "planar_3rrr", "scissor_lift", "slider_crank", "tricept", "jansen")
+    ),
+    **dict.fromkeys(
+        ("gantry_tau_5dof", "three_prs", "par4", "sarrus", "three_upu", "bennett", "irb360")
+    ),
     **dict.fromkeys(("cable_camera", "cable_robot"), "cables"),
 }
 
 
 def planned(model: tl.Model, transfers: bool) -> tl.simulation.FastestMotion:
     port = model.platform.ports.position
-    end = {port.columns[0]: float(model.platform.ports.at(model.assembly.q)[0]) + WAY[port.units[0]]}
+    end = {
+        port.columns[0]: float(model.platform.ports.at(model.assembly.q)[0]) + WAY[port.units[0]]
+    }
     if transfers:
         options = tl.TransferOptions(end=end, intervals=10, tool_acceleration=ACCELERATION)  # type: ignore[arg-type]
         return tl.transfer(model, options)
     stroke = tl.StrokeOptions(end=end)  # type: ignore[arg-type]
-    return tl.fastest_motion(model, tl.FastestOptions(stroke=stroke, intervals=60, tool_acceleration=ACCELERATION))
+    return tl.fastest_motion(
+        model, tl.FastestOptions(stroke=stroke, intervals=60, tool_acceleration=ACCELERATION)
+    )
 
 
 def require_limits(motion: tl.simulation.FastestMotion) -> None:

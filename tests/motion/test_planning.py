@@ -63,7 +63,11 @@ def test_without_a_duration_the_machine_sets_it(nuwar):
 @pytest.mark.parametrize(
     "shape",
     [
-        {"shape": "polyline", "start": {"y": -0.1}, "via": ({"y": -0.1, "z": -0.42}, "y=0.1,z=-0.42")},
+        {
+            "shape": "polyline",
+            "start": {"y": -0.1},
+            "via": ({"y": -0.1, "z": -0.42}, "y=0.1,z=-0.42"),
+        },
         {"shape": "spline", "start": {"y": -0.1}, "via": ("x=0.02,y=0",)},
         {"law": "trapezoidal"},
     ],
@@ -112,8 +116,12 @@ def test_a_multisine_stays_in_its_band_and_stroke_and_rests_at_its_ends():
 def test_a_spline_from_a_table_and_a_turn(tmp_path):
     points = tmp_path / "points.csv"
     points.write_text("time [s],position.platform.z [mm]\n0,350\n1,360\n2,355\n", encoding="utf-8")
-    planned = plan_motion(load("hexapod"), StrokeOptions(points=points, turn=(0.0, 0.0, 0.2), time=0.5))
-    assert planned.trajectory.stroke.columns == tuple(f"platform.{name}" for name in ("z", "qw", "qx", "qy", "qz"))
+    planned = plan_motion(
+        load("hexapod"), StrokeOptions(points=points, turn=(0.0, 0.0, 0.2), time=0.5)
+    )
+    assert planned.trajectory.stroke.columns == tuple(
+        f"platform.{name}" for name in ("z", "qw", "qx", "qy", "qz")
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,9 +146,17 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         ("hexapod", {**CLOTHOID, "end": {"x": 0.1}}, "are no plane of two lengths"),
         ("nuwar", {**MULTISINE, "speed": 1.0}, "time: a multisine has its own"),
         ("nuwar", {**MULTISINE, "time": 1.0, "frequencies": (2.0, 1.0)}, "is no range"),
-        ("hexapod", {"shape": "multisine", "end": {"qx": 0.1}, "time": 1.0}, "numbers of a quaternion"),
+        (
+            "hexapod",
+            {"shape": "multisine", "end": {"qx": 0.1}, "time": 1.0},
+            "numbers of a quaternion",
+        ),
         ("hexapod", {"end": {"qx": 0.1}, "time": 1.0}, "end: has the norm 1.00498756, not 1"),
-        ("hexapod", {"shape": "spline", "end": {"rx": "8 deg"}, "via": ("rx=4deg",)}, "numbers of a quaternion"),
+        (
+            "hexapod",
+            {"shape": "spline", "end": {"rx": "8 deg"}, "via": ("rx=4deg",)},
+            "numbers of a quaternion",
+        ),
         (
             "gantry_tau_5dof",
             {"shape": "polyline", "end": {"x": 0.1}, "via": ("x=0.05,qx=0.05",)},
@@ -151,7 +167,9 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
 def test_what_makes_no_motion_is_refused(name, options, says):
     with pytest.raises(TauloopError) as refused:
         plan_motion(load(name), StrokeOptions(**options))
-    assert any(says in f"{p.where}: {p.what} {p.remedy}" and p.remedy for p in refused.value.problems)
+    assert any(
+        says in f"{p.where}: {p.what} {p.remedy}" and p.remedy for p in refused.value.problems
+    )
 
 
 def test_inverse_dynamics_of_a_table_through_a_singularity_is_refused(tmp_path: Path):
@@ -159,8 +177,12 @@ def test_inverse_dynamics_of_a_table_through_a_singularity_is_refused(tmp_path: 
     table = tmp_path / "through.csv"
     y = np.linspace(0.42, -0.05, 42)
     assert np.abs(y).min() > 1e-3
-    header = [f"{kind}.platform.{axis} [{unit}]" for kind, unit in MOTION_UNITS.items() for axis in "xy"]
-    rows = [",".join(f"{value:.9g}" for value in (k / 41, 0, y[k], 0, -0.47, 0, 0)) for k in range(42)]
+    header = [
+        f"{kind}.platform.{axis} [{unit}]" for kind, unit in MOTION_UNITS.items() for axis in "xy"
+    ]
+    rows = [
+        ",".join(f"{value:.9g}" for value in (k / 41, 0, y[k], 0, -0.47, 0, 0)) for k in range(42)
+    ]
     table.write_text("\n".join([",".join(["time [s]", *header]), *rows]), encoding="utf-8")
     with pytest.raises(AssemblyError) as refused:
         inverse_dynamics(load("five_bar"), DynamicsOptions(motion=table))
@@ -180,12 +202,24 @@ def test_a_platform_that_turns_along_a_line_stays_rigid(end):
     rotation = Rotation.from_quat(np.roll(q, -1, axis=1))
     home, spread = np.deg2rad([0, 120, 120, 240, 240, 360]), np.deg2rad([10, -10, 10, -10, 10, -10])
     angles = home + spread, np.deg2rad([60, 60, 180, 180, 300, 300]) - spread
-    base, plate = (r * np.c_[np.cos(a), np.sin(a), 0 * a] for r, a in zip((0.35, 0.2), angles, strict=True))
-    legs = np.stack(
-        [np.linalg.norm(x + rotation.apply(b) - a, axis=1) for a, b in zip(base, plate, strict=True)], axis=1
+    base, plate = (
+        r * np.c_[np.cos(a), np.sin(a), 0 * a] for r, a in zip((0.35, 0.2), angles, strict=True)
     )
-    assert model.actuator_position(model.inverse_kinematics(motion.position).q) == pytest.approx(legs, abs=1e-12)
-    last = Rotation.from_rotvec(np.deg2rad([float(end.get(axis, "0 deg").split()[0]) for axis in ("rx", "ry", "rz")]))
+    legs = np.stack(
+        [
+            np.linalg.norm(x + rotation.apply(b) - a, axis=1)
+            for a, b in zip(base, plate, strict=True)
+        ],
+        axis=1,
+    )
+    assert model.actuator_position(model.inverse_kinematics(motion.position).q) == pytest.approx(
+        legs, abs=1e-12
+    )
+    last = Rotation.from_rotvec(
+        np.deg2rad([float(end.get(axis, "0 deg").split()[0]) for axis in ("rx", "ry", "rz")])
+    )
     assert (rotation[-1] * last.inv()).magnitude() < 1e-12
     # it turns about one axis
-    assert np.ptp(np.cross(rotation.as_rotvec()[1:], rotation.as_rotvec()[-1]), axis=0).max() < 1e-12
+    assert (
+        np.ptp(np.cross(rotation.as_rotvec()[1:], rotation.as_rotvec()[-1]), axis=0).max() < 1e-12
+    )

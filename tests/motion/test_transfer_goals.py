@@ -26,12 +26,15 @@ platform: {body: table, motion: translational, independent: [x]}
 """
 MASS, FORCE, COPPER, WAY = 2.0, 20.0, 0.3, 0.1
 MODEL = tl.Model(tl.loads(TABLE))
-#: What a cubic spline of 40 intervals costs beside the optimum, whose force has no bound on its slope.
+#: What a cubic spline of 40 intervals costs beside the optimum, whose force has no bound on its
+#: slope.
 SPLINE = 0.02
 RACK = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "rack.yaml"
 
 
-def planned(goal: str, longest: float, machine: object = MODEL, **more: object) -> tl.simulation.Transfer:
+def planned(
+    goal: str, longest: float, machine: object = MODEL, **more: object
+) -> tl.simulation.Transfer:
     ends = {"start": {"x": 0.0}, "end": {"x": WAY}}
     options = {"optimise": goal, "longest": longest, "reserve": 0.0, "intervals": 40, **more}
     return tl.transfer(machine, tl.TransferOptions(**ends, **options))  # type: ignore[arg-type]
@@ -42,7 +45,10 @@ def least_wear(exponent: float, duration: float) -> float:
     middle = (np.arange(20_000) + 0.5) / 20_000
 
     def half(l: float, top: float) -> tuple[float, float, float]:
-        v, dv = top * np.sin(np.pi / 2 * middle), top * np.pi / 2 * np.cos(np.pi / 2 * middle) / len(middle)
+        v, dv = (
+            top * np.sin(np.pi / 2 * middle),
+            top * np.pi / 2 * np.cos(np.pi / 2 * middle) / len(middle),
+        )
         share = np.minimum(1.0, (l * (1.0 / v - 1.0 / top)) ** (1.0 / exponent))
         dt = dv * MASS / FORCE / share
         return float(dt.sum()), float((dt * v).sum()), float((share**exponent * v * dt).sum())
@@ -58,7 +64,9 @@ def least_wear(exponent: float, duration: float) -> float:
 
 
 @pytest.mark.parametrize(("exponent", "duration"), [(3.0, 0.4), (10 / 3, 0.3), (1.5, 0.4)])
-def test_least_wear_is_that_of_the_optimums_first_integral(exponent: float, duration: float) -> None:
+def test_least_wear_is_that_of_the_optimums_first_integral(
+    exponent: float, duration: float
+) -> None:
     result = planned("wear", duration, exponent=exponent)
     best = least_wear(exponent, duration)
     assert best < result.wear < best * (1.0 + SPLINE)
@@ -80,14 +88,20 @@ def test_energy_leaves_out_what_a_spring_gives_back() -> None:
     x, v, a = motion.position[:, 0], motion.velocity[:, 0], motion.acceleration[:, 0]
     friction = 3.0 * v + np.sign(v)
     force = MASS * a + friction - 0.5 + 60.0 * x
-    assert result.energy == pytest.approx(np.trapezoid(1e-3 * force**2 + friction * v, time), rel=1e-2)
+    assert result.energy == pytest.approx(
+        np.trapezoid(1e-3 * force**2 + friction * v, time), rel=1e-2
+    )
 
 
 def test_energy_counts_inertias_and_friction_of_a_drive_line() -> None:
     """Two motors and pinions by hand, and the optimum: v = A (1 - cosh(k (t - T/2)) / cosh(k T / 2))."""
     mechanism = tl.loads(TABLE.replace("force: 20 N", f"force: 2 kN, drive: {{file: {RACK}}}"))
     result = planned("energy", 0.4, mechanism, copper=0.002)
-    mass, viscous, coulomb = MASS + 2 * (4e-4 * 100**2 + 2e-3 * 20**2), 2 * 2e-3 * 100**2, 2 * 0.02 * 100
+    mass, viscous, coulomb = (
+        MASS + 2 * (4e-4 * 100**2 + 2e-3 * 20**2),
+        2 * 2e-3 * 100**2,
+        2 * 0.02 * 100,
+    )
     time = np.linspace(0.0, result.duration, 4001)
     motion = result.trajectory.at(time)
     v, a = motion.velocity[:, 0], motion.acceleration[:, 0]
@@ -109,7 +123,9 @@ def test_wear_of_a_machine_is_what_forces_and_speeds_say() -> None:
         result = tl.transfer(model, tl.TransferOptions(optimise=goal, **ends))  # type: ignore[arg-type]
         time = np.linspace(0.0, result.duration, 4001)
         speed = np.asarray(result.trajectory.states(time).v) @ model.assembly.loops.transmission.T
-        share = np.abs(result.trajectory.forces(time)) / np.array([a.force for a in model.mechanism.actuators])
+        share = np.abs(result.trajectory.forces(time)) / np.array(
+            [a.force for a in model.mechanism.actuators]
+        )
         worn[goal] = np.trapezoid((share**3 * np.abs(speed)).sum(axis=1), time)
         assert result.wear == pytest.approx(worn[goal], rel=1e-2)
     assert worn["wear"] < 0.9 * worn["energy"]
@@ -129,7 +145,9 @@ def test_more_motors_than_freedoms_share_their_forces_within_limits() -> None:
     )
     for result in results:
         time = np.linspace(0.0, result.duration, 1001)
-        share = np.abs(result.trajectory.forces(time)) / np.array([a.force for a in model.mechanism.actuators])
+        share = np.abs(result.trajectory.forces(time)) / np.array(
+            [a.force for a in model.mechanism.actuators]
+        )
         assert 0.9 * (1.0 - 5e-3) < share.max() < 0.9 * (1.0 + 1e-3)
         assert result.status.value == "ok"
         assert all(run.peak_share < 1.0 and not run.end for run in result.tried)
@@ -139,9 +157,13 @@ def test_more_motors_than_freedoms_share_their_forces_within_limits() -> None:
 
 def test_passive_freedoms_are_named() -> None:
     model = five_bar("  motor_2: {on: shoulder_2, inertia: rotor_inertia, force: 8 N m}\n", "")
-    with pytest.raises(tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"):
+    with pytest.raises(
+        tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"
+    ):
         tl.fastest_motion(model, tl.FastestOptions(stroke=tl.StrokeOptions(end={"x": 0.05})))
-    with pytest.raises(tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"):
+    with pytest.raises(
+        tl.AssemblyError, match=r"no actuator moves 1 of the 2 freedoms.*passive: elbow_2"
+    ):
         tl.transfer(model, tl.TransferOptions(end={"x": 0.05}))
 
 

@@ -33,14 +33,17 @@ from tauloop.testing.machines import serial_chain
 
 DELTA = tl.Model(tl.load("delta"))
 TORQUE = 41.76
-#: Start and end of the pick-and-place motion of the bars, and two boxes that both given paths of the bars clear.
+#: Start and end of the pick-and-place motion of the bars, and two boxes that both given paths of
+#: the bars clear.
 START, END = np.array([-0.1525, 0.0, -0.525]), np.array([0.1525, 0.0, -0.525])
 BOXES = tuple(BoxObstacle(center=(x, 0.0, -0.53), size=(0.04, 0.1, 0.05)) for x in (-0.05, 0.05))
-#: What rounding leaves of limits, and how much less than the clearance is kept between collocation points, m.
+#: What rounding leaves of limits, and how much less than the clearance is kept between collocation
+#: points, m.
 KEPT, TOUCH = 1e-6, 5e-5
 #: Derivatives beside differences, and beside CasADi's of the whole program.
 DIFFERENCES, ALIKE = 1e-6, 1e-9
-#: A motion that is planned again beside one that is planned anew: IPOPT ends sooner, and time alone mends what is left.
+#: A motion that is planned again beside one that is planned anew: IPOPT ends sooner, and time alone
+#: mends what is left.
 AGAIN = 0.01
 
 
@@ -49,11 +52,16 @@ def shares(motion: FreeMotion) -> np.ndarray:
     x = np.linspace(0.0, 1.0, 4001)
     placed, duration = motion.stroke, motion.law.duration
     moved = placed.motion(motion.law.law.at(x), 1.0 / duration, x * duration)
-    return np.asarray(DELTA.platform.inverse_dynamics(*moved.rates, start=placed.start(x)).force) / TORQUE
+    return (
+        np.asarray(DELTA.platform.inverse_dynamics(*moved.rates, start=placed.start(x)).force)
+        / TORQUE
+    )
 
 
 def test_a_free_path_past_two_boxes_beats_the_laws_along_paths_that_clear_them_too() -> None:
-    motion = FreePlanner(DELTA, PathLimits(), surroundings=Surroundings(obstacles=BOXES)).plan(START, END)
+    motion = FreePlanner(DELTA, PathLimits(), surroundings=Surroundings(obstacles=BOXES)).plan(
+        START, END
+    )
     assert np.abs(shares(motion)).max() < 1.0 + KEPT
     way = motion.stroke.path.at(np.linspace(0.0, 1.0, 4001))
     assert way.position[[0, -1]] == pytest.approx(np.array([START, END]))
@@ -68,8 +76,12 @@ def test_a_free_path_past_two_boxes_beats_the_laws_along_paths_that_clear_them_t
         assert motion.law.duration < 0.96 * along.duration
     for box in BOXES:
         assert box.distances(way.position).min() > 0.002 - TOUCH
-        assert all(box.distances(path.at(np.linspace(0.0, 1.0, 2001)).position).min() > 0.002 for path in paths)
-    assert motion.law.duration < 0.58 * 0.1188  # the fastest 3-4-5 law on the ellipse, by an independent program
+        assert all(
+            box.distances(path.at(np.linspace(0.0, 1.0, 2001)).position).min() > 0.002
+            for path in paths
+        )
+    # the fastest 3-4-5 law on the ellipse, by an independent program
+    assert motion.law.duration < 0.58 * 0.1188
 
 
 def test_a_motion_whose_end_moves_is_planned_again_within_its_limits() -> None:
@@ -98,15 +110,26 @@ def test_quadratic_programs_in_turn_end_where_ipopt_does() -> None:
     bounds = {"lbx": np.full(3, -2.0), "ubx": np.full(3, 3.0)}
     bounds |= {"lbg": np.array([-np.inf, 0.2, -1.0]), "ubg": np.array([1.0, np.inf, 3.0])}
     solver = ca.nlpsol(
-        "s", "ipopt", {"x": x, "p": p, "f": cost, "g": rows}, {"print_time": False, "ipopt.print_level": 0}
+        "s",
+        "ipopt",
+        {"x": x, "p": p, "f": cost, "g": rows},
+        {"print_time": False, "ipopt.print_level": 0},
     )
     solution = solver(x0=[0.5, 0.5, -0.4], p=0.7, **bounds)
-    settled = Sequential(derivatives).solved(np.array([0.5, 0.5, -0.4]), np.array([0.7]), np.zeros(3), bounds)
+    settled = Sequential(derivatives).solved(
+        np.array([0.5, 0.5, -0.4]), np.array([0.7]), np.zeros(3), bounds
+    )
     assert settled is not None
-    assert settled[0] == pytest.approx(solution["x"].full().ravel(), abs=1e-3)  # the last step is a 500th of the room
+    # the last step is a 500th of the room
+    assert settled[0] == pytest.approx(solution["x"].full().ravel(), abs=1e-3)
     assert settled[1][1] == pytest.approx(solution["lam_g"].full().ravel(), abs=1e-3)
     bounds["ubg"] = np.array([-1.0, np.inf, 3.0])  # no ball has a negative radius
-    assert Sequential(derivatives).solved(np.array([0.5, 0.5, -0.4]), np.array([0.7]), np.zeros(3), bounds) is None
+    assert (
+        Sequential(derivatives).solved(
+            np.array([0.5, 0.5, -0.4]), np.array([0.7]), np.zeros(3), bounds
+        )
+        is None
+    )
 
 
 @pytest.mark.nightly
@@ -144,13 +167,21 @@ def test_energy_is_what_forces_and_speeds_say_and_less_than_that_of_the_fastest_
 def test_the_programs_derivatives_are_casadis_of_the_whole() -> None:
     q = DELTA.platform.kinematics(np.array([START, END])).q
     free = chart(DELTA.topology, DELTA.platform.ports, np.array([START, END]))
-    limits = PathLimits(reversal=0.02, payload=tl.model.Payload(mass=0.3), motor_curve=((0.0, 1.0), (40.0, 0.5)))
-    around = Surroundings(obstacles=(*BOXES, SphereObstacle(center=(0.0, 0.1, -0.5), radius=0.02)), rod_radius=0.005)
+    limits = PathLimits(
+        reversal=0.02, payload=tl.model.Payload(mass=0.3), motor_curve=((0.0, 1.0), (40.0, 0.5))
+    )
+    around = Surroundings(
+        obstacles=(*BOXES, SphereObstacle(center=(0.0, 0.1, -0.5), radius=0.02)), rod_radius=0.005
+    )
     rows = rows_at(DELTA, free, limits, around, q, 50.0, 0.1)
     program = FreeProgram(rows, 6, rate=rows.power, change=100.0, is_held=True)
     problem, rng = program.problem, np.random.default_rng(3)
     x, p = problem["x"], problem["p"]
-    line = START + np.linspace(0.0, 1.0, 5)[1:-1, None] * (END - START) + rng.normal(size=(3, 3)) * 0.01
+    line = (
+        START
+        + np.linspace(0.0, 1.0, 5)[1:-1, None] * (END - START)
+        + rng.normal(size=(3, 3)) * 0.01
+    )
     at = np.append(line.ravel(), 0.2), np.concatenate([START, END, [0.2]])
     weights = rng.normal(size=problem["g"].numel())
     whole = ca.Function(
@@ -164,8 +195,12 @@ def test_the_programs_derivatives_are_casadis_of_the_whole() -> None:
     )
     jacobian, gradient, hessian = (np.asarray(ca.DM(part)) for part in whole(*at))
     ours = program.derivatives
-    assert np.asarray(ca.DM(ours["jac_g"](*at)[1])) == pytest.approx(jacobian, abs=ALIKE * np.abs(jacobian).max())
-    assert np.asarray(ours["grad_f"](*at)[1]) == pytest.approx(gradient, abs=ALIKE * np.abs(gradient).max())
+    assert np.asarray(ca.DM(ours["jac_g"](*at)[1])) == pytest.approx(
+        jacobian, abs=ALIKE * np.abs(jacobian).max()
+    )
+    assert np.asarray(ours["grad_f"](*at)[1]) == pytest.approx(
+        gradient, abs=ALIKE * np.abs(gradient).max()
+    )
     bent = np.asarray(ca.DM(ours["hess_lag"](*at, 0.7, weights)))
     assert bent == pytest.approx(np.triu(hessian), abs=ALIKE * np.abs(hessian).max())
 
@@ -178,7 +213,9 @@ def test_paths_that_turn_have_unit_quaternions_and_the_rates_of_their_expression
     end[3:] /= np.linalg.norm(end[3:])
     ends = np.array([start, end])
     free = chart(model.topology, ports, ends)
-    control = free.free(ends)[0] + np.linspace(0.0, 1.0, 9)[:, None] * np.diff(free.free(ends), axis=0)
+    control = free.free(ends)[0] + np.linspace(0.0, 1.0, 9)[:, None] * np.diff(
+        free.free(ends), axis=0
+    )
     path = SplinePath(chart=free, coefficients=control + rng.normal(size=control.shape) * 0.003)
     u, h = np.linspace(0.1, 0.9, 7) + 0.003, 1e-5
     low, here, high = (path.at(u + k * h) for k in (-1, 0, 1))
@@ -220,9 +257,12 @@ def test_the_measure_bounds_the_condition_number() -> None:
     q = DELTA.platform.kinematics(position).q
     rows = rows_at(DELTA, free, PathLimits(), Surroundings(), q[:2], 50.0, 0.0)
     bound = ca.Function("bound", [rows.y], [rows.measure])
-    J = DELTA.platform.actuator_jacobian(position)  # one unit alone enters: all velocities are of lengths
+    # one unit alone enters: all velocities are of lengths
+    J = DELTA.platform.actuator_jacobian(position)
     for row, matrix in zip(position, J, strict=True):
-        assert np.linalg.cond(matrix) < np.exp(float(bound(np.concatenate([row, np.zeros(6)])))) * (1.0 + 1e-12)
+        assert np.linalg.cond(matrix) < np.exp(float(bound(np.concatenate([row, np.zeros(6)])))) * (
+            1.0 + 1e-12
+        )
 
 
 @pytest.mark.nightly
@@ -258,14 +298,24 @@ def test_the_simulator_follows_it_and_the_reserve_has_its_price() -> None:
     assert [run.payload for run in result.tried] == [0.0, 0.2]
     assert all(run.peak_share < 1.0 and not run.end for run in result.tried)
     assert 0.0 < 1.0 - result.without_reserve / result.duration < 0.08
-    assert {part.limit.split(" ")[0] for part in result.active} <= {"", "leg1.motor", "leg2.motor", "leg3.motor"}
+    assert {part.limit.split(" ")[0] for part in result.active} <= {
+        "",
+        "leg1.motor",
+        "leg2.motor",
+        "leg3.motor",
+    }
     assert result.gains["fastest, start's path"] > 0.0
 
 
 def test_places_hold_no_rounding() -> None:
     start = dict(zip("xyz", START, strict=True))
-    placed = tl.plan_motion(DELTA, tl.StrokeOptions(start=start, end={"x": 0.1, "y": 1e-31}, time=1.0))
-    assert placed.trajectory.stroke.place(1.0) == "100.0 % of the path (platform.x = 0.1 m, platform.y = 0 m)"
+    placed = tl.plan_motion(
+        DELTA, tl.StrokeOptions(start=start, end={"x": 0.1, "y": 1e-31}, time=1.0)
+    )
+    assert (
+        placed.trajectory.stroke.place(1.0)
+        == "100.0 % of the path (platform.x = 0.1 m, platform.y = 0 m)"
+    )
 
 
 def test_what_cannot_be_planned_is_refused() -> None:
@@ -275,10 +325,14 @@ def test_what_cannot_be_planned_is_refused() -> None:
         tl.transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimise="energy"))
     with pytest.raises(tl.InputError, match="the slower, the less wears"):
         tl.TransferOptions(end={"x": 0.1}, optimise="wear")
-    inside = tl.TransferOptions(end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),))
+    inside = tl.TransferOptions(
+        end={"x": 0.1}, spheres=(SphereObstacle(center=(0.1, 0.0, -0.5), radius=0.01),)
+    )
     with pytest.raises(tl.PoseError, match="end: is -10 mm from sphere 1"):
         tl.transfer(DELTA, inside)
-    with pytest.raises(tl.PoseError, match=r"^end: leg1.forearm is out of reach by .* in this pose"):
+    with pytest.raises(
+        tl.PoseError, match=r"^end: leg1.forearm is out of reach by .* in this pose"
+    ):
         tl.transfer(DELTA, tl.TransferOptions(end={"x": 1.0}))
     with pytest.raises(tl.InputError, match="hangs on cables"):
         tl.transfer(tl.Model(tl.load("cable_camera")), tl.TransferOptions(end={"x": 0.01}))
@@ -287,24 +341,39 @@ def test_what_cannot_be_planned_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [3, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 5, 6, 7, 9, 11, 12, 13, 14, 15))]
+    "seed",
+    [
+        3,
+        *(
+            pytest.param(seed, marks=pytest.mark.nightly)
+            for seed in (2, 5, 6, 7, 9, 11, 12, 13, 14, 15)
+        ),
+    ],
 )
-def test_arms_with_coulomb_friction_are_planned_faster_than_along_the_straight_way(seed: int) -> None:
+def test_arms_with_coulomb_friction_are_planned_faster_than_along_the_straight_way(
+    seed: int,
+) -> None:
     """Random ones, whose joints turn back and forth while others are needed."""
     rng = np.random.default_rng(seed)
     mechanism = serial_chain(rng)
     model = tl.Model(mechanism)
     platform = model.platform
     here, n = platform.ports.at(model.assembly.q), platform.ports.velocity.size
-    force = np.abs(platform.inverse_dynamics(here, np.zeros(n), 10.0 * rng.normal(size=n)).force) + 5.0
+    force = (
+        np.abs(platform.inverse_dynamics(here, np.zeros(n), 10.0 * rng.normal(size=n)).force) + 5.0
+    )
     motors = zip(mechanism.actuators, 3.0 * force, strict=True)
-    model = tl.Model(replace(mechanism, actuators=tuple(replace(motor, force=float(f)) for motor, f in motors)))
+    model = tl.Model(
+        replace(mechanism, actuators=tuple(replace(motor, force=float(f)) for motor, f in motors))
+    )
     planner = FreePlanner(model, PathLimits(force=0.9))
     motion = planner.plan(here, here + 0.05 * (np.arange(len(here)) == 0))
     straight = fastest_law(PathRows(planner.start_path(), PathLimits(force=0.9)))
     assert motion.law.duration < 1.02 * straight.duration
     assert abs(motion.law.duration / motion.guess.duration - 1.0) < 0.03
-    share, _ = motion.law.rows.shares(Uniform().at(np.linspace(0.0, 1.0, 4001)), 1.0 / motion.law.duration)
+    share, _ = motion.law.rows.shares(
+        Uniform().at(np.linspace(0.0, 1.0, 4001)), 1.0 / motion.law.duration
+    )
     assert share.max() < 1.0 + 1e-6
 
 
@@ -322,7 +391,11 @@ def test_platforms_that_turn_are_planned_too() -> None:
 @pytest.mark.parametrize(
     ("row", "name", "options"),
     [
-        ("delta", "delta", {"start": dict(zip("xyz", START, strict=True)), "end": {"x": END[0]}, "boxes": BOXES}),
+        (
+            "delta",
+            "delta",
+            {"start": dict(zip("xyz", START, strict=True)), "end": {"x": END[0]}, "boxes": BOXES},
+        ),
         ("NUWAR", "nuwar", {"start": {"x": 0.0, "y": -0.144, "z": -0.648}, "end": {"y": 0.144}}),
         (
             "Gantry-Tau (3 freedoms)",
@@ -337,9 +410,15 @@ def test_platforms_that_turn_are_planned_too() -> None:
         ("Par4", "par4", {"start": {"x": -0.15, "y": 0.0}, "end": {"x": 0.15, "spin": 1.0}}),
     ],
 )
-def test_gains_on_the_page_are_those_of_the_function(row: str, name: str, options: dict[str, object]) -> None:
+def test_gains_on_the_page_are_those_of_the_function(
+    row: str, name: str, options: dict[str, object]
+) -> None:
     """An optimum ends where rounding leaves it: a hundredth of the time, one point of a gain."""
-    cells = next(cells for cells in page_table("transfers.md", "| from here to there").rows if cells[0].startswith(row))
+    cells = next(
+        cells
+        for cells in page_table("transfers.md", "| from here to there").rows
+        if cells[0].startswith(row)
+    )
     result = tl.transfer(tl.Model(tl.load(name)), tl.TransferOptions(**options))
     time, *gains, reserve, condition = (float(numbers(cell)[0]) for cell in cells[1:])
     assert 1e3 * result.duration == pytest.approx(time, rel=0.01)
@@ -355,7 +434,9 @@ def test_what_is_least_on_the_page_is_least(kind: str) -> None:
     rows = page_table("transfers.md", "| | time | energy").rows
     (cells,) = [cells for cells in rows if cells[0].startswith(f"least {kind}")]
     longest = {} if kind == "time" else {"longest": 0.1}
-    options = tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, copper=0.02, optimise=kind, **longest)
+    options = tl.TransferOptions(
+        start={"x": -0.1}, end={"x": 0.1}, copper=0.02, optimise=kind, **longest
+    )
     result = tl.transfer(tl.load("delta"), options)
     wear = result.wear * (1e3 if cells[3].endswith("mrad") else 1.0)
     own = [1e3 * result.duration, result.energy, wear]

@@ -20,7 +20,8 @@ def test_any_machine_has_a_tour_that_comes_back_and_whose_forces_are_those_of_it
     model = trajectory.stroke.model
     q = trajectory.states(np.array([0.0, trajectory.total])).q
     np.testing.assert_allclose(q[0], q[1], atol=1e-9)
-    # at rest a trajectory has the dry friction of the side that it goes to or comes from, inverse dynamics has none
+    # at rest a trajectory has the dry friction of the side that it goes to or comes from, inverse
+    # dynamics has none
     time = np.linspace(0.0, trajectory.total, 9)[1:-1]
     states = trajectory.states(time)
     other = tl.Model(model.mechanism, formulation="lagrange")  # other equations
@@ -53,4 +54,7 @@ def test_a_film_of_cables_is_written(tmp_path: Path):
         extra(module)
     model = tl.Model(tl.load(TEMPLATES["cable"]))
     q = np.stack([model.assembly.q] * 2)
-    assert tl.viewer.save_film(model, q, np.array([0.0, 1.0]), tmp_path / "film.html").stat().st_size > 1e5
+    assert (
+        tl.viewer.save_film(model, q, np.array([0.0, 1.0]), tmp_path / "film.html").stat().st_size
+        > 1e5
+    )

@@ -41,9 +41,17 @@ def test_the_command_and_hashes_of_its_files_are_recorded(tmp_path: Path) -> Non
     prepare(tmp_path)
     described = tmp_path / "poses.yaml"
     described.write_text("measurements:\n  - file: poses.csv\n", encoding="utf-8")
-    words = ("five_bar", str(tmp_path / "log.csv"), f"--other={described}", str(tmp_path / "out.json"))
+    words = (
+        "five_bar",
+        str(tmp_path / "log.csv"),
+        f"--other={described}",
+        str(tmp_path / "out.json"),
+    )
     (tmp_path / "out.json").write_text("{}", encoding="utf-8")
-    expected = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in (tmp_path / "log.csv", described)}
+    expected = {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (tmp_path / "log.csv", described)
+    }
     data = tmp_path / "poses.csv"
     expected[str(data)] = hashlib.sha256(data.read_bytes()).hexdigest()
     assert fingerprints(words, [tmp_path / "out.json"]) == expected
@@ -76,10 +84,22 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
         {"piece": "words", "text": 3, "tone": "plain"},
         {"piece": "words", "text": "a", "tone": "loud"},
         {"piece": "rows", "title": "t", "heads": ["a", "b"], "cells": [["1"]]},
-        {"piece": "plot", "title": "t", "x": "x", "y": "y", "traces": [{"name": "n", "x": [1], "y": [1, 2]}]},
+        {
+            "piece": "plot",
+            "title": "t",
+            "x": "x",
+            "y": "y",
+            "traces": [{"name": "n", "x": [1], "y": [1, 2]}],
+        },
         {"piece": "plot", "title": "t", "x": "x", "y": "y", "layout": {"images": []}},
         {"piece": "motionscene", "title": "t", "machine": "m", "time": [0], "q": [[1], [2]]},
-        {"piece": "plot", "title": "t", "x": "x", "y": "y", "traces": [{"name": "n", "x": [1], "y": [1e999]}]},
+        {
+            "piece": "plot",
+            "title": "t",
+            "x": "x",
+            "y": "y",
+            "traces": [{"name": "n", "x": [1], "y": [1e999]}],
+        },
         7,
         {**plot, "grid": [[1, 2], [3]], "grid_x": [0, 1], "grid_y": [0, 1]},
         {**plot, "grid": [[1, 2]], "grid_x": [0, 1], "grid_y": [0, 1]},
@@ -94,9 +114,22 @@ def test_all_that_is_wrong_is_said_at_once(counted, tmp_path: Path) -> None:
     where = [problem.where for problem in refused.value.problems]
     assert where == [
         "title",
-        *("pieces[0]", "pieces[1]", "pieces[2].text", "pieces[3].tone", "pieces[4]", "pieces[5].traces[0]"),
+        *(
+            "pieces[0]",
+            "pieces[1]",
+            "pieces[2].text",
+            "pieces[3].tone",
+            "pieces[4]",
+            "pieces[5].traces[0]",
+        ),
         *("pieces[6].layout", "pieces[7]", "pieces[8].traces[0].y[0]", "pieces[9]"),
-        *("pieces[10].grid", "pieces[11].grid", "pieces[12].grid", "pieces[13].y_range", "pieces[14]"),
+        *(
+            "pieces[10].grid",
+            "pieces[11].grid",
+            "pieces[12].grid",
+            "pieces[13].y_range",
+            "pieces[14]",
+        ),
     ]
     assert all(problem.file == str(path) and problem.remedy for problem in refused.value.problems)
 

@@ -15,14 +15,20 @@ from tauloop.mechanism.shipped import machine_path
 from tauloop.programs import position
 from tauloop.programs.closed_forms import circle_form
 
-#: Two ways to the same pose, both at rounding, through the conditioning of regular states (some hundreds).
+#: Two ways to the same pose, both at rounding, through the conditioning of regular states (some
+#: hundreds).
 SAME = 1e-11
 #: How far starts of Newton's method lie from the solution, m and rad.
 ASTRAY = 1e-3
 
-CIRCLES = {"five_bar": ["two circles"] * 2, "four_bar": ["two circles"], "spidermill": ["two circles"] * 4}
+CIRCLES = {
+    "five_bar": ["two circles"] * 2,
+    "four_bar": ["two circles"],
+    "spidermill": ["two circles"] * 4,
+}
 
-#: A crank of 0.1 m, a connecting rod of 0.3 m, a slide along a line; the crank's axis is normal to its plane.
+#: A crank of 0.1 m, a connecting rod of 0.3 m, a slide along a line; the crank's axis is normal to
+#: its plane.
 SLIDER_CRANK = """
 format: tauloop-machine/1
 name: slider_crank
@@ -47,7 +53,13 @@ platform:
   independent: [shaft]
 """
 #: Planes that both kept rows of the pin's three see obliquely, and the base frame's own.
-TURNS = ("[{z: 0 deg}]", "[{x: 90 deg}]", "[{z: 40 deg}, {x: 90 deg}]", "[{z: 25 deg}]", "[{y: 35 deg}, {x: 50 deg}]")
+TURNS = (
+    "[{z: 0 deg}]",
+    "[{x: 90 deg}]",
+    "[{z: 40 deg}, {x: 90 deg}]",
+    "[{z: 25 deg}]",
+    "[{y: 35 deg}, {x: 50 deg}]",
+)
 
 
 def interpreted(name: str) -> Model:
@@ -62,15 +74,17 @@ def turned(text: str, turn: str) -> Model:
 def test_pins_are_placed_in_closed_form_as_newton_places_them(name, monkeypatch):
     """Every loop equation at rounding, redundant ones too, and the same pose by iteration from a start near to it."""
     closed = interpreted(name)
-    assert [block.method for block in closed.platform.blocks if len(block.unknowns) == 2] == CIRCLES[name]
+    assert [
+        block.method for block in closed.platform.blocks if len(block.unknowns) == 2
+    ] == CIRCLES[name]
     states = random_states(closed, 100, np.random.default_rng(1))
     phi, _ = closed.assembly.loops.residuals(states.q)
     assert np.abs(phi).max() < SAME
     monkeypatch.setattr(position._Solver, "_solve_pin", lambda *_: "")
     iterated = interpreted(name)
-    assert [block.method for block in iterated.platform.blocks if len(block.unknowns) == 2] == ["Newton"] * len(
-        CIRCLES[name]
-    )
+    assert [block.method for block in iterated.platform.blocks if len(block.unknowns) == 2] == [
+        "Newton"
+    ] * len(CIRCLES[name])
     start = states.q + ASTRAY * np.random.default_rng(2).normal(size=states.q.shape)
     motion = (states.position, states.velocity, states.acceleration)
     state = iterated.platform.kinematics(*motion, start=start)
@@ -79,7 +93,10 @@ def test_pins_are_placed_in_closed_form_as_newton_places_them(name, monkeypatch)
     difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
     assert np.abs(difference).max() < SAME
     expected = iterated.platform.inverse_dynamics(*motion, start=start).force
-    assert np.abs(closed.platform.inverse_dynamics(*motion).force - expected).max() < SAME * np.abs(expected).max()
+    assert (
+        np.abs(closed.platform.inverse_dynamics(*motion).force - expected).max()
+        < SAME * np.abs(expected).max()
+    )
 
 
 def test_the_five_bars_cranks_by_plane_geometry():
@@ -101,7 +118,11 @@ def test_angles_run_on_beyond_half_a_turn():
     crank = np.deg2rad(np.linspace(150, 188, 60))
     link = crank - np.deg2rad(90)
     tip = np.stack(
-        [-0.1 + 0.25 * np.cos(crank) + 0.35 * np.cos(link), 0.25 * np.sin(crank) + 0.35 * np.sin(link)], axis=1
+        [
+            -0.1 + 0.25 * np.cos(crank) + 0.35 * np.cos(link),
+            0.25 * np.sin(crank) + 0.35 * np.sin(link),
+        ],
+        axis=1,
     )
     q = model.platform.kinematics(tip).q
     assert np.abs(q[:, model.topology.coordinate_names.index("shoulder_1")] - crank).max() < SAME
@@ -114,8 +135,11 @@ def test_a_tip_out_of_reach_is_told_by_how_much():
     text = str(far.value)
     assert re.search(r"elbow_1: out of reach by 50 mm \(too far away\)", text), text
     with pytest.raises(PoseError) as near:
-        model.platform.kinematics([-0.1, 0.04])  # links are 0.10 m apart in length, and 0.04 m are asked for
-    assert re.search(r"elbow_1: out of reach by 60 mm \(too near\)", str(near.value)), str(near.value)
+        # links are 0.10 m apart in length, and 0.04 m are asked for
+        model.platform.kinematics([-0.1, 0.04])
+    assert re.search(r"elbow_1: out of reach by 60 mm \(too near\)", str(near.value)), str(
+        near.value
+    )
 
 
 @pytest.mark.parametrize("turn", TURNS)
@@ -123,7 +147,8 @@ def test_a_slider_crank_in_any_plane(turn):
     """x = r cos a + sqrt(l^2 - (r sin a - e)^2) with crank r, rod l and offset e."""
     model = turned(SLIDER_CRANK, turn)
     methods = {block.method for block in model.platform.blocks}
-    assert methods in ({"circle and line"}, {"cosine and sine", "quadratic"})  # one by one where an axis runs along x
+    # one by one where an axis runs along x
+    assert methods in ({"circle and line"}, {"cosine and sine", "quadratic"})
     assert methods == {"circle and line"} or turn in TURNS[:3]
     angle = np.linspace(-3, 3, 40)[:, None]
     state = model.platform.kinematics(angle, np.ones_like(angle), np.zeros_like(angle))
@@ -140,7 +165,9 @@ def test_a_four_bar_stands_in_any_plane(turn):
     plain = Model(loads(text), evaluator=Interpreted())
     foot = f"  foot: {{type: fixed, parent: {{on: base, at: [0, 0, 0], turn: {turn}}}, child: foot_plate}}"
     text = text.replace("parent: base", "parent: foot_plate").replace("on: base", "on: foot_plate")
-    text = text.replace("\nbodies:", "\nbodies:\n  foot_plate: {mass: 1 kg}").replace("\njoints:", f"\njoints:\n{foot}")
+    text = text.replace("\nbodies:", "\nbodies:\n  foot_plate: {mass: 1 kg}").replace(
+        "\njoints:", f"\njoints:\n{foot}"
+    )
     model = Model(loads(text), evaluator=Interpreted())
     inputs = np.linspace(-2, 2, 20)[:, None] + plain.assembly.q[list(plain.platform.ports.q)]
     assert {block.method for block in model.platform.blocks} == {"two circles"}

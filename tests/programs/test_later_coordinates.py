@@ -8,7 +8,8 @@ import pytest
 import tauloop as tl
 from tauloop.codegen import Interpreted
 
-#: A carriage on an arm: both ends of the jack move with it, and so does the tip from which a rod leads to the arm.
+#: A carriage on an arm: both ends of the jack move with it, and so does the tip from which a rod
+#: leads to the arm.
 CARRIAGE = """
 format: tauloop-machine/1
 name: carriage
@@ -35,7 +36,8 @@ platform: {body: arm, independent: [ball, slide, jack]}
 """
 #: Rounding of positions in metres.
 ROUNDING = 1e-12
-#: Step of a central difference, m and rad, and its error: rounding over the step, and the step squared.
+#: Step of a central difference, m and rad, and its error: rounding over the step, and the step
+#: squared.
 STEP, SLOPE_ERROR = 1e-5, 1e-7
 
 
@@ -49,7 +51,10 @@ def test_lengths_of_both_rods_give_the_pose_at_which_they_were_taken(model):
     rng = np.random.default_rng(0)
     q = np.array(model.assembly.q)
     names = model.topology.coordinate_names
-    slide, slide2 = q[names.index("slide")] + 0.02 * rng.normal(), q[names.index("slide2")] + 0.02 * rng.normal()
+    slide, slide2 = (
+        q[names.index("slide")] + 0.02 * rng.normal(),
+        q[names.index("slide2")] + 0.02 * rng.normal(),
+    )
     far = np.linalg.norm([slide + 0.1, slide2 - 0.3, 0.4])
     jack = np.linalg.norm([-0.5, slide2 + 0.2, 1.0])
     pose = model.forward_kinematics(np.array([jack, far, 0.1]))
@@ -75,8 +80,13 @@ def test_forces_at_rest_are_the_slopes_of_the_potential_energy(model, entry):
     names = model.topology.coordinate_names
     at = np.add(model.actuator_position(np.array(model.assembly.q)), [0.01, 0.01, 0.3])
     q = np.asarray(model.forward_kinematics(at).q)
-    signs = (float(np.sign(q[names.index("slide")] + 0.1)), float(np.sign(q[names.index("slide2")] + 0.2)))
+    signs = (
+        float(np.sign(q[names.index("slide")] + 0.1)),
+        float(np.sign(q[names.index("slide2")] + 0.2)),
+    )
     forces = np.asarray(motion.inverse_dynamics(motion.ports.at(q), rest, rest).force)
-    slopes = [(potential(at + h, signs) - potential(at - h, signs)) / (2 * STEP) for h in STEP * np.eye(3)]
+    slopes = [
+        (potential(at + h, signs) - potential(at - h, signs)) / (2 * STEP) for h in STEP * np.eye(3)
+    ]
     assert np.abs(slopes).min() > 1e-3
     np.testing.assert_allclose(forces, slopes, atol=SLOPE_ERROR)

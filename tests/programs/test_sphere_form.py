@@ -13,13 +13,16 @@ from tauloop.kinematics import random_states
 from tauloop.programs import position
 from tauloop.programs.closed_forms import sphere_form
 
-#: Two ways to the same pose, both at rounding, through the conditioning of regular states (some hundreds).
+#: Two ways to the same pose, both at rounding, through the conditioning of regular states (some
+#: hundreds).
 SAME = 1e-11
-#: A made-up point is found again to rounding, through the conditioning of made-up planes (1e4 at most).
+#: A made-up point is found again to rounding, through the conditioning of made-up planes (1e4 at
+#: most).
 FOUND = 1e-9
 #: Where two solutions meet, half of the digits are lost.
 HALF = 1e-5
-#: Smallest share of the largest singular value that made-up planes may have: below it no point is determined.
+#: Smallest share of the largest singular value that made-up planes may have: below it no point is
+#: determined.
 SLANT = 1e-4
 #: How far starts of Newton's method lie from the solution, m and rad.
 ASTRAY = 1e-3
@@ -73,7 +76,10 @@ def test_a_made_up_point_is_found_from_its_distances(n, seed):
     x = ca.SX.sym("x", n)
     squares = [np.sum((E @ (point - centre)) ** 2) for centre in centres]
     psi = ca.vertcat(
-        *((ca.sumsqr(ca.SX(ca.DM(E)) @ (x - centre)) - r2) / 2 for centre, r2 in zip(centres, squares, strict=True))
+        *(
+            (ca.sumsqr(ca.SX(ca.DM(E)) @ (x - centre)) - r2) / 2
+            for centre, r2 in zip(centres, squares, strict=True)
+        )
     )
     form = sphere_form(psi, x)
     assert form is not None
@@ -85,7 +91,10 @@ def test_a_made_up_point_is_found_from_its_distances(n, seed):
     points = [centre[:, 0] + u + w * t for t in roots]
     size = max(1.0, *(np.abs(result).max() for result in points))
     for result in points:
-        missed = [np.sum((E @ (result - centre)) ** 2) - r2 for centre, r2 in zip(centres, squares, strict=True)]
+        missed = [
+            np.sum((E @ (result - centre)) ** 2) - r2
+            for centre, r2 in zip(centres, squares, strict=True)
+        ]
         assert np.abs(missed).max() < FOUND * (size * np.linalg.norm(E)) ** 2
     assert min(np.abs(result - point).max() for result in points) < HALF * size * np.linalg.cond(E)
 

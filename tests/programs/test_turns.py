@@ -33,12 +33,14 @@ from tauloop.simulation.controllers.laws import Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import follow
 
-#: The double crank: the base is the shortest link, so that both cranks go around, and the coupler with them.
+#: The double crank: the base is the shortest link, so that both cranks go around, and the coupler
+#: with them.
 BASE, LENGTH, MASS, INERTIA = 0.1, (0.25, 0.22, 0.27), (1.0, 0.8, 1.2), (0.006, 0.004, 0.008)
 #: Springs on A, B, D and C: N m/rad and rad.
 STIFFNESS, REST = np.array([0.02, 0.05, 0.03, 0.04]), np.array([0.3, -0.4, 0.7, 0.5])
 FIVE_TURNS = 10 * np.pi
-#: Of the issue: independent, projected and multipliers against SciPy, rad; energy relative to the largest kinetic one.
+#: Of the issue: independent, projected and multipliers against SciPy, rad; energy relative to the
+#: largest kinetic one.
 AGREED = 1e-8
 
 TEXT = f"""
@@ -100,9 +102,13 @@ def acceleration(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     a, b, c = LENGTH
     _, K, J, (eA, eAB, eD) = linkage(q)
     wA, wAB, wD = v[0], v[0] + v[1], v[2]
-    bias = np.array([-a / 2 * eA * wA**2, -a * eA * wA**2 - b / 2 * eAB * wAB**2, -c / 2 * eD * wD**2])
+    bias = np.array(
+        [-a / 2 * eA * wA**2, -a * eA * wA**2 - b / 2 * eAB * wAB**2, -c / 2 * eD * wD**2]
+    )
     turns = np.array([[1.0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0]])
-    M = sum(m * j.T @ j + I * np.outer(t, t) for m, j, I, t in zip(MASS, J, INERTIA, turns, strict=True))
+    M = sum(
+        m * j.T @ j + I * np.outer(t, t) for m, j, I, t in zip(MASS, J, INERTIA, turns, strict=True)
+    )
     h = sum(m * j.T @ g for m, j, g in zip(MASS, J, bias, strict=True)) + STIFFNESS * (q - REST)
     k = np.append(a * eA * wA**2 + b * eAB * wAB**2 - c * eD * wD**2, 0.0)
     whole = np.block([[M, K.T], [K, np.zeros((3, 3))]])
@@ -156,7 +162,9 @@ def test_a_double_crank_with_springs_on_every_joint_turns_five_times(route: Rout
     ],
     ids=["without a compiler", "fixed steps", "implicit"],
 )
-def test_every_integrator_keeps_count_of_the_turns(kind: str, integrator: Integrator, near: float) -> None:
+def test_every_integrator_keeps_count_of_the_turns(
+    kind: str, integrator: Integrator, near: float
+) -> None:
     result = simulated(model(kind), 0.3, q=start()[0], v=start()[1], integrator=integrator)
     assert np.abs(in_order(model(), result.q[-1]) - of_scipy(0.3)).max() < near
     between, _ = result.at([0.299])
@@ -177,7 +185,9 @@ def circling() -> tuple[np.ndarray, np.ndarray]:
     crank = 1.0 + np.linspace(0, FIVE_TURNS, 400)
     pin = a * np.exp(1j * crank) - BASE
     open_angle = np.arccos((np.abs(pin) ** 2 + c**2 - b**2) / (2 * np.abs(pin) * c))
-    side = np.sign(np.angle(np.exp(1j * (in_order(model(), model().assembly.q)[2] - np.angle(pin[0])))))
+    side = np.sign(
+        np.angle(np.exp(1j * (in_order(model(), model().assembly.q)[2] - np.angle(pin[0]))))
+    )
     return crank, np.unwrap(np.angle(pin) + side * open_angle)
 
 
@@ -215,13 +225,20 @@ def test_springs_feel_the_turn_that_they_are_told() -> None:
     assert np.abs(forces.force[:, 0] - expected).max() < 1e-10
     kernel = platform.compiled("inverse_dynamics", ("force",))
     assert "start" in [port.name for port in kernel.function.inputs]
-    inputs = {"position": crank[:, None], "velocity": zero, "acceleration": zero, "start": tracked.q}
+    inputs = {
+        "position": crank[:, None],
+        "velocity": zero,
+        "acceleration": zero,
+        "start": tracked.q,
+    }
     assert np.abs(kernel.batch(inputs, 400)["force"][:, 0] - expected).max() < 1e-10
 
 
 def test_the_result_says_where_its_turns_come_from() -> None:
     platform, here = model().platform, [[1.0]]
-    assert platform.kinematics(here).turns == Turns(angles=("D", "B", "C"), nearest="reference pose")
+    assert platform.kinematics(here).turns == Turns(
+        angles=("D", "B", "C"), nearest="reference pose"
+    )
     assert platform.kinematics(here, start=start()[0]).turns.nearest == "start"
     assert platform.inverse_dynamics(here, [[0.0]], [[0.0]]).state.turns.nearest == "reference pose"
     assert platform.track(here).turns.nearest == "sample before"
@@ -241,9 +258,16 @@ def test_turns_are_counted_along_a_table_and_this_is_reported(tmp_path: Path) ->
         crank[:, None], zero, zero, start=model().platform.track(crank[:, None]).q
     )
     assert np.abs(result.forces.force - tracked.force).max() < 1e-9
-    assert plain(result.as_dict()["turns"]) == {"angles": ["D", "B", "C"], "nearest": "sample before"}
-    text = "\n".join(map(str, dynamics_tables(inverse_dynamics(model(), DynamicsOptions(position="A=33")))))
-    assert "springs on D, B, C feel the turn nearest to the reference pose" in " ".join(text.split())
+    assert plain(result.as_dict()["turns"]) == {
+        "angles": ["D", "B", "C"],
+        "nearest": "sample before",
+    }
+    text = "\n".join(
+        map(str, dynamics_tables(inverse_dynamics(model(), DynamicsOptions(position="A=33"))))
+    )
+    assert "springs on D, B, C feel the turn nearest to the reference pose" in " ".join(
+        text.split()
+    )
 
 
 def test_a_spring_on_a_ball_joint_which_has_no_angle_is_refused() -> None:
@@ -258,7 +282,9 @@ def test_controllers_measure_a_motor_through_all_turns(space: str) -> None:
     """The motor turns the rocker, whose angle follows from the crank's; its encoder counts on (`circling`)."""
     machine = Model(loads(TEXT.replace("{on: A}", "{on: D}")))
     crank, rocker = circling()
-    trajectory = plan(stroke(machine, Line([crank[0]], [crank[-1]]), ("A",)), POLYNOMIAL_345, Seconds(2.0))
+    trajectory = plan(
+        stroke(machine, Line([crank[0]], [crank[-1]]), ("A",)), POLYNOMIAL_345, Seconds(2.0)
+    )
     controller = CONTROLLERS["computed-torque"](bandwidth=100.0, space=space)
     motion = follow(trajectory, controller, Sampling(frequency=1000.0))
     assert motion.status is Status.OK
@@ -273,7 +299,8 @@ def test_forces_that_no_turn_enters_take_no_start() -> None:
         assert ("start" in [port.name for port in ports]) is expected
 
 
-#: A second crank E, driven by a point of the coupler, that goes around with the others; and a wheel geared to D.
+#: A second crank E, driven by a point of the coupler, that goes around with the others; and a wheel
+#: geared to D.
 SIX_BAR = TEXT.replace(
     "joints:\n",
     """  arm: {mass: 0.5 kg, center: [0.1 m, 0, 0], inertia: {xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.004 kg m^2}}
@@ -307,10 +334,15 @@ joints:
 def test_newton_blocks_count_turns_as_closed_forms_do(kind: str) -> None:
     """One machine from two sides: A given, all in closed form; E given, a block of four angles by Newton's method."""
     evaluator = Interpreted() if kind == "interpreted" else Compiled()
-    closed, newton = Model(loads(SIX_BAR)), Model(loads(SIX_BAR.replace("[A]", "[E]")), evaluator=evaluator)
+    closed, newton = (
+        Model(loads(SIX_BAR)),
+        Model(loads(SIX_BAR.replace("[A]", "[E]")), evaluator=evaluator),
+    )
     assert "Newton" in {block.method for block in newton.platform.blocks}
     assert "Newton" not in {block.method for block in closed.platform.blocks}
-    order = [closed.topology.coordinate_names.index(name) for name in newton.topology.coordinate_names]
+    order = [
+        closed.topology.coordinate_names.index(name) for name in newton.topology.coordinate_names
+    ]
     crank, _ = circling()
     q = closed.platform.track(crank[:, None]).q[:, order]
     turned = newton.platform.ports.at(q)

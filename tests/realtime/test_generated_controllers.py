@@ -15,7 +15,9 @@ import tauloop as tl
 from tauloop.errors import InputError
 from tauloop.realtime import FLAGS, ControllerSample
 
-pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+pytestmark = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 
 #: The same equations by two printers of code: some thousand operations.
 SAME = 1e-9
@@ -24,7 +26,10 @@ LATE = ("five_bar", "rcid", "random", "redundant delta", "redundant five_bar")
 MACHINES = ("delta", *(pytest.param(name, marks=night) for name in LATE))
 #: Eight struts for six freedoms, which reach any pose.
 STRUTS = "redundant cable_robot"
-LAWS = ("computed-torque", *(pytest.param(name, marks=night) for name in ("feed-forward", "gravity", "pd")))
+LAWS = (
+    "computed-torque",
+    *(pytest.param(name, marks=night) for name in ("feed-forward", "gravity", "pd")),
+)
 
 
 def names(sample: ControllerSample) -> set[str]:
@@ -43,14 +48,18 @@ def running(name: str, count: int = 8, **parameters: float) -> Loop:
 def test_forces_are_those_of_inverse_dynamics_where_nothing_is_off(name: str) -> None:
     loop = running(name)
     position, velocity, acceleration = loop.motion(loop.samples * loop.period)
-    expected = loop.model.platform.inverse_dynamics(position, velocity, acceleration, start=loop.model.assembly.q).force
+    expected = loop.model.platform.inverse_dynamics(
+        position, velocity, acceleration, start=loop.model.assembly.q
+    ).force
     assert np.abs(loop.step().force - expected).max() < SAME * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("name", ["delta", pytest.param("redundant delta", marks=night)])
 @pytest.mark.parametrize("space", ["joint", pytest.param("platform", marks=night)])
 @pytest.mark.parametrize("law", LAWS)
-def test_the_compiled_law_runs_a_simulation_as_that_of_the_command_does(law: str, space: str, name: str) -> None:
+def test_the_compiled_law_runs_a_simulation_as_that_of_the_command_does(
+    law: str, space: str, name: str
+) -> None:
     """Oracle: the laws of `tauloop control`, whose code is another."""
     stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
     options = tl.ControlOptions(stroke=stroke, controller=(law,), space=space, bandwidth=60.0)
@@ -102,7 +111,9 @@ def stops_on_the_ramp(loop: Loop, deceleration: float, count: int) -> float:
             rate * (1 - t / lasting),
             -rate / lasting * (k * loop.period < lasting),
         )
-        expected = loop.model.actuators.inverse_dynamics(*(part[lead] for part in motion), start=state.q).force
+        expected = loop.model.actuators.inverse_dynamics(
+            *(part[lead] for part in motion), start=state.q
+        ).force
         sample = loop.step(position=wrong)
         assert names(sample) == {"NOT_A_NUMBER", "STOPS"}
         assert np.abs(sample.force - expected).max() < SAME * np.abs(expected).max()
@@ -122,7 +133,9 @@ def test_a_blind_stop_of_more_actuators_than_freedoms_has_the_leading_ones_on_th
     right = loop.controller.step(loop.inputs())
     loop.samples += 1
     at, speed, acceleration = loop.motion((loop.samples - 1) * loop.period)
-    expected = loop.model.platform.inverse_dynamics(at, speed, acceleration, start=loop.model.assembly.q).force
+    expected = loop.model.platform.inverse_dynamics(
+        at, speed, acceleration, start=loop.model.assembly.q
+    ).force
     assert np.abs(right.force - expected).max() < SAME * np.abs(expected).max()
     assert stops_on_the_ramp(loop, 8.0, 3) > 3 * loop.period
 
@@ -161,7 +174,11 @@ def test_an_encoder_that_stands_still_is_stale_only_where_it_should_move() -> No
         moved += 1
     assert moved >= int(loop.parameter("stuck")[0])
     still = Loop("delta", stuck_motion=1e-3)
-    at_rest = {"reference": still.at, "reference_speed": np.zeros(3), "reference_acceleration": np.zeros(3)}
+    at_rest = {
+        "reference": still.at,
+        "reference_speed": np.zeros(3),
+        "reference_acceleration": np.zeros(3),
+    }
     position = still.inputs()[2:5]
     for _ in range(50):
         assert names(still.step(position=position, speed=np.zeros(3), **at_rest)) == set()
@@ -183,7 +200,9 @@ def test_a_late_sample_says_so_and_many_of_them_stop() -> None:
         assert names(loop.step(time=now + 1.8 * k * loop.period)) == {"LATE"}
     assert {"LATE", "STOPS"} <= names(loop.step(time=now + 7.2 * loop.period))
     for time in (-1.0, np.nan):
-        assert "LATE" in names(running("delta").step(time=time)), "a clock that goes back, or is none"
+        assert "LATE" in names(running("delta").step(time=time)), (
+            "a clock that goes back, or is none"
+        )
     missed = running("delta")
     assert {"LATE", "STOPS"} <= names(missed.step(time=(missed.samples + 9) * missed.period))
 
@@ -263,7 +282,9 @@ def fault(loop: Loop, kind: str) -> dict[str, object]:
 @pytest.mark.parametrize("name", MACHINES)
 @settings(max_examples=25, deadline=None)
 @given(faults=st.lists(FAULTS, min_size=3, max_size=30))
-def test_whatever_comes_forces_are_numbers_within_their_limits(name: str, law: str, faults: list[str]) -> None:
+def test_whatever_comes_forces_are_numbers_within_their_limits(
+    name: str, law: str, faults: list[str]
+) -> None:
     loop = Loop(name, law=law, space="platform" if law == "gravity" else "joint")
     was_braked = False
     for kind in faults:
@@ -275,15 +296,24 @@ def test_whatever_comes_forces_are_numbers_within_their_limits(name: str, law: s
         assert sum(sample.flags & FLAGS[flag] != 0 for flag in ("HOLDS", "STOPS", "BRAKES")) <= 1
 
 
-@pytest.mark.parametrize("name", ["five_bar", *(pytest.param(name, marks=night) for name in ("delta", "rcid", STRUTS))])
-def test_what_is_exported_checks_itself_under_strict_compilers_and_sanitizers(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["five_bar", *(pytest.param(name, marks=night) for name in ("delta", "rcid", STRUTS))]
+)
+def test_what_is_exported_checks_itself_under_strict_compilers_and_sanitizers(
+    name: str, tmp_path: Path
+) -> None:
     options = tl.ControllerOptions(limit=(LIMIT,))
     export = tl.export_controller(model(name), options, folder=tmp_path)
-    assert export.files == tl.export_controller(model(name), options).files, "the same machine gives the same texts"
+    assert export.files == tl.export_controller(model(name), options).files, (
+        "the same machine gives the same texts"
+    )
     sources = [str(tmp_path / f"{export.name}{end}") for end in (".c", "_check.c")]
     words = ("-std=c99", "-O0", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
     for compiler in compilers()[: 1 if name == "five_bar" else None]:
-        program, safe = tmp_path / "check", ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
+        program, safe = (
+            tmp_path / "check",
+            ("-fsanitize=undefined,address", "-fno-sanitize-recover=all"),
+        )
         subprocess.run([compiler, *words, *safe, *sources, "-o", str(program), "-lm"], check=True)
         done = subprocess.run([program], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "all is well\n"), compiler
@@ -293,9 +323,13 @@ def test_speeds_are_differences_of_positions_where_nobody_measures_them() -> Non
     """Oracle: the controller that reads speeds, and reads these differences."""
     alike, period = model("five_bar"), 1e-3
     reads, differs = (
-        tl.realtime.CompiledController(alike, tl.ControllerOptions(differences=on)) for on in (False, True)
+        tl.realtime.CompiledController(alike, tl.ControllerOptions(differences=on))
+        for on in (False, True)
     )
-    readings, at = reads.equations.readings(alike.assembly.q), alike.platform.ports.at(alike.assembly.q)
+    readings, at = (
+        reads.equations.readings(alike.assembly.q),
+        alike.platform.ports.at(alike.assembly.q),
+    )
     before = readings
     for k in range(5):
         position = readings + 1e-4 * np.array([np.sin(k), np.cos(k) - 1])
@@ -319,6 +353,7 @@ def test_what_fits_no_machine_is_refused() -> None:
     with pytest.raises(InputError, match="is a cable"):
         tl.export_controller(tl.load("cable_robot"))
     with pytest.raises(
-        InputError, match=r"(?s)4 actuators for 3 freedoms, whose drives would press.*which shares forces"
+        InputError,
+        match=r"(?s)4 actuators for 3 freedoms, whose drives would press.*which shares forces",
     ):
         tl.export_controller(model("redundant delta"), tl.ControllerOptions(law="drive"))

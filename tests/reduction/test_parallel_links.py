@@ -41,7 +41,9 @@ ARM_WITH_A_BAR = Path(__file__).parents[1] / "cases" / "palletiser.yaml"
 
 
 def _without_line(text: str, start: str) -> str:
-    return "".join(line for line in text.splitlines(keepends=True) if not line.strip().startswith(start))
+    return "".join(
+        line for line in text.splitlines(keepends=True) if not line.strip().startswith(start)
+    )
 
 
 @cache
@@ -54,9 +56,15 @@ def palletiser(moving: str) -> Mechanism:
         text = text.replace(yaw, "  yaw: {type: fixed, parent: base, child: column}")
         text = _without_line(text, "motor_1:").replace("[yaw, shoulder", "[shoulder")
     if moving == "arm":
-        flange = next(line for line in text.splitlines() if line.strip().startswith("flange: {type"))
-        fixed = "  flange: {type: fixed, parent: {on: wrist, at: [0.12 m, 0, -0.15 m]}, child: gripper}"
-        text = _without_line(text.replace(flange, fixed), "motor_4:").replace("lever_pin, flange]", "lever_pin]")
+        flange = next(
+            line for line in text.splitlines() if line.strip().startswith("flange: {type")
+        )
+        fixed = (
+            "  flange: {type: fixed, parent: {on: wrist, at: [0.12 m, 0, -0.15 m]}, child: gripper}"
+        )
+        text = _without_line(text.replace(flange, fixed), "motor_4:").replace(
+            "lever_pin, flange]", "lever_pin]"
+        )
     return loads(text).without_friction()
 
 
@@ -93,9 +101,27 @@ def palletiser_torques() -> ca.Function:
     flange = wrist + column @ ca.DM([0.12, 0, -0.15])
     bodies = (  # mass, mass centre, inertia about it, orientation, origin
         (350, (0, 0, 0.5), (30, 30, 18), column, ca.SX.zeros(3)),
-        (95, (0, 0, 0.45 * arm), (95 * arm**2 / 12, 95 * arm**2 / 12, 95 * 0.1**2), upper, shoulder),
-        (18, (-lever / 2, 0, 0), (18 * 0.05**2, 18 * lever**2 / 12, 18 * lever**2 / 12), lower, shoulder),
-        (75, (0.35 * reach, 0, 0), (75 * 0.1**2, 75 * reach**2 / 9, 75 * reach**2 / 9), lower, elbow),
+        (
+            95,
+            (0, 0, 0.45 * arm),
+            (95 * arm**2 / 12, 95 * arm**2 / 12, 95 * 0.1**2),
+            upper,
+            shoulder,
+        ),
+        (
+            18,
+            (-lever / 2, 0, 0),
+            (18 * 0.05**2, 18 * lever**2 / 12, 18 * lever**2 / 12),
+            lower,
+            shoulder,
+        ),
+        (
+            75,
+            (0.35 * reach, 0, 0),
+            (75 * 0.1**2, 75 * reach**2 / 9, 75 * reach**2 / 9),
+            lower,
+            elbow,
+        ),
         (10, (0, 0, side / 2), (0.08, 0.15, 0.08), column, elbow),
         (30, (0, 0, 0), (0.5, 0.5, 0.4), column, wrist),
         (120, (0, 0, -0.25), (6, 6, 5), level, flange),
@@ -103,8 +129,16 @@ def palletiser_torques() -> ca.Function:
     tilted = np.pi / 4, np.pi / 3
     bars = (  # start, unit vector along, length
         (shoulder + lower @ ca.DM([-lever, 0, 0]), upper[:, 2], arm),
-        (shoulder + column @ ca.DM([-side * np.cos(tilted[0]), 0, side * np.sin(tilted[0])]), upper[:, 2], arm),
-        (elbow + column @ ca.DM([side * np.cos(tilted[1]), 0, side * np.sin(tilted[1])]), lower[:, 0], reach),
+        (
+            shoulder + column @ ca.DM([-side * np.cos(tilted[0]), 0, side * np.sin(tilted[0])]),
+            upper[:, 2],
+            arm,
+        ),
+        (
+            elbow + column @ ca.DM([side * np.cos(tilted[1]), 0, side * np.sin(tilted[1])]),
+            lower[:, 0],
+            reach,
+        ),
     )
     ratio, rotor = ca.DM([120, 150, 150, 60]), ca.DM([2e-3, 2e-3, 2e-3, 4e-4])
     kinetic, potential = ca.sum1(rotor * (ratio * dq) ** 2) / 2, ca.SX(0)
@@ -118,7 +152,9 @@ def palletiser_torques() -> ca.Function:
         potential += mass * 9.81 * point[2]
     for start, along, length in bars:
         velocity, rate = (ca.jacobian(x, q) @ dq for x in (start + along * length / 2, along))
-        kinetic += 12 * ca.dot(velocity, velocity) / 2 + 12 * length**2 / 12 * ca.dot(rate, rate) / 2
+        kinetic += (
+            12 * ca.dot(velocity, velocity) / 2 + 12 * length**2 / 12 * ca.dot(rate, rate) / 2
+        )
         potential += 12 * 9.81 * (start + along * length / 2)[2]
     momentum = ca.gradient(kinetic, dq)
     force = ca.jacobian(momentum, q) @ dq + ca.jacobian(momentum, dq) @ ddq
@@ -144,8 +180,12 @@ def test_reduced_palletiser_has_the_torques_of_its_lagrangian(moving: str) -> No
     motions = np.zeros((3, STATES, 4))
     chosen = [COORDINATES.index(name) for name in MOVING[moving]]
     motions[:, :, chosen] = s.position, s.velocity, s.acceleration
-    expected = np.array([palletiser_torques()(*row).full().ravel() for row in motions.swapaxes(0, 1)])[:, chosen]
-    torques = small.platform.inverse_dynamics(s.position, s.velocity, s.acceleration, start=s.q).force
+    expected = np.array(
+        [palletiser_torques()(*row).full().ravel() for row in motions.swapaxes(0, 1)]
+    )[:, chosen]
+    torques = small.platform.inverse_dynamics(
+        s.position, s.velocity, s.acceleration, start=s.q
+    ).force
     assert np.abs(torques - expected).max() < EXACT * np.abs(expected).max()
 
 
@@ -153,7 +193,9 @@ def test_reduced_palletiser_has_the_torques_of_its_lagrangian(moving: str) -> No
 def test_every_body_of_the_reduced_palletiser_is_a_possible_one(moving: str) -> None:
     small = as_laminas(reduce(palletiser(moving), ReductionOptions(states=1)).mechanism)
     for body in small.bodies:
-        assert body.inertia is None or is_possible([small.value(x) for x in body.inertia.parameters])
+        assert body.inertia is None or is_possible(
+            [small.value(x) for x in body.inertia.parameters]
+        )
 
 
 def test_reduced_palletiser_follows_its_parameters_and_is_written(tmp_path: Path) -> None:
@@ -164,7 +206,9 @@ def test_reduced_palletiser_follows_its_parameters_and_is_written(tmp_path: Path
     write_yaml(small, tmp_path / "small.yaml")
     pairs = ((full, small, EXACT), (full.with_values(changes), small.with_values(changes), EXACT))
     for big, little, limit in (*pairs, (full, load(tmp_path / "small.yaml"), WRITTEN)):
-        comparison = compare_reduction(Model(big), Model(little), np.random.default_rng(2), states=STATES)
+        comparison = compare_reduction(
+            Model(big), Model(little), np.random.default_rng(2), states=STATES
+        )
         assert max(max(e.maximum, e.motion) for e in comparison.errors) < limit
         assert comparison.center_deviation < limit
 
@@ -188,10 +232,14 @@ def test_a_step_that_changes_the_mobility_is_undone_and_named() -> None:
     """Full rods stay. Lumping the triangle would lay two of them along the arm, where they hold no angle."""
     full = palletiser("arm")
     across = (Constant(0.0), Constant(1.0), Constant(0.0))
-    bars = tuple(replace(rod, lower=full.body("wrist").inertia, first_axis=across) for rod in full.rods)
+    bars = tuple(
+        replace(rod, lower=full.body("wrist").inertia, first_axis=across) for rod in full.rods
+    )
     reduction = reduce(replace(full, rods=bars), ReductionOptions(states=STATES))
     assert reduction.status is Status.OK
-    assert [(step.name, step.elements) for step in reduction.undone] == [("lump translating body", ("triangle",))]
+    assert [(step.name, step.elements) for step in reduction.undone] == [
+        ("lump translating body", ("triangle",))
+    ]
     assert reduction.undone[0].reason == "it changes the mobility from 2 to 3"
     assert "triangle" in [body.name for body in reduction.mechanism.bodies]
     assert max(e.maximum for e in reduction.comparison.errors) < EXACT
@@ -204,8 +252,13 @@ def test_bars_that_must_stay_are_refused() -> None:
     assert alike.rods["lever_bar"] == {"upper_arm"}
     with pytest.raises(InputError, match="changes its direction in forearm"):
         distribute_rod(full, "lever_bar", "forearm", alike)
-    light = replace(full, bodies=tuple(replace(b, inertia=None) if b.name == "upper_arm" else b for b in full.bodies))
-    with pytest.raises(InputError, match=r"bodies.upper_arm: would get an inertia that no body has"):
+    light = replace(
+        full,
+        bodies=tuple(replace(b, inertia=None) if b.name == "upper_arm" else b for b in full.bodies),
+    )
+    with pytest.raises(
+        InputError, match=r"bodies.upper_arm: would get an inertia that no body has"
+    ):
         distribute_rod(light, "lever_bar", "upper_arm", alike)
     with pytest.raises(InputError, match="is not a bar"):
         distribute_bar(full, "forearm", "lever_body", alike)
@@ -216,7 +269,10 @@ def test_bars_that_must_stay_are_refused() -> None:
     pinned = replace(full, rods=(), couplings=parallel_couplings(full, alike))
     with pytest.raises(InputError, match="has its mass centre off its joint"):
         lump_pinned_body(
-            replace(pinned, bodies=tuple(_shifted(b) if b.name == "triangle" else b for b in full.bodies)),
+            replace(
+                pinned,
+                bodies=tuple(_shifted(b) if b.name == "triangle" else b for b in full.bodies),
+            ),
             "triangle",
             alike,
         )
@@ -224,13 +280,21 @@ def test_bars_that_must_stay_are_refused() -> None:
 
 def _shifted(body: Body) -> Body:
     """Return a body of 1 kg with its mass centre 10 mm along x."""
-    return replace(body, inertia=Inertia(mass=Constant(1.0), first_moment=(Constant(0.01), Constant(0), Constant(0))))
+    return replace(
+        body,
+        inertia=Inertia(
+            mass=Constant(1.0), first_moment=(Constant(0.01), Constant(0), Constant(0))
+        ),
+    )
 
 
 def test_the_angles_of_parallel_bodies_are_coupled() -> None:
     full = palletiser("column")
     alike = motion(model(full), random_states(model(full), 20, np.random.default_rng(0)).q)
-    coupled = {coupling.name: {name for name, _ in coupling.terms} for coupling in parallel_couplings(full, alike)}
+    coupled = {
+        coupling.name: {name for name, _ in coupling.terms}
+        for coupling in parallel_couplings(full, alike)
+    }
     assert coupled == {
         "triangle.parallel": {"shoulder", "triangle_pin"},
         "wrist.parallel": {"shoulder", "elbow", "level"},

@@ -25,7 +25,9 @@ WRITTEN = 1e-10
     ("name", "sizes"),
     [("gantry_tau_6link", ([10, 6], [6, 3])), ("spidermill", ([15, 6], [32, 4]))],
 )
-def test_reduced_machine_is_written_and_gives_the_same_forces(name: str, sizes: object, tmp_path: Path) -> None:
+def test_reduced_machine_is_written_and_gives_the_same_forces(
+    name: str, sizes: object, tmp_path: Path
+) -> None:
     """In space and in the plane, where moments about axes in the plane are filled in that have no effect."""
     reduction = tl.reduce(load(name), tl.ReductionOptions(states=20))
     answer = reduction.as_dict()

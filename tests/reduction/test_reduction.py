@@ -43,9 +43,11 @@ from tauloop.reduction import (
 from tauloop.reduction.inertia import carried, total, turned
 from tauloop.result import Status, plain
 
-#: "Exact": rounding of forces made by two different sets of equations, as a share of the largest force.
+#: "Exact": rounding of forces made by two different sets of equations, as a share of the largest
+#: force.
 EXACT = 1e-12
-#: Central differences of energies of order 1e3 J over 1e-5 m: truncation and rounding meet near this share.
+#: Central differences of energies of order 1e3 J over 1e-5 m: truncation and rounding meet near
+#: this share.
 DIFFERENCE = 1e-7
 #: Algebra of ten parameters of order one in a few additions.
 ALGEBRA = 1e-13
@@ -68,7 +70,10 @@ def of_points(masses: np.ndarray, x: np.ndarray) -> Inertia:
     return Inertia(
         mass=Constant(float(masses.sum())),
         first_moment=vector(masses @ x),
-        second_moment=tuple(Constant(float(second[i, j])) for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))),  # type: ignore[arg-type]
+        second_moment=tuple(
+            Constant(float(second[i, j]))
+            for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+        ),  # type: ignore[arg-type]
     )
 
 
@@ -82,7 +87,9 @@ def test_carried_inertia_is_that_of_the_carried_points(cloud: list, at: list, tu
     masses = np.linspace(0.5, 2.0, len(x))
     R = rotation_matrix(list(zip("zxy", turn, strict=True)))  # type: ignore[arg-type]
     moved = carried(of_points(masses, x), vector(s), vector(r), R)
-    np.testing.assert_allclose(values(moved), values(of_points(masses, (x - s) @ R.T + r)), atol=60 * ALGEBRA)
+    np.testing.assert_allclose(
+        values(moved), values(of_points(masses, (x - s) @ R.T + r)), atol=60 * ALGEBRA
+    )
     both = total(of_points(masses, x), turned(of_points(masses, x), R))
     joined = of_points(np.tile(masses, 2), np.vstack([x, x @ R.T]))
     np.testing.assert_allclose(values(both), values(joined), atol=60 * ALGEBRA)
@@ -92,14 +99,18 @@ def test_three_masses_stand_for_a_bar_and_two_do_not() -> None:
     m, length = 2.4, 0.7
     bar = (m, m * length / 2, 0, 0, 0, 0, m * length**2 / 3, 0, 0, m * length**2 / 3)
     ends = np.array([[0.0, 0, 0], [length, 0, 0]])
-    simpson = equivalence(bar, m * np.array([1, 4, 1]) / 6, np.array([ends[0], ends.mean(axis=0), ends[1]]))
+    simpson = equivalence(
+        bar, m * np.array([1, 4, 1]) / 6, np.array([ends[0], ends.mean(axis=0), ends[1]])
+    )
     assert abs(simpson.mass) < ALGEBRA
     np.testing.assert_allclose(simpson.first_moment, 0.0, atol=ALGEBRA)
     np.testing.assert_allclose(simpson.second_moment, 0.0, atol=ALGEBRA)
     halves = equivalence(bar, np.array([m / 2, m / 2]), ends)
     np.testing.assert_allclose(halves.first_moment, 0.0, atol=ALGEBRA)
     # the halves have m L^2/2 about an end, the bar has m L^2/3
-    np.testing.assert_allclose(halves.second_moment, np.diag([0, 1, 1]) * m * length**2 / 6, atol=ALGEBRA)
+    np.testing.assert_allclose(
+        halves.second_moment, np.diag([0, 1, 1]) * m * length**2 / 6, atol=ALGEBRA
+    )
 
 
 @cache
@@ -110,9 +121,13 @@ def model(mechanism: Mechanism) -> Model:
 
 def largest_error(full: Mechanism, reduced: Mechanism, seed: int = 3) -> float:
     """Largest error of a force over random states, and of the motion of an actuator (m, rad)."""
-    comparison = compare_reduction(model(full), model(reduced), np.random.default_rng(seed), states=STATES)
+    comparison = compare_reduction(
+        model(full), model(reduced), np.random.default_rng(seed), states=STATES
+    )
     assert all(e.largest > 0 for e in comparison.errors)
-    return max(max(e.maximum, e.gravity, e.inertia, e.velocity, e.motion) for e in comparison.errors)
+    return max(
+        max(e.maximum, e.gravity, e.inertia, e.velocity, e.motion) for e in comparison.errors
+    )
 
 
 def alike(mechanism: Mechanism) -> BodyMotions:
@@ -280,10 +295,13 @@ def parallelogram_force(q: float, v: float, a: float) -> float:
     g, length = 9.81, 0.5
     foot = np.array([1.2 - 0.3, -0.1 - 0.1, -0.05])  # seen from the second base joint
     c70, s70 = np.cos(np.radians(70)), np.sin(np.radians(70))
-    to_crank = np.array([[c70, s70], [-s70, c70]])  # from the frame of `two` to axes along the crank
+    # from the frame of `two` to axes along the crank
+    to_crank = np.array([[c70, s70], [-s70, c70]])
 
     def point(x: float, y: float) -> ca.SX:
-        return ca.vertcat(x * ca.cos(angle) - y * ca.sin(angle), x * ca.sin(angle) + y * ca.cos(angle))
+        return ca.vertcat(
+            x * ca.cos(angle) - y * ca.sin(angle), x * ca.sin(angle) + y * ca.cos(angle)
+        )
 
     tip = to_crank @ (np.array([0.15, 0.1]) - np.array([0.1, -0.2]))
     center = to_crank @ (np.array([0.1, 0.04]) - np.array([0.1, -0.2]))
@@ -294,7 +312,9 @@ def parallelogram_force(q: float, v: float, a: float) -> float:
     d_ell = ca.jacobian(ell, angle) * rate
     v_tip = ca.jacobian(d, angle) * rate
     v_upper = v_tip - 0.1 * du
-    about_joint = 0.05 + 2 * (0.2**2 + 0.03**2) + 0.06 + 3 * float(center @ center) + 1.5 * length**2
+    about_joint = (
+        0.05 + 2 * (0.2**2 + 0.03**2) + 0.06 + 3 * float(center @ center) + 1.5 * length**2
+    )
     kinetic = (
         about_joint * rate**2
         + (0.01 + 0.3 * 0.2**2) * ca.dot(du, du)
@@ -331,10 +351,14 @@ def test_parallelogram_becomes_one_crank() -> None:
 
 def test_links_of_different_motion_are_not_grouped() -> None:
     full = loads(PARALLELOGRAM)
-    with pytest.raises(InputError, match=r"bodies.coupler: 0 of its 2 joints have a parallel one on one"):
+    with pytest.raises(
+        InputError, match=r"bodies.coupler: 0 of its 2 joints have a parallel one on one"
+    ):
         group_parallel_links(full, "one", "coupler", alike(full))
     # a loaded joint is not thrown away
-    loaded = loads(PARALLELOGRAM.replace("limits: [0 deg, 170 deg]", "friction: {viscous: 1 N m s/rad}"))
+    loaded = loads(
+        PARALLELOGRAM.replace("limits: [0 deg, 170 deg]", "friction: {viscous: 1 N m s/rad}")
+    )
     groups = alike(loaded)
     with pytest.raises(InputError, match=r"bodies.two: 1 of its 2 joints"):
         group_parallel_links(loaded, "one", "two", groups)
@@ -383,7 +407,11 @@ def test_links_before_and_behind_the_plane_become_one() -> None:
     assert largest_error(full, grouped) < EXACT
     assert total_mass(grouped) == pytest.approx(total_mass(full), rel=EXACT)
     result = reduce(full, ReductionOptions(states=STATES))
-    assert [step.name for step in result.steps] == ["group links before and behind", "planar inertia", "links as rods"]
+    assert [step.name for step in result.steps] == [
+        "group links before and behind",
+        "planar inertia",
+        "links as rods",
+    ]
     assert result.status is Status.OK
     # crank, coupler, twin and rocker in space; in the plane the twin is one with the coupler
     assert [(count.stage, count.links, count.equations) for count in result.newton_euler] == [
@@ -403,7 +431,11 @@ def test_seventeen_bodies_in_space_have_102_equations_then_33_then_12() -> None:
     assert (len(full.bodies), len(model(full).assembly.loops.names)) == (17, 62)
     assert (model(full).assembly.rank, model(full).assembly.mobility) == (19, 2)
     result = reduced("spidermill_spatial")
-    assert [(count.links, count.equations) for count in result.newton_euler] == [(17, 102), (11, 33), (4, 12)]
+    assert [(count.links, count.equations) for count in result.newton_euler] == [
+        (17, 102),
+        (11, 33),
+        (4, 12),
+    ]
     assert result.status is Status.OK
     assert max(error.maximum for error in result.comparison.errors) < EXACT
     # the planar machine is the same one: another file, another number of bodies, the same forces
@@ -419,8 +451,12 @@ def stages() -> tuple[Mechanism, ...]:
     held, _ = hold_platform(machine, ("platform.angle",), groups)
     grouped = held
     for side in sides:
-        grouped, _ = group_parallel_links(grouped, f"{side}.lower_outer", f"{side}.lower_inner", groups)
-        grouped, _ = group_parallel_links(grouped, f"{side}.upper_inner", f"{side}.upper_outer", groups)
+        grouped, _ = group_parallel_links(
+            grouped, f"{side}.lower_outer", f"{side}.lower_inner", groups
+        )
+        grouped, _ = group_parallel_links(
+            grouped, f"{side}.upper_inner", f"{side}.upper_outer", groups
+        )
     lumped = grouped
     for side in sides:
         lumped, _ = lump_translating_body(lumped, f"{side}.coupling", groups)
@@ -453,12 +489,27 @@ def test_m_structure_is_that_of_the_paper() -> None:
     for rod in upper:
         assert isinstance(rod.lower, SlenderPart)
         expected = [p["m3"], p["m3"] * p["d_c3"], p["I_c3"] + p["m3"] * p["d_c3"] ** 2]
-        np.testing.assert_allclose([m.value(x) for x in rod.lower.parameters], expected, rtol=ALGEBRA)
+        np.testing.assert_allclose(
+            [m.value(x) for x in rod.lower.parameters], expected, rtol=ALGEBRA
+        )
         lower = m.body(rod.start.body).inertia
         assert lower is not None
         tip = p["I_c1"] + p["m1"] * p["d_c1"] ** 2 + p["m2"] * p["d1"] ** 2
-        expected = [p["m1"] + p["m2"], p["m1"] * p["d_c1"] + p["m2"] * p["d1"], 0, 0, 0, 0, 0, 0, 0, tip]
-        np.testing.assert_allclose([m.value(x) for x in lower.parameters], expected, rtol=ALGEBRA, atol=ALGEBRA)
+        expected = [
+            p["m1"] + p["m2"],
+            p["m1"] * p["d_c1"] + p["m2"] * p["d1"],
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            tip,
+        ]
+        np.testing.assert_allclose(
+            [m.value(x) for x in lower.parameters], expected, rtol=ALGEBRA, atol=ALGEBRA
+        )
     plate = m.body("plate").inertia
     assert plate is not None
     assert [m.value(x) for x in plate.parameters] == [p["m4"], *[0.0] * 9]
@@ -483,7 +534,12 @@ def m_structure_forces(x: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarra
         v_tip = ca.jacobian(tip, p) @ rate
         c = tip + c3 * ca.vertcat(ca.cos(phi), ca.sin(phi))
         v_c = ca.jacobian(c, p) @ rate
-        kinetic += ((I1 + m1 * c1**2) * w1**2 + m2 * ca.dot(v_tip, v_tip) + I3 * w3**2 + m3 * ca.dot(v_c, v_c)) / 2
+        kinetic += (
+            (I1 + m1 * c1**2) * w1**2
+            + m2 * ca.dot(v_tip, v_tip)
+            + I3 * w3**2
+            + m3 * ca.dot(v_c, v_c)
+        ) / 2
         potential += g * (m1 * c1 * ca.sin(theta) + m2 * tip[1] + m3 * c[1])
         A = B + d_A * ca.vertcat(ca.cos(theta), ca.sin(theta))
         lengths.append(ca.norm_2(A - ca.DM([side * feet, 0.0])))
@@ -494,7 +550,12 @@ def m_structure_forces(x: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarra
     force += ca.gradient(potential, p) - ca.gradient(kinetic, p)
     u = ca.solve(ca.jacobian(ca.vertcat(*lengths), p).T, force)
     function = ca.Function("u", [p, rate, acceleration], [u, ca.vertcat(*lengths)])
-    return np.array([np.concatenate([y.full().ravel() for y in function(*row)]) for row in zip(x, v, a, strict=True)])
+    return np.array(
+        [
+            np.concatenate([y.full().ravel() for y in function(*row)])
+            for row in zip(x, v, a, strict=True)
+        ]
+    )
 
 
 def test_full_and_reduced_machine_against_the_energies_of_the_m_structure() -> None:
@@ -526,8 +587,12 @@ def test_dropped_spindles_are_an_approximation_and_its_error_is_right() -> None:
     )
     for i, e in enumerate(comparison.errors):
         assert e.largest == pytest.approx(np.abs(u[:, i]).max())
-        assert e.rms == pytest.approx(np.sqrt(np.mean((w - u)[:, i] ** 2)) / np.abs(u[:, i]).max(), rel=1e-9)
-        assert e.maximum == pytest.approx(np.abs((w - u)[:, i]).max() / np.abs(u[:, i]).max(), rel=1e-9)
+        assert e.rms == pytest.approx(
+            np.sqrt(np.mean((w - u)[:, i] ** 2)) / np.abs(u[:, i]).max(), rel=1e-9
+        )
+        assert e.maximum == pytest.approx(
+            np.abs((w - u)[:, i]).max() / np.abs(u[:, i]).max(), rel=1e-9
+        )
         assert 1e-3 < e.rms < e.maximum < 0.1
         assert e.motion < EXACT  # kinematics stays exact
 
@@ -652,8 +717,13 @@ def delta_forces(x: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         w = ca.jacobian(q, p) @ rate
         u = (p - elbow) / length
         v_c, du = (ca.jacobian(y, p) @ rate for y in (elbow + 0.2 * u, u))
-        kinetic += about_motor * w**2 / 2 + 2 * (m * ca.dot(v_c, v_c) + m * length**2 / 12 * ca.dot(du, du)) / 2
-        potential += g * (0.977 * (-0.13 * ca.sin(q) + 0.02 * ca.cos(q)) + 2 * m * (elbow + 0.2 * u)[2])
+        kinetic += (
+            about_motor * w**2 / 2
+            + 2 * (m * ca.dot(v_c, v_c) + m * length**2 / 12 * ca.dot(du, du)) / 2
+        )
+        potential += g * (
+            0.977 * (-0.13 * ca.sin(q) + 0.02 * ca.cos(q)) + 2 * m * (elbow + 0.2 * u)[2]
+        )
         theta.append(q)
     momentum = ca.gradient(kinetic, rate)
     force = ca.jacobian(momentum, p) @ rate + ca.jacobian(momentum, rate) @ acceleration
@@ -679,7 +749,9 @@ def test_six_rods_become_three_and_the_plate_only_translates(forearm: str) -> No
         assert before.lower is not None
         assert after.lower is not None
         lumped = [full.value(x) for x in before.lower.parameters]
-        np.testing.assert_allclose([reduction.mechanism.value(x) for x in after.lower.parameters], 2 * np.array(lumped))
+        np.testing.assert_allclose(
+            [reduction.mechanism.value(x) for x in after.lower.parameters], 2 * np.array(lumped)
+        )
     assert largest_error(full, reduction.mechanism) < EXACT
     if forearm == SLENDER:
         small = model(reduction.mechanism)
@@ -706,7 +778,11 @@ def test_rods_that_are_not_equal_and_parallel_are_left_alone() -> None:
     assert "connects other bodies" in str(caught.value)
     longer = replace(
         full,
-        rods=(full.rods[0], replace(full.rods[1], length=Constant(0.4801), spin="universal"), *full.rods[2:]),
+        rods=(
+            full.rods[0],
+            replace(full.rods[1], length=Constant(0.4801), spin="universal"),
+            *full.rods[2:],
+        ),
     )
     with pytest.raises(InputError) as caught:
         merge_rods(longer, ("leg1.left", "leg1.right"))
@@ -727,9 +803,15 @@ def test_lumped_forearms_are_rods_with_all_mass_at_their_ends() -> None:
     def with_ends(part: SlenderPart) -> SlenderPart:
         return replace(part, second_moment=multiply(part.first_moment, Constant(0.48)))
 
-    rods = tuple(replace(rod, lower=with_ends(rod.lower)) for rod in full.rods if isinstance(rod.lower, SlenderPart))
+    rods = tuple(
+        replace(rod, lower=with_ends(rod.lower))
+        for rod in full.rods
+        if isinstance(rod.lower, SlenderPart)
+    )
     assert largest_error(replace(full, rods=rods), lumped) < EXACT
-    comparison = compare_reduction(model(full), model(lumped), np.random.default_rng(0), states=STATES)
+    comparison = compare_reduction(
+        model(full), model(lumped), np.random.default_rng(0), states=STATES
+    )
     for e in comparison.errors:
         assert e.gravity < EXACT  # mass and mass centre are those of the rods
         assert e.inertia > 1e-4  # the moment of inertia is not
@@ -756,7 +838,11 @@ def test_only_a_platform_that_does_not_turn_is_held() -> None:
     groups = alike(machine)
     with pytest.raises(InputError) as caught:
         hold_platform(machine, ("platform.wx", "platform.z"), groups)
-    assert {problem.where for problem in caught.value.problems} == {"platform.wy", "platform.wz", "platform.z"}
+    assert {problem.where for problem in caught.value.problems} == {
+        "platform.wy",
+        "platform.wz",
+        "platform.z",
+    }
     with pytest.raises(InputError, match="no coordinates of its own"):
         hold_platform(load("four_bar"), (), groups)
 
@@ -774,7 +860,9 @@ def test_bodies_that_must_stay_are_refused() -> None:
         lump_translating_body(machine, "side1.coupling", groups, "side1.upper_inner")
     with pytest.raises(InputError, match="is prismatic and moves the body"):
         lump_translating_body(
-            stages()[1], "platform.slide_x", replace(groups, groups=(groups.translating | {"platform.slide_x"},))
+            stages()[1],
+            "platform.slide_x",
+            replace(groups, groups=(groups.translating | {"platform.slide_x"},)),
         )
 
 
@@ -784,9 +872,16 @@ def on_a_cart(machine: Mechanism) -> Mechanism:
     def moved(placement: Placement) -> Placement:
         return replace(placement, body="cart") if placement.body == "base" else placement
 
-    joints = tuple(replace(joint, parent=moved(joint.parent), child=moved(joint.child)) for joint in machine.joints)
+    joints = tuple(
+        replace(joint, parent=moved(joint.parent), child=moved(joint.child))
+        for joint in machine.joints
+    )
     track = Joint(
-        name="track", kind="prismatic", parent=Placement(body="base"), child=Placement(body="cart"), axes=("x",)
+        name="track",
+        kind="prismatic",
+        parent=Placement(body="base"),
+        child=Placement(body="cart"),
+        axes=("x",),
     )
     return replace(
         machine,
@@ -803,7 +898,9 @@ def test_parts_that_hang_together_do_not_meet() -> None:
     assert groups.translating == {"base", "cart"}
     with pytest.raises(InputError) as caught:
         gather_joints(machine, "cart", groups)
-    assert "crank, rocker hang together and meet it in 2 points up to 300 mm apart" in str(caught.value)
+    assert "crank, rocker hang together and meet it in 2 points up to 300 mm apart" in str(
+        caught.value
+    )
     assert "would be displaced" in str(caught.value)
     with pytest.raises(InputError, match="has a load of its own"):
         lump_translating_body(machine, "cart", groups)
@@ -830,16 +927,37 @@ def test_equal_legs_share_parameters() -> None:
 def test_what_has_no_effect_is_gone_from_the_parameters() -> None:
     """Offsets that cancel, inertias that never act. base_inner - plate_x stays: 0.45 m."""
     machine, small = load("spidermill"), without_unused_parameters(stages()[-1])
-    gone = {"lobe_x", "lobe_y", "crank_axial_inertia", "plate.inertia.zz", "side1.coupling.inertia.zz"}
-    kept = {"d1", "d3", "d_A", "m1", "m2", "m3", "m4", "base_inner", "plate_x", "plate_y", "base_outer"}
+    gone = {
+        "lobe_x",
+        "lobe_y",
+        "crank_axial_inertia",
+        "plate.inertia.zz",
+        "side1.coupling.inertia.zz",
+    }
+    kept = {
+        "d1",
+        "d3",
+        "d_A",
+        "m1",
+        "m2",
+        "m3",
+        "m4",
+        "base_inner",
+        "plate_x",
+        "plate_y",
+        "base_outer",
+    }
     assert gone <= set(machine.parameters.names)
     assert not gone & set(small.parameters.names)
     assert kept <= set(small.parameters.names)
     assert without_unused_parameters(machine) == machine
-    # and the geometry follows its parameters: the reduced machine of a changed machine is the changed reduced machine
+    # and the geometry follows its parameters: the reduced machine of a changed machine is the
+    # changed reduced machine
     changes = {"base_inner": 0.66, "plate_x": 0.23, "lobe_x": 0.1, "plate_y": -0.02}
     wider = machine.with_values(changes)
-    mine = small.with_values({name: value for name, value in changes.items() if name in small.parameters.names})
+    mine = small.with_values(
+        {name: value for name, value in changes.items() if name in small.parameters.names}
+    )
     assert largest_error(wider, mine) < EXACT
 
 
@@ -879,5 +997,8 @@ def test_report_is_plain_data() -> None:
     assert text["is_exact"] is True
     assert [count["equations"] for count in text["newton_euler"]] == [33, 12]
     assert [step["name"] for step in text["steps"]].count("group parallel links") == 4
-    assert {actuator["actuator"] for actuator in text["actuators"]} == {"side1.drive", "side2.drive"}
+    assert {actuator["actuator"] for actuator in text["actuators"]} == {
+        "side1.drive",
+        "side2.drive",
+    }
     assert reduced("pendulum_arm").steps == ()

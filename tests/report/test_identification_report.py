@@ -63,12 +63,16 @@ def test_percentages_of_both_parts_refer_to_one_force(data, result):
         for k, fit_of_output in enumerate(fits):
             assert fit_of_output.scale == largest[k]
             assert fit_of_output.rmse == pytest.approx(np.sqrt(np.mean(residual[:, k] ** 2)))
-            assert fit_of_output.rmse_percent == pytest.approx(100 * fit_of_output.rmse / largest[k])
+            assert fit_of_output.rmse_percent == pytest.approx(
+                100 * fit_of_output.rmse / largest[k]
+            )
             assert fit_of_output.samples == len(part)
 
 
 def test_evaluation_refuses_arrays_that_do_not_agree():
-    with pytest.raises(IdentificationError, match=r"measured \(3, 2\), predicted \(3, 1\), 2 outputs do not agree"):
+    with pytest.raises(
+        IdentificationError, match=r"measured \(3, 2\), predicted \(3, 1\), 2 outputs do not agree"
+    ):
         evaluate(np.ones((3, 2)), np.ones((3, 1)), ("a", "b"), ("N", "N"))
 
 
@@ -77,7 +81,9 @@ def test_evaluation_refuses_arrays_that_do_not_agree():
 
 def test_json_holds_everything_and_only_finite_numbers(tmp_path, result):
     path = result.write_json(tmp_path / "arm.json")
-    content = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(f"holds {name}"))
+    content = json.loads(
+        path.read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(f"holds {name}")
+    )
     assert content == result.as_dict()
     assert content["format"] == "tauloop-identification/1"
     assert content["status"] == "ok"
@@ -94,7 +100,10 @@ def test_json_holds_everything_and_only_finite_numbers(tmp_path, result):
     assert list(content["regressor_parameters"]) == list(NAMES)
     assert [output["name"] for output in content["outputs"]] == ["shoulder", "elbow"]
     assert content["outputs"][1]["held_out"]["rmse"] == result.held_out[1].rmse
-    assert content["condition"] == {"unit_norm_columns": result.condition, "si": result.condition_si}
+    assert content["condition"] == {
+        "unit_norm_columns": result.condition,
+        "si": result.condition_si,
+    }
     assert content["provenance"]["inputs"]["training_samples"] == 700
     assert content["provenance"]["versions"]["numpy"] == np.__version__
 
@@ -106,7 +115,11 @@ def test_undefined_figures_are_null_not_nan():
     forces = np.zeros((60, 2))
     forces[:30, 0] = 3.0 * regressor[:30, 0, 0] + np.tile([0.5, -0.5], 15)
     forces[30:, 1] = np.tile([1e-3, -1e-3], 15)
-    forces[30:, 1] -= regressor[30:, 1, 1] * (forces[30:, 1] @ regressor[30:, 1, 1]) / np.sum(regressor[30:, 1, 1] ** 2)
+    forces[30:, 1] -= (
+        regressor[30:, 1, 1]
+        * (forces[30:, 1] @ regressor[30:, 1, 1])
+        / np.sum(regressor[30:, 1, 1] ** 2)
+    )
     data = RegressionData(
         regressor=regressor,
         forces=forces,
@@ -218,7 +231,9 @@ def test_figure_draws_measured_predicted_and_residual(data, result):
             upper, lower = figure.axes[4 * column + 2 * row : 4 * column + 2 * row + 2]
             measured, predicted = (line.get_ydata() for line in upper.lines[1:])
             np.testing.assert_array_equal(measured, part.forces[:, row])
-            np.testing.assert_allclose(predicted, result.predict(part.regressor)[:, row], atol=1e-12)
+            np.testing.assert_allclose(
+                predicted, result.predict(part.regressor)[:, row], atol=1e-12
+            )
             np.testing.assert_allclose(lower.lines[1].get_ydata(), measured - predicted, atol=1e-12)
             np.testing.assert_array_equal(upper.lines[1].get_xdata(), part.time)
             fits = (result.training, result.held_out)[column][row]
@@ -237,7 +252,8 @@ def test_nothing_in_the_figure_covers_anything_else(data, result, count):
         dataclasses.replace(
             part,
             regressor=np.tile(part.regressor, (1, count // 2, 1)),
-            forces=np.tile(part.forces, (1, count // 2)) + 0.01 * np.arange(count) * np.sin(part.time)[:, None],
+            forces=np.tile(part.forces, (1, count // 2))
+            + 0.01 * np.arange(count) * np.sin(part.time)[:, None],
             outputs=tuple(f"leg{k}.actuator" for k in range(count)),
             output_units=("N m",) * count,
             measured=None,
@@ -263,8 +279,16 @@ def test_nothing_in_the_figure_covers_anything_else(data, result, count):
         assert box.y1 <= figure.bbox.height
         assert not any(box.overlaps(other) for other in boxes[k + 1 :]), k
     for axes in figure.axes:
-        labels = [label.get_window_extent(renderer) for label in axes.get_yticklabels() if label.get_visible()]
-        inside = [box for box in labels if axes.bbox.y0 - 1 <= (box.y0 + box.y1) / 2 <= axes.bbox.y1 + 1 and box.width]
+        labels = [
+            label.get_window_extent(renderer)
+            for label in axes.get_yticklabels()
+            if label.get_visible()
+        ]
+        inside = [
+            box
+            for box in labels
+            if axes.bbox.y0 - 1 <= (box.y0 + box.y1) / 2 <= axes.bbox.y1 + 1 and box.width
+        ]
         assert not any(a.overlaps(b) for k, a in enumerate(inside) for b in inside[k + 1 :])
 
 
@@ -281,7 +305,10 @@ def test_figure_without_held_out_data_or_time(tmp_path):
 
 def test_figure_of_a_perfect_fit(tmp_path):
     training = arm_data(200)
-    save_figure(identification_figure(fit(training, None, OrdinaryLeastSquares()), training), tmp_path / "a.svg")
+    save_figure(
+        identification_figure(fit(training, None, OrdinaryLeastSquares()), training),
+        tmp_path / "a.svg",
+    )
 
 
 def test_figure_file_of_unknown_kind(tmp_path, data, result):
@@ -317,10 +344,20 @@ def test_table_shows_parameters_and_fit(result):
     assert "status: ok" in text
     (row,) = [line for line in text.splitlines() if "link1.mx + 0.4 link2.m" in line]
     value, deviation = result.values[0], result.standard_deviations[0]
-    assert row.split()[-5:] == [f"{value:.4g}", f"{deviation:.2g}", f"{100 * deviation / abs(value):.3g}", "kg", "m"]
-    rows = [line.split() for line in text.splitlines() if "training " in line or "held out" in line][-4:]
+    assert row.split()[-5:] == [
+        f"{value:.4g}",
+        f"{deviation:.2g}",
+        f"{100 * deviation / abs(value):.3g}",
+        "kg",
+        "m",
+    ]
+    rows = [
+        line.split() for line in text.splitlines() if "training " in line or "held out" in line
+    ][-4:]
     for cells, judged in zip(
-        rows, (result.training[0], result.held_out[0], result.training[1], result.held_out[1]), strict=True
+        rows,
+        (result.training[0], result.held_out[0], result.training[1], result.held_out[1]),
+        strict=True,
     ):
         assert f"{judged.rmse:.3g}" in cells
         assert f"{judged.rmse_percent:.2f}" in cells
@@ -341,9 +378,15 @@ def test_table_says_what_is_doubtful_and_takes_names_as_they_are(data):
     names = ("[red]a", *NAMES[1:])
     training = dataclasses.replace(data[0], parameters=names)
     fitted = fit(training, None, OrdinaryLeastSquares())
-    item = Evidence(name="condition", value=1e9, upper=1e4, advice="record a motion that excites more")
+    item = Evidence(
+        name="condition", value=1e9, upper=1e4, advice="record a motion that excites more"
+    )
     text = shown(identification_table(dataclasses.replace(fitted, evidence=(item,))))
     assert "status: doubtful" in text
     assert "condition: 1e+09 (good: at most 1e+04): record a motion that excites more" in text
-    tagged = dataclasses.replace(data[0], parameters=tuple(f"[b]{name}" for name in NAMES), parameter_units=UNITS)
-    assert "[b]link1.mx + 0.4 [b]link2.m" in shown(identification_table(fit(tagged, None, OrdinaryLeastSquares())))
+    tagged = dataclasses.replace(
+        data[0], parameters=tuple(f"[b]{name}" for name in NAMES), parameter_units=UNITS
+    )
+    assert "[b]link1.mx + 0.4 [b]link2.m" in shown(
+        identification_table(fit(tagged, None, OrdinaryLeastSquares()))
+    )

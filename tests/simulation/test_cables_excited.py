@@ -67,7 +67,8 @@ def problem() -> ExcitationProblem:
     """Motions of half a metre a second and so fast that tensions bind."""
     limits = ExcitationLimits(stroke=0.3, singularity=0.0)
     return ExcitationProblem(
-        tauloop.loads(text()), ExcitationTask(space=PLATFORM, harmonics=2, period=0.6, limits=limits)
+        tauloop.loads(text()),
+        ExcitationTask(space=PLATFORM, harmonics=2, period=0.6, limits=limits),
     )
 
 
@@ -77,13 +78,17 @@ def motions(count: int) -> SampledMotion:
     position = np.c_[rng.uniform(-0.4, 0.4, (count, 2)), rng.uniform(-0.2, 0.2, count)]
     acceleration = rng.normal(size=(count, 3)) * [25.0, 25.0, 60.0]
     velocity = rng.normal(size=(count, 3))
-    return SampledMotion(time=np.arange(count) * 1.0, position=position, velocity=velocity, acceleration=acceleration)
+    return SampledMotion(
+        time=np.arange(count) * 1.0, position=position, velocity=velocity, acceleration=acceleration
+    )
 
 
 def test_a_motion_breaks_limits_where_highs_finds_no_tensions() -> None:
     """Sample by sample, screened; and the open forces balance: residuals are rounding."""
     task, motion = problem(), motions(80)
-    wanted = np.array([margin(p, a) for p, a in zip(motion.position, motion.acceleration, strict=True)])
+    wanted = np.array(
+        [margin(p, a) for p, a in zip(motion.position, motion.acceleration, strict=True)]
+    )
     assert 10 < (wanted > 0.01).sum() < 70
     assert (np.abs(wanted) > 1e-3).all()
     _, broken = task.screen(motion)
@@ -102,7 +107,9 @@ def test_random_series_are_made_so_slow_that_highs_finds_tensions() -> None:
     least = []
     for coefficients in search.coefficients:
         motion = task.series(coefficients).sample(task.grid)
-        least.append(min(margin(p, a) for p, a in zip(motion.position, motion.acceleration, strict=True)))
+        least.append(
+            min(margin(p, a) for p, a in zip(motion.position, motion.acceleration, strict=True))
+        )
         tensions = [i for i, bound in enumerate(task.bounds) if bound.kind == "tension"]
         values = task.judge(motion).values[:, tensions]
         assert values.min() >= LEAST - 1e-6

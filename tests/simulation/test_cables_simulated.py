@@ -22,7 +22,9 @@ from tauloop.simulation import CableSimulation, ConstantForce, DormandPrince, si
 def swung(restitution: str, duration: float) -> CableSimulation:
     """The ball thrown sideways from the lowest point, with too little speed for the whole circle."""
     model = ball(restitution)
-    return simulate_cables(model, duration, v=moving(model, x=np.sqrt(3.5 * G * LENGTH)), integrator=FINE)
+    return simulate_cables(
+        model, duration, v=moving(model, x=np.sqrt(3.5 * G * LENGTH)), integrator=FINE
+    )
 
 
 def test_an_elastic_cable_swings_its_load_as_a_spring_does() -> None:
@@ -43,7 +45,8 @@ def test_an_elastic_cable_is_slack_while_its_load_flies() -> None:
     motion = simulate_cables(model, 2.0, v=moving(model, z=speed), integrator=FINE)
     rate = np.sqrt(2000 / MASS)
     flying = 2 * speed / G
-    hanging = (2 * np.pi - 2 * np.arctan(speed * rate / G)) / rate  # of x = g/w^2 (1 - cos) + v/w sin, back at zero
+    # of x = g/w^2 (1 - cos) + v/w sin, back at zero
+    hanging = (2 * np.pi - 2 * np.arctan(speed * rate / G)) / rate
     wanted = np.cumsum([flying, hanging, flying, hanging])
     assert [event.is_slack for event in motion.events] == [False, True, False, True]
     np.testing.assert_allclose([event.time for event in motion.events], wanted, rtol=0, atol=1e-7)
@@ -61,7 +64,9 @@ def test_a_pendulum_on_a_line_becomes_slack_where_its_tension_ends_and_flies_on(
     speed = dict(zip(part.velocity_names, part.v[-1], strict=True))
     later = motion.time > slack.time
     since = motion.time[later] - slack.time
-    np.testing.assert_allclose(motion.coordinate("x")[later], at["x"] + speed["x"] * since, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        motion.coordinate("x")[later], at["x"] + speed["x"] * since, rtol=0, atol=1e-8
+    )
     height = at["z"] + speed["z"] * since - G * since**2 / 2
     np.testing.assert_allclose(motion.coordinate("z")[later], height, rtol=0, atol=1e-8)
 
@@ -99,7 +104,8 @@ def test_held_winches_swing_a_plate_as_scipy_does() -> None:
     """Newton's and Euler's laws with max(0, k x + c x') for seven cables, by lines of their own and DOP853."""
     plate, k, c = CONSTRAINED, 2e4, 40.0
     model = Model(
-        tauloop.loads(plate.text(tension=f", stiffness: {k} N/m, damping: {c} N s/m")), evaluator=Interpreted()
+        tauloop.loads(plate.text(tension=f", stiffness: {k} N/m, damping: {c} N s/m")),
+        evaluator=Interpreted(),
     )
     start, motion = model.platform_position(model.assembly.q), np.array([0, 0, 0.8, 0.0, 0, 0])
     state = model.platform.kinematics(start, motion)
@@ -128,7 +134,13 @@ def test_held_winches_swing_a_plate_as_scipy_does() -> None:
         return np.r_[y[7:10], turning, wrench[:3] / plate.mass + GRAVITY, alpha]
 
     wanted = solve_ivp(
-        rates, (0.0, record.time[-1]), np.r_[start, motion], method="DOP853", rtol=1e-11, atol=1e-12, max_step=1e-3
+        rates,
+        (0.0, record.time[-1]),
+        np.r_[start, motion],
+        method="DOP853",
+        rtol=1e-11,
+        atol=1e-12,
+        max_step=1e-3,
     )
     for i, axis in enumerate("xyz"):
         assert record.coordinate(f"platform.{axis}")[-1] == pytest.approx(wanted.y[i, -1], abs=1e-8)
@@ -138,7 +150,9 @@ def test_held_winches_swing_a_plate_as_scipy_does() -> None:
     assert record.status is Status.OK
 
 
-def cable_lengths(plate: Plate, position: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def cable_lengths(
+    plate: Plate, position: np.ndarray, velocity: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Lengths of a plate's cables and their rates, which are those of tensions by virtual work."""
     R = Rotation.from_quat(position[3:], scalar_first=True).as_matrix()
     spans = np.linalg.norm(plate.anchors - position[:3] - plate.points @ R.T, axis=1)
@@ -151,18 +165,26 @@ def test_a_winch_with_inertia_turns_alone_while_its_line_is_slack() -> None:
     motion = simulate_cables(model, 0.3, force=ConstantForce((60.0,)), integrator=FINE)
     assert motion.events[0].is_slack
     assert motion.events[0].time == 0.0
-    np.testing.assert_allclose(motion.coordinate("z"), -1.5 - G * motion.time**2 / 2, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(motion.coordinate("line"), 1.5 + 60 / 4 * motion.time**2 / 2, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        motion.coordinate("z"), -1.5 - G * motion.time**2 / 2, rtol=0, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        motion.coordinate("line"), 1.5 + 60 / 4 * motion.time**2 / 2, rtol=0, atol=1e-9
+    )
 
 
 def test_a_bare_winch_only_pulls() -> None:
     """A force that would push leaves the ball to fall; one that pulls is its tension."""
     model = ball("", winch="bare")
     pushed = simulate_cables(model, 0.2, force=ConstantForce((30.0,)), integrator=FINE)
-    np.testing.assert_allclose(pushed.coordinate("z"), -1.5 - G * pushed.time**2 / 2, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        pushed.coordinate("z"), -1.5 - G * pushed.time**2 / 2, rtol=0, atol=1e-9
+    )
     assert (pushed.tension == 0).all()
     pulled = simulate_cables(model, 0.2, force=ConstantForce((-30.0,)), integrator=FINE)
-    np.testing.assert_allclose(pulled.coordinate("z"), -1.5 + (15 - G) * pulled.time**2 / 2, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        pulled.coordinate("z"), -1.5 + (15 - G) * pulled.time**2 / 2, rtol=0, atol=1e-9
+    )
     np.testing.assert_allclose(pulled.tension, 30.0, rtol=0, atol=1e-12)
 
 
@@ -170,7 +192,11 @@ def test_an_elastic_line_on_a_driven_winch_keeps_its_energy_and_its_balance() ->
     """At rest under the winch's force m g the ball hangs still: k x = m g, by hand."""
     model = ball(", stiffness: 5000 N/m, damping: 20 N s/m", winch=", inertia: 4 kg")
     motion = simulate_cables(
-        model, 0.2, force=ConstantForce((-MASS * G,)), lengths={"line": LENGTH - MASS * G / 5000}, integrator=FINE
+        model,
+        0.2,
+        force=ConstantForce((-MASS * G,)),
+        lengths={"line": LENGTH - MASS * G / 5000},
+        integrator=FINE,
     )
     np.testing.assert_allclose(motion.coordinate("z"), -LENGTH, rtol=0, atol=1e-9)
     np.testing.assert_allclose(motion.tension, MASS * G, rtol=0, atol=1e-5)
@@ -190,7 +216,9 @@ def test_held_lines_that_do_not_stretch_and_hold_the_same_are_refused() -> None:
 
 def test_what_cannot_be_simulated_is_refused_with_the_reason() -> None:
     with pytest.raises(InputError, match="a force on a winch without inertia"):
-        simulate_cables(ball(", stiffness: 1000 N/m", winch="bare"), 0.1, force=ConstantForce((-1.0,)))
+        simulate_cables(
+            ball(", stiffness: 1000 N/m", winch="bare"), 0.1, force=ConstantForce((-1.0,))
+        )
     with pytest.raises(InputError, match="no telescopic cable with stiffness"):
         simulate_cables(ball(", stiffness: 1000 N/m"), 0.1, lengths={"line": 1.0})
     with pytest.raises(InputError, match="none is a cable"):

@@ -27,7 +27,9 @@ def test_events_are_found_across_slack_and_taut_and_end_the_simulation() -> None
     rising = height(model, above, direction=1, is_terminal=False)
     moved = Event(name="far", function=lambda _, q, v: q[:, k] - 10.0)
     falling = height(model, above, direction=-1)
-    motion = simulate_cables(model, 1.0, v=moving(model, x=1e-3), events=(rising, moved), integrator=FINE)
+    motion = simulate_cables(
+        model, 1.0, v=moving(model, x=1e-3), events=(rising, moved), integrator=FINE
+    )
     assert motion.occurrences == ()
     q = np.array(model.assembly.q)
     q[model.topology.coordinate_names.index("z")] = -1.4
@@ -49,7 +51,9 @@ def test_what_a_jerk_jumps_over_is_found() -> None:
     q[model.topology.coordinate_names.index("z")] = -1.0
     k = model.topology.velocity_names.index("z")
     turned = Event(name="turned", function=lambda _, q, v: v[:, k], direction=1)
-    motion = simulate_cables(model, 1.0, q=q, v=moving(model, z=-0.1), events=(turned,), integrator=FINE)
+    motion = simulate_cables(
+        model, 1.0, q=q, v=moving(model, z=-0.1), events=(turned,), integrator=FINE
+    )
     (item,) = motion.occurrences
     speed = np.sqrt(0.1**2 + 2 * G * (LENGTH - 1.0))
     assert item.time == pytest.approx((speed - 0.1) / G, abs=1e-9)
@@ -100,7 +104,9 @@ def test_locked_freedoms_stay_where_they_are() -> None:
     model = ball(", stiffness: 2000 N/m")
     locked = Model(model.mechanism, evaluator=Interpreted(), locks=Locks(names=("x",)))
     push = np.array([50.0, 0, 0, 0, 0, 0])
-    free, held = (simulate_cables(case, 0.3, wrench=push, integrator=FINE) for case in (model, locked))
+    free, held = (
+        simulate_cables(case, 0.3, wrench=push, integrator=FINE) for case in (model, locked)
+    )
     assert free.coordinate("x")[-1] > 0.1
     np.testing.assert_array_equal(held.coordinate("x"), 0.0)
     sag = MASS * G / 2000 * (1 - np.cos(np.sqrt(2000 / MASS) * held.time))

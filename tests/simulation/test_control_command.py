@@ -32,7 +32,9 @@ def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
 
 def peak_error(**options: Any) -> float:
     """Of computed torques on the stroke, m."""
-    motion = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, controller=("computed-torque",), **options))
+    motion = tl.control(
+        load("nuwar"), tl.ControlOptions(stroke=DOWN, controller=("computed-torque",), **options)
+    )
     return motion.runs["computed-torque"].peak_error
 
 
@@ -48,32 +50,48 @@ def test_a_plant_of_other_lengths_starts_where_its_own_rods_put_it(longer: float
     machine = load("delta")
     R, r, arm, rod = (
         machine.parameters[f"{name}_{of}"].value
-        for name, of in (("motor", "radius"), ("plate", "radius"), ("arm", "length"), ("forearm", "length"))
+        for name, of in (
+            ("motor", "radius"),
+            ("plate", "radius"),
+            ("arm", "length"),
+            ("forearm", "length"),
+        )
     )
     angle = tl.inverse_kinematics(machine, {"z": -0.45}).actuator_position[0, 0]
     out, down = R - r + arm * np.cos(angle), arm * np.sin(angle)
     heights = [-down - np.sqrt(length**2 - out**2) for length in (rod, rod + longer)]
     stroke = tl.StrokeOptions(start={"z": -0.45}, end={"x": 0.05, "z": -0.45}, time=0.1)
-    options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",), plant={"forearm_length": rod + longer})
+    options = tl.ControlOptions(
+        stroke=stroke, controller=("computed-torque",), plant={"forearm_length": rod + longer}
+    )
     run = tl.control(machine, options).runs["computed-torque"]
     assert heights[0] == pytest.approx(-0.45, abs=1e-12)
     assert run.tool_error[0] == pytest.approx(heights[0] - heights[1], abs=1e-12)
-    assert run.tool_error[-1] == pytest.approx(run.tool_error[0], rel=0.1)  # which no sensor of the motors sees
+    # which no sensor of the motors sees
+    assert run.tool_error[-1] == pytest.approx(run.tool_error[0], rel=0.1)
 
 
 def test_an_implicit_integrator_can_be_asked_for():
     assert peak_error(method="implicit") == pytest.approx(peak_error(method="rk4"), rel=1e-3)
 
 
-@pytest.mark.parametrize(("name", "end"), [("pendulum_arm", {"waist": 0.2}), ("tricept", {"tilt.first": 0.05})])
+@pytest.mark.parametrize(
+    ("name", "end"), [("pendulum_arm", {"waist": 0.2}), ("tricept", {"tilt.first": 0.05})]
+)
 def test_how_far_the_tool_strays_where_angles_are_moved(name: str, end: dict[str, float]):
     """Beside the places of the machine's bodies as they are drawn."""
     stroke = tl.StrokeOptions(end=end, time=0.1)
     run = tl.control(load(name), tl.ControlOptions(stroke=stroke, controller=("pd",))).runs["pd"]
     entry = run.model.platform
-    real, wanted = (machine_geometry(run.model, entry.track(motion).q) for motion in (run.position, run.reference))
-    assert run.tool_error == pytest.approx(np.linalg.norm(real.tool - wanted.tool, axis=1), abs=1e-12)
+    real, wanted = (
+        machine_geometry(run.model, entry.track(motion).q)
+        for motion in (run.position, run.reference)
+    )
+    assert run.tool_error == pytest.approx(
+        np.linalg.norm(real.tool - wanted.tool, axis=1), abs=1e-12
+    )
     assert run.turn_error == pytest.approx(
-        Rotation.from_matrix(wanted.tool_rotation.swapaxes(1, 2) @ real.tool_rotation).magnitude(), abs=1e-7
+        Rotation.from_matrix(wanted.tool_rotation.swapaxes(1, 2) @ real.tool_rotation).magnitude(),
+        abs=1e-7,
     )
     assert min(run.peak_error, run.peak_turn) > 1e-4

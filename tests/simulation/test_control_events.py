@@ -23,7 +23,11 @@ SAME_TIME, CUBIC = 1e-9, 1e-6
 def moved():
     model = Model(load("nuwar"))
     here = model.platform_position(model.assembly.q)
-    made = plan(stroke(model, Line(here[2:], here[2:] + 0.05), ["platform.z"]), POLYNOMIAL_345, Seconds(0.05))
+    made = plan(
+        stroke(model, Line(here[2:], here[2:] + 0.05), ["platform.z"]),
+        POLYNOMIAL_345,
+        Seconds(0.05),
+    )
     return model, here, made
 
 
@@ -40,8 +44,14 @@ def moved():
 def test_a_control_ends_where_scipy_says(method, loop, within):
     model, here, made = moved()
     level = float(here[2]) + 0.02
-    events = events_of(model, [f"platform.z>{level!r}"], [f"platform.z>{level - 0.01!r}", "velocity.platform.z>0.4"])
-    motion = follow(made, PD(bandwidth=200.0), Sampling(delay=0.0004), loop=loop, method=method, events=events)
+    events = events_of(
+        model,
+        [f"platform.z>{level!r}"],
+        [f"platform.z>{level - 0.01!r}", "velocity.platform.z>0.4"],
+    )
+    motion = follow(
+        made, PD(bandwidth=200.0), Sampling(delay=0.0004), loop=loop, method=method, events=events
+    )
     y, times = np.concatenate([here, np.zeros(3)]), []
     crossed = [lambda _, y: y[2] - level, lambda _, y: y[2] - level + 0.01, lambda _, y: y[5] - 0.4]
     still = model.platform.inverse_dynamics(here, np.zeros(3), np.zeros(3)).force
@@ -53,9 +63,13 @@ def test_a_control_ends_where_scipy_says(method, loop, within):
         ):
 
             def rate(_, y, held=held):
-                return np.concatenate([y[3:], model.platform.forward_dynamics(y[:3], y[3:], held).a[:3]])
+                return np.concatenate(
+                    [y[3:], model.platform.forward_dynamics(y[:3], y[3:], held).a[:3]]
+                )
 
-            part = solve_ivp(rate, (begin, end), y, method="DOP853", rtol=1e-11, atol=1e-13, events=crossed)
+            part = solve_ivp(
+                rate, (begin, end), y, method="DOP853", rtol=1e-11, atol=1e-13, events=crossed
+            )
             times += [time for several in part.t_events for time in several]
             y = part.y[:, -1]
     ended = motion.occurrences[-1]
@@ -64,7 +78,9 @@ def test_a_control_ends_where_scipy_says(method, loop, within):
         sorted(times)[: len(motion.occurrences)], abs=within
     )
     assert len(motion.occurrences) == 3
-    assert ended.q[model.topology.coordinate_names.index("platform.z")] == pytest.approx(level, abs=1e-9)
+    assert ended.q[model.topology.coordinate_names.index("platform.z")] == pytest.approx(
+        level, abs=1e-9
+    )
     assert len(motion.time) == int(ended.time * 1e3) + 1, "up to the sample before it"
     assert motion.status is Status.OK
     assert not motion.end

@@ -22,7 +22,8 @@ from tauloop.simulation.controllers.laws import (
 from tauloop.simulation.controllers.loop import InterpretedLoop
 from tauloop.simulation.controllers.run import follow
 
-#: Central differences over a share of a value; speeds are themselves differences at 1 kHz, which lose three digits.
+#: Central differences over a share of a value; speeds are themselves differences at 1 kHz, which
+#: lose three digits.
 CLOSE, SHARE, ROUNDING = 1e-6, 1e-4, 1e-11
 #: Delayed by half a period, speeds from differences.
 SAMPLING = Sampling(frequency=1000.0, delay=0.0005, differences=True)
@@ -33,7 +34,9 @@ BANDWIDTH = 100.0
 def trajectory(name: str, seconds: float = 0.2):
     mechanism = load(name)
     model = Model(
-        mechanism.with_values(dict.fromkeys((leaf for leaf in mechanism.parameters.names if "coulomb" in leaf), 0.0))
+        mechanism.with_values(
+            dict.fromkeys((leaf for leaf in mechanism.parameters.names if "coulomb" in leaf), 0.0)
+        )
     )
     here = model.platform.ports.at(model.assembly.q)
     shift = np.where(np.array(model.platform.ports.position.units) == "m", 0.002, 0.0)
@@ -41,11 +44,15 @@ def trajectory(name: str, seconds: float = 0.2):
     return plan(path, POLYNOMIAL_345, Seconds(seconds))
 
 
-def require_differences(name: str, law, space: str, parameters: tuple[str, ...], kept=ROUNDING, **options) -> None:
+def require_differences(
+    name: str, law, space: str, parameters: tuple[str, ...], kept=ROUNDING, **options
+) -> None:
     """Derivatives by parameters of the machine and by both gains are those of differences."""
     made, gains = trajectory(name), {"bandwidth": BANDWIDTH, "damping": 0.9}
     mechanism, names = made.stroke.model.mechanism, (*parameters, *gains)
-    by = follow(made, law(space=space, **gains), SAMPLING, sensitivities=names, **options).sensitivities
+    by = follow(
+        made, law(space=space, **gains), SAMPLING, sensitivities=names, **options
+    ).sensitivities
     assert by is not None
     for name in names:
         value = gains.get(name) or mechanism.parameters[name].value
@@ -58,7 +65,9 @@ def require_differences(name: str, law, space: str, parameters: tuple[str, ...],
             result = by[quantity].sel(by=name).values
             differences = (getattr(ends[0], quantity) - getattr(ends[1], quantity)) / (2 * h)
             least = kept * np.abs(getattr(ends[0], quantity)).max() / h
-            assert np.abs(result - differences).max() <= CLOSE * np.abs(differences).max() + least, (name, quantity)
+            assert (
+                np.abs(result - differences).max() <= CLOSE * np.abs(differences).max() + least
+            ), (name, quantity)
 
 
 @pytest.mark.nightly
@@ -81,7 +90,12 @@ def test_quaternions_and_newtons_loops_change_as_differences_say():
 @pytest.mark.nightly
 def test_adaptive_steps_change_as_differences_say():
     require_differences(
-        "five_bar", PD, "joint", ("crank_length",), kept=1e-10, method=DormandPrince(rtol=1e-11, atol=1e-13)
+        "five_bar",
+        PD,
+        "joint",
+        ("crank_length",),
+        kept=1e-10,
+        method=DormandPrince(rtol=1e-11, atol=1e-13),
     )
 
 
@@ -89,7 +103,10 @@ def test_adaptive_steps_change_as_differences_say():
 def test_python_finds_what_machine_code_finds():
     made, names = trajectory("five_bar", 0.01), ("link_mass", "damping", "position.platform.x")
     law = ComputedTorque(bandwidth=BANDWIDTH)
-    runs = [follow(made, law, SAMPLING, sensitivities=names, loop=loop) for loop in (None, InterpretedLoop())]
+    runs = [
+        follow(made, law, SAMPLING, sensitivities=names, loop=loop)
+        for loop in (None, InterpretedLoop())
+    ]
     for quantity in ("position", "velocity", "force"):
         single, other = (run.sensitivities[quantity].values for run in runs)
         np.testing.assert_allclose(single, other, atol=1e-9 * np.abs(single).max())

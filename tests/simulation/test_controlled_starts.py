@@ -21,8 +21,11 @@ from tauloop.simulation import Sampling, follow_many, prepared_loop
 from tauloop.simulation.controllers.laws import PD, ComputedTorque
 from tauloop.simulation.controllers.loop import CompiledLoop
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-#: The same equations around the same machine, with products and sums fused elsewhere, over some hundred steps.
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
+#: The same equations around the same machine, with products and sums fused elsewhere, over some
+#: hundred steps.
 SAME = 1e-9
 LAW, SAMPLING = ComputedTorque(bandwidth=80.0), Sampling(saturates=False)
 PUSH = np.array([0.5, -0.2, 0.0, 0.0, 0.0, 0.0])
@@ -30,7 +33,9 @@ PUSH = np.array([0.5, -0.2, 0.0, 0.0, 0.0, 0.0])
 
 @cache
 def stroke(evaluator):
-    return planned(Model(load("five_bar"), evaluator=evaluator), StrokeOptions(end={"x": 0.02}, time=0.05))
+    return planned(
+        Model(load("five_bar"), evaluator=evaluator), StrokeOptions(end={"x": 0.02}, time=0.05)
+    )
 
 
 def starts(trajectory, n=5):
@@ -70,7 +75,12 @@ def test_every_start_moves_as_in_the_loop_that_runs_one(pushed):
 def test_no_number_depends_on_threads_and_a_device_has_the_same():
     """Interpreted evaluators and a delay take the other way, one start after the other."""
     results = []
-    for evaluator in (Compiled(threads=3), Compiled(), Cuda(device=Processor(), at_least=2), Interpreted()):
+    for evaluator in (
+        Compiled(threads=3),
+        Compiled(),
+        Cuda(device=Processor(), at_least=2),
+        Interpreted(),
+    ):
         trajectory = stroke(evaluator)
         results.append(follow_many(trajectory, LAW, SAMPLING, *starts(stroke(Compiled()))))
     threads, *others = results

@@ -45,7 +45,8 @@ SAME = 1e-9
 INTEGRATED, SAMPLES = 1e-9, 4
 
 needs_compiler = pytest.mark.skipif(
-    not any(shutil.which(name) for name in ("cc", "gcc", "clang")), reason="no C compiler: nothing is compiled"
+    not any(shutil.which(name) for name in ("cc", "gcc", "clang")),
+    reason="no C compiler: nothing is compiled",
 )
 
 
@@ -57,11 +58,19 @@ def model(name: str) -> Model:
 @cache
 def trajectory(name: str, seconds: float = 0.2, returns: bool = False):
     machine = model(name)
-    here, columns = machine.platform.ports.at(machine.assembly.q), machine.platform.ports.position.columns
+    here, columns = (
+        machine.platform.ports.at(machine.assembly.q),
+        machine.platform.ports.position.columns,
+    )
     if name == "nuwar":
         path = Ellipse([0, 0, -0.9 * SCALE], [0, -0.2 * SCALE, 0], [0, 0, 0.4 * SCALE], 0.0, np.pi)
     elif name == "rcid":
-        path = Together((Line(here[:3] - 0.004, here[:3] + 0.004), AxisTurn([1.0, 0.0, 0.0, 0.0], [0.05, 0.04, -0.06])))
+        path = Together(
+            (
+                Line(here[:3] - 0.004, here[:3] + 0.004),
+                AxisTurn([1.0, 0.0, 0.0, 0.0], [0.05, 0.04, -0.06]),
+            )
+        )
     else:
         shift = 0.02 * np.cos(np.arange(len(here)))
         path = Line(here - shift, here + shift)
@@ -69,7 +78,8 @@ def trajectory(name: str, seconds: float = 0.2, returns: bool = False):
 
 
 REALISTIC = Sampling(frequency=1000.0, delay=0.0005, resolution=2e-5, differences=True)
-#: What is compiled and interpreted: all laws in both spaces, quaternions, Newton blocks, a part of a rotation.
+#: What is compiled and interpreted: all laws in both spaces, quaternions, Newton blocks, a part of
+#: a rotation.
 ROUTES = [
     ("nuwar", "pd", "joint"),
     ("nuwar", "pd", "platform"),
@@ -119,11 +129,18 @@ def test_held_and_delayed_forces_move_the_machine_as_scipy_says(delay):
     # a short and fierce stroke: forces differ from sample to sample, up to their limits
     made = replace(trajectory("nuwar"), duration=0.02)
     machine, period = model("nuwar"), 1e-3
-    motion = follow(made, FeedForward(bandwidth=BANDWIDTH), Sampling(delay=delay), loop=InterpretedLoop())
+    motion = follow(
+        made, FeedForward(bandwidth=BANDWIDTH), Sampling(delay=delay), loop=InterpretedLoop()
+    )
     still = machine.platform.inverse_dynamics(motion.position[0], np.zeros(3), np.zeros(3)).force
     y = np.concatenate([motion.position[0], np.zeros(3)])
     edges = np.unique(
-        np.round(np.concatenate([np.arange(SAMPLES + 1) * period, delay + np.arange(SAMPLES + 1) * period]), 9)
+        np.round(
+            np.concatenate(
+                [np.arange(SAMPLES + 1) * period, delay + np.arange(SAMPLES + 1) * period]
+            ),
+            9,
+        )
     )
     edges = edges[edges <= SAMPLES * period + 1e-12]
     for begin, end in pairwise(edges):
@@ -131,7 +148,9 @@ def test_held_and_delayed_forces_move_the_machine_as_scipy_says(delay):
         force = still if k < 0 else motion.force[k]
 
         def rate(_, y, force=force):
-            return np.concatenate([y[3:], machine.platform.forward_dynamics(y[:3], y[3:], force).a[:3]])
+            return np.concatenate(
+                [y[3:], machine.platform.forward_dynamics(y[:3], y[3:], force).a[:3]]
+            )
 
         y = solve_ivp(rate, (begin, end), y, method="DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
     assert y[:3] == pytest.approx(motion.position[SAMPLES], abs=INTEGRATED)
@@ -154,11 +173,15 @@ def test_quantised_positions_and_their_differences_enter_the_law():
     p0, zero = machine.actuator_position(wanted.q[:1]), np.zeros((1, 3))
     rest = machine.actuators.inverse_dynamics(p0, zero, zero, start=wanted.q[:1]).force
     mass = [
-        machine.actuators.inverse_dynamics(p0, zero, np.eye(3)[i : i + 1], start=wanted.q[:1]).force[0, i] - rest[0, i]
+        machine.actuators.inverse_dynamics(
+            p0, zero, np.eye(3)[i : i + 1], start=wanted.q[:1]
+        ).force[0, i]
+        - rest[0, i]
         for i in range(3)
     ]
     expected = np.array(mass) * (
-        50.0**2 * (machine.actuator_position(wanted.q) - measured) + 2 * 50.0 * (wanted.v @ A.T - speed)
+        50.0**2 * (machine.actuator_position(wanted.q) - measured)
+        + 2 * 50.0 * (wanted.v @ A.T - speed)
     )
     assert motion.force == pytest.approx(expected, abs=1e-8)
 
@@ -169,7 +192,8 @@ def test_without_a_model_the_machine_sags_and_with_gravity_compensation_not(spac
     """At rest K_p e is the holding torque (in platform space J^T of it), found apart by inverse dynamics."""
     machine, made = model("nuwar"), trajectory("nuwar", 0.4)
     sagging, held = (
-        follow(made, law(bandwidth=60.0, space=space), Sampling(), settling=1.0) for law in (PD, GravityCompensation)
+        follow(made, law(bandwidth=60.0, space=space), Sampling(), settling=1.0)
+        for law in (PD, GravityCompensation)
     )
     zero = np.zeros(3)
     holding = machine.platform.inverse_dynamics(sagging.position[-1], zero, zero).force
@@ -192,7 +216,9 @@ def test_the_model_pays_and_a_wrong_one_less():
         }
         assert errors["pd"] > 10 * errors["feed-forward"]
         assert errors["pd"] > 10 * errors["computed-torque"]
-        wrong = follow(made, ComputedTorque(bandwidth=BANDWIDTH, space=space), Sampling(), plant=heavier).peak_error
+        wrong = follow(
+            made, ComputedTorque(bandwidth=BANDWIDTH, space=space), Sampling(), plant=heavier
+        ).peak_error
         assert errors["computed-torque"] < wrong < errors["pd"]
 
 
@@ -216,18 +242,22 @@ def test_fixed_steps_converge_with_their_order():
     best = follow(made, law, Sampling(), substeps=64).position
     for method, order in ((RUNGE_KUTTA_4, 4), (HEUN_3, 3)):
         coarse, fine = (
-            np.abs(follow(made, law, Sampling(), substeps=n, method=method).position - best).max() for n in (1, 2)
+            np.abs(follow(made, law, Sampling(), substeps=n, method=method).position - best).max()
+            for n in (1, 2)
         )
         assert np.log2(coarse / fine) == pytest.approx(order, abs=0.4)
 
 
 @needs_compiler
-@pytest.mark.parametrize("integrator", [Radau(rtol=1e-10, atol=1e-11), DormandPrince()], ids=["implicit", "adaptive"])
+@pytest.mark.parametrize(
+    "integrator", [Radau(rtol=1e-10, atol=1e-11), DormandPrince()], ids=["implicit", "adaptive"]
+)
 def test_other_integrators_come_to_the_same_motion(integrator):
     made = trajectory("nuwar", 0.02)
     law, sampling = ComputedTorque(bandwidth=BANDWIDTH), Sampling(delay=0.0005)
     wanted, motion = (
-        follow(made, law, sampling, method=m, substeps=s) for m, s in ((RUNGE_KUTTA_4, 64), (integrator, 4))
+        follow(made, law, sampling, method=m, substeps=s)
+        for m, s in ((RUNGE_KUTTA_4, 64), (integrator, 4))
     )
     assert motion.position == pytest.approx(wanted.position, abs=1e-8)
 
@@ -235,12 +265,20 @@ def test_other_integrators_come_to_the_same_motion(integrator):
 def test_an_implicit_integrator_is_the_same_in_python():
     made, law = trajectory("nuwar", 0.003), PD(bandwidth=BANDWIDTH)
     tight = Radau(rtol=1e-10, atol=1e-11)
-    wanted, motion = (follow(made, law, Sampling(), loop=InterpretedLoop(), method=m) for m in (RUNGE_KUTTA_4, tight))
+    wanted, motion = (
+        follow(made, law, Sampling(), loop=InterpretedLoop(), method=m)
+        for m in (RUNGE_KUTTA_4, tight)
+    )
     assert motion.position == pytest.approx(wanted.position, abs=1e-8)
 
 
 def test_an_integrator_that_needs_too_many_steps_says_so():
-    motion = follow(trajectory("nuwar", 0.02), PD(bandwidth=BANDWIDTH), Sampling(), method=DormandPrince(max_steps=9))
+    motion = follow(
+        trajectory("nuwar", 0.02),
+        PD(bandwidth=BANDWIDTH),
+        Sampling(),
+        method=DormandPrince(max_steps=9),
+    )
     assert "too many steps" in motion.end
 
 
@@ -270,8 +308,14 @@ def test_a_law_of_ones_own_carries_what_a_pd_law_lets_sag():
         for loop in (None, InterpretedLoop())
     )
     assert fast.force == pytest.approx(slow.force, rel=SAME, abs=SAME)
-    law, plain, slower = PID(bandwidth=BANDWIDTH, integral_time=0.05), PD(bandwidth=BANDWIDTH), trajectory("nuwar")
-    held, sagging = (follow(slower, case, Sampling(), settling=0.5).tool_error[-1] for case in (law, plain))
+    law, plain, slower = (
+        PID(bandwidth=BANDWIDTH, integral_time=0.05),
+        PD(bandwidth=BANDWIDTH),
+        trajectory("nuwar"),
+    )
+    held, sagging = (
+        follow(slower, case, Sampling(), settling=0.5).tool_error[-1] for case in (law, plain)
+    )
     assert held < 1e-3 * sagging
 
 
@@ -306,8 +350,12 @@ def test_a_run_that_fails_keeps_what_was_reached_and_says_why(interpreted):
 @needs_compiler
 def test_the_quaternion_stays_a_unit_and_turns_as_wanted():
     made = trajectory("rcid", 0.2)
-    motion = follow(made, ComputedTorque(bandwidth=BANDWIDTH, space="platform"), Sampling(), settling=0.2)
-    assert np.linalg.norm(motion.position[:, 3:], axis=1) == pytest.approx(np.ones(len(motion.time)), abs=1e-14)
+    motion = follow(
+        made, ComputedTorque(bandwidth=BANDWIDTH, space="platform"), Sampling(), settling=0.2
+    )
+    assert np.linalg.norm(motion.position[:, 3:], axis=1) == pytest.approx(
+        np.ones(len(motion.time)), abs=1e-14
+    )
     assert motion.position[-1, 3:] == pytest.approx(motion.reference[-1, 3:], abs=1e-8)
     assert np.ptp(motion.reference[:, 3:], axis=0).max() > 0.02
 
@@ -318,9 +366,16 @@ def test_the_error_of_a_pose_is_the_twist_that_leads_there(name):
     machine, step = model(name), 1e-4
     entry = machine.platform.ports
     twist = 0.3 * np.cos(np.arange(entry.velocity.size))
-    still = machine.platform.kinematics(entry.at(machine.assembly.q), twist, start=machine.assembly.q)
+    still = machine.platform.kinematics(
+        entry.at(machine.assembly.q), twist, start=machine.assembly.q
+    )
     moved = solve_ivp(
-        lambda _, q: rate_of_coordinates(machine, q, twist), (0, step), still.q, method="DOP853", rtol=1e-12, atol=1e-14
+        lambda _, q: rate_of_coordinates(machine, q, twist),
+        (0, step),
+        still.q,
+        method="DOP853",
+        rtol=1e-12,
+        atol=1e-14,
     ).y[:, -1]
     at, there = ca.SX(still.q), ca.SX(moved)
     error, none = (np.array(ca.DM(pose_error(machine, pose, at))).ravel() for pose in (there, at))
@@ -337,7 +392,9 @@ def rate_of_coordinates(machine: Model, q: np.ndarray, twist: np.ndarray) -> np.
         if iq >= 0:
             rate[iq] = v[iv]
     for q0, v0 in shape.quaternions:
-        rate[q0 : q0 + 4] = 0.5 * quaternion_product(np.array([0.0, *v[v0 : v0 + 3]]), state.q[q0 : q0 + 4])
+        rate[q0 : q0 + 4] = 0.5 * quaternion_product(
+            np.array([0.0, *v[v0 : v0 + 3]]), state.q[q0 : q0 + 4]
+        )
     return rate
 
 
@@ -359,7 +416,10 @@ def test_a_part_of_a_rotation_is_followed_in_platform_space():
     ("make", "wheres"),
     [
         (lambda: PD(bandwidth=0.0, damping=-1.0, space="tool"), ["bandwidth", "damping", "space"]),
-        (lambda: Sampling(frequency=0.0, delay=-1.0, resolution=-1.0), ["frequency", "delay", "resolution"]),
+        (
+            lambda: Sampling(frequency=0.0, delay=-1.0, resolution=-1.0),
+            ["frequency", "delay", "resolution"],
+        ),
     ],
 )
 def test_numbers_that_make_no_controller_are_refused_all_at_once(make, wheres):
@@ -403,12 +463,20 @@ def test_the_example_shows_what_the_model_is_worth(monkeypatch, tmp_path, capsys
     module = program("examples", "nuwar_control", monkeypatch)
     outcome = module.main(tmp_path)
     for space in ("joint", "platform"):
-        assert outcome["ideal", space, "pd"].peak_error > 20 * outcome["ideal", space, "computed-torque"].peak_error
+        assert (
+            outcome["ideal", space, "pd"].peak_error
+            > 20 * outcome["ideal", space, "computed-torque"].peak_error
+        )
         assert outcome["ideal", space, "computed-torque"].status is Status.OK
         for case in ("delay and encoders", "unknown payload"):
-            assert outcome[case, space, "pd"].peak_error > 2 * outcome[case, space, "computed-torque"].peak_error
+            assert (
+                outcome[case, space, "pd"].peak_error
+                > 2 * outcome[case, space, "computed-torque"].peak_error
+            )
     assert not any(result.end for result in outcome.values())
-    assert len(json.loads((tmp_path / "nuwar_control.json").read_text(encoding="utf-8"))["runs"]) == 30
+    assert (
+        len(json.loads((tmp_path / "nuwar_control.json").read_text(encoding="utf-8"))["runs"]) == 30
+    )
     assert (tmp_path / "nuwar_control.png").read_bytes().startswith(b"\x89PNG")
     assert "Tracking error" in capsys.readouterr().out
 
@@ -429,7 +497,14 @@ def test_the_benchmark_measures_both_machines_and_their_errors(monkeypatch, caps
     if missing:
         pytest.skip(f"not run: {missing}")
     for machine in ("nuwar", "rcid"):
-        errors = {row["method"]: row["error"] for row in rows if row["machine"] == machine and row not in own}
+        errors = {
+            row["method"]: row["error"]
+            for row in rows
+            if row["machine"] == machine and row not in own
+        }
         assert errors["Runge-Kutta 4, 10 steps"] < 1e-6
         assert errors["Runge-Kutta 4, 10 steps"] < 0.1 * errors["Runge-Kutta 4, 1 step"]
-        assert max(row["error"] for row in own if row["machine"] == machine) < errors["Runge-Kutta 4, 1 step"]
+        assert (
+            max(row["error"] for row in own if row["machine"] == machine)
+            < errors["Runge-Kutta 4, 1 step"]
+        )

@@ -45,15 +45,24 @@ def model(name: str) -> Model:
     values = {leaf: 0.0 for leaf in mechanism.parameters.names if "coulomb" in leaf}
     if name.startswith("random"):
         rng = np.random.default_rng(7)
-        lengths = [leaf for leaf in mechanism.parameters.names if leaf not in values and "gravity" not in leaf]
-        values |= {leaf: mechanism.parameters[leaf].value * rng.uniform(0.9, 1.1) for leaf in lengths}
+        lengths = [
+            leaf
+            for leaf in mechanism.parameters.names
+            if leaf not in values and "gravity" not in leaf
+        ]
+        values |= {
+            leaf: mechanism.parameters[leaf].value * rng.uniform(0.9, 1.1) for leaf in lengths
+        }
     return Model(mechanism.with_values(values))
 
 
 @cache
 def trajectory(name: str, seconds: float, reach: float = 0.005):
     machine = model(name)
-    here, columns = machine.platform.ports.at(machine.assembly.q), machine.platform.ports.position.columns
+    here, columns = (
+        machine.platform.ports.at(machine.assembly.q),
+        machine.platform.ports.position.columns,
+    )
     sliding = [i for i, unit in enumerate(machine.platform.ports.position.units) if unit == "m"]
     begin, end = here[sliding], here[sliding] - reach * np.cos(np.arange(len(sliding)))
     placed = stroke(machine, Line(begin, end), [columns[i] for i in sliding])
@@ -76,19 +85,33 @@ def test_steps_are_the_machines_own_to_second_order(name):
     for step in (PERIOD, PERIOD / 2):
         first = 12 * PERIOD
         steps = error_steps(
-            machine, reference, PERIOD, first=first, step=step, count=1, in_platform=False, start=wanted.q[0]
+            machine,
+            reference,
+            PERIOD,
+            first=first,
+            step=step,
+            count=1,
+            in_platform=False,
+            start=wanted.q[0],
         )
         push = 0.3 * np.abs(steps.mean[0]).max() * np.cos(np.arange(m))
         begins, ends = (
-            np.concatenate(between(reference, PERIOD, np.array([t]))[:2]).ravel() for t in (first, first + step)
+            np.concatenate(between(reference, PERIOD, np.array([t]))[:2]).ravel()
+            for t in (first, first + step)
         )
 
         def rate(_, y, force=steps.mean[0] + push):
             return np.concatenate(
-                [y[m:], A @ machine.actuators.forward_dynamics(y[:m], y[m:], force, start=wanted.q[12]).a]
+                [
+                    y[m:],
+                    A
+                    @ machine.actuators.forward_dynamics(y[:m], y[m:], force, start=wanted.q[12]).a,
+                ]
             )
 
-        y = solve_ivp(rate, (0.0, step), begins + start, method="DOP853", rtol=1e-10, atol=1e-13).y[:, -1]
+        y = solve_ivp(rate, (0.0, step), begins + start, method="DOP853", rtol=1e-10, atol=1e-13).y[
+            :, -1
+        ]
         foreseen = steps.A[0] @ start + steps.B[0] @ push + steps.drift[0]
         shifts.append(np.abs(y - ends - foreseen)[m:].max())
         assert shifts[-1] < 2e-3 * np.abs(y - ends)[m:].max()
@@ -163,7 +186,9 @@ def test_bounded_programs_are_those_of_least_squares_within_bounds():
     for _ in range(20):
         L, y, upper = rng.normal(size=(18, 12)), rng.normal(size=18), rng.uniform(0.05, 0.4, 12)
         x = program(L.T @ L, -L.T @ y, (-upper, upper))
-        assert x == pytest.approx(lsq_linear(L, y, (-upper, upper), method="bvls", tol=1e-12).x, abs=SOLVED)
+        assert x == pytest.approx(
+            lsq_linear(L, y, (-upper, upper), method="bvls", tol=1e-12).x, abs=SOLVED
+        )
         active += int((np.abs(x) > upper - SOLVED).sum())
     assert 40 < active < 200
 
@@ -172,7 +197,9 @@ def test_programs_with_rows_are_those_of_highs():
     """The primal active set of HiGHS; none where rows contradict bounds."""
     rng, program = np.random.default_rng(4), QuadraticProgram(8, 5)
     shapes = {"h": ca.Sparsity.dense(8, 8), "a": ca.Sparsity.dense(5, 8)}
-    other = ca.conic("other", "highs", shapes, {"highs": {"output_flag": False}, "print_time": False})
+    other = ca.conic(
+        "other", "highs", shapes, {"highs": {"output_flag": False}, "print_time": False}
+    )
     for _ in range(20):
         L, g, R = rng.normal(size=(9, 8)), rng.normal(size=8), rng.normal(size=(5, 8))
         H, upper, most = L.T @ L + 0.1 * np.eye(8), np.full(8, 0.5), np.full(5, 0.2)
@@ -207,7 +234,9 @@ def test_beyond_the_limits_it_stays_nearer_than_computed_torque_cut_off(plant, g
     assert len(torque.step_time) == 0
 
 
-@pytest.mark.parametrize(("name", "space"), [("five_bar", "joint"), ("rcid", "platform"), ("delta", "platform")])
+@pytest.mark.parametrize(
+    ("name", "space"), [("five_bar", "joint"), ("rcid", "platform"), ("delta", "platform")]
+)
 def test_within_the_limits_it_foresees_held_and_late_forces(name, space):
     made = trajectory(name, 0.04)
     sampling = Sampling(delay=1.25e-3)
@@ -240,7 +269,10 @@ def test_speeds_curves_and_reversals_are_kept():
 
     most = 0.9 * speeds(free)
     slow = Model(
-        replace(machine.mechanism, actuators=tuple(replace(each, speed=most) for each in machine.mechanism.actuators))
+        replace(
+            machine.mechanism,
+            actuators=tuple(replace(each, speed=most) for each in machine.mechanism.actuators),
+        )
     )
     placed = trajectory("delta", 0.06, 0.05)
     made = replace(placed, stroke=replace(placed.stroke, model=slow))
@@ -281,14 +313,26 @@ def test_limits_that_no_forces_keep_are_left_out_and_counted():
 def test_what_it_cannot_do_is_refused():
     with pytest.raises(InputError, match=r"damping: is 0\.5\n.*at least 0\.707"):
         PredictiveTracking(bandwidth=BANDWIDTH, damping=0.5)
-    law = PredictiveTracking(bandwidth=BANDWIDTH, motor_curve=((0.0, 1.0), (1.0, 0.5)), reversal=0.02)
-    with pytest.raises(InputError, match=r"(?s)motor_curve: is of motors whose.*reversal: is of motors whose"):
+    law = PredictiveTracking(
+        bandwidth=BANDWIDTH, motor_curve=((0.0, 1.0), (1.0, 0.5)), reversal=0.02
+    )
+    with pytest.raises(
+        InputError, match=r"(?s)motor_curve: is of motors whose.*reversal: is of motors whose"
+    ):
         follow(trajectory("delta", 0.04), law, Sampling(saturates=False))
-    with pytest.raises(InputError, match=r"horizon: 5000 steps at each of 4\d samples take \d+\.\d GB"):
-        follow(trajectory("delta", 0.04), PredictiveTracking(bandwidth=BANDWIDTH, horizon=5000), Sampling())
+    with pytest.raises(
+        InputError, match=r"horizon: 5000 steps at each of 4\d samples take \d+\.\d GB"
+    ):
+        follow(
+            trajectory("delta", 0.04),
+            PredictiveTracking(bandwidth=BANDWIDTH, horizon=5000),
+            Sampling(),
+        )
     stroke_options = tl.StrokeOptions(end={"z": -0.55}, time=0.05)
     with pytest.raises(InputError, match="no generated code of 'predictive'"):
-        tl.control_compiled(load("delta"), tl.ControlOptions(stroke=stroke_options, controller=("predictive",)))
+        tl.control_compiled(
+            load("delta"), tl.ControlOptions(stroke=stroke_options, controller=("predictive",))
+        )
 
 
 def test_programs_of_many_samples_are_made_in_blocks():

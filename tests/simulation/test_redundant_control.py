@@ -21,7 +21,12 @@ from tauloop.simulation.controllers.error_steps import ErrorSteps
 from tauloop.simulation.controllers.laws import Controller, Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop
-from tauloop.simulation.controllers.predictive import PredictiveRun, PredictiveTracking, condensed, last_cost
+from tauloop.simulation.controllers.predictive import (
+    PredictiveRun,
+    PredictiveTracking,
+    condensed,
+    last_cost,
+)
 from tauloop.simulation.controllers.redundant import LEAST, lengths, motor_masses, spread
 from tauloop.simulation.controllers.run import ControlledMotion, follow, prepared_loop
 
@@ -37,20 +42,27 @@ def trajectory(name: str, seconds: float, reach: float):
     here, ports = machine.platform.ports.at(machine.assembly.q), machine.platform.ports.position
     sliding = [i for i, unit in enumerate(ports.units) if unit != "1"][:3]
     line = Line(here[sliding], here[sliding] + reach * np.cos(np.arange(len(sliding))))
-    return plan(stroke(machine, line, [ports.columns[i] for i in sliding]), POLYNOMIAL_345, Seconds(seconds))
+    return plan(
+        stroke(machine, line, [ports.columns[i] for i in sliding]), POLYNOMIAL_345, Seconds(seconds)
+    )
 
 
 def law(name: str, space: str = "joint") -> Controller:
     return CONTROLLERS[name](bandwidth=100.0, space=space)
 
 
-def fitted(machine: Model, measured: np.ndarray, speed: np.ndarray, weigh: np.ndarray) -> dict[str, np.ndarray]:
+def fitted(
+    machine: Model, measured: np.ndarray, speed: np.ndarray, weigh: np.ndarray
+) -> dict[str, np.ndarray]:
     leading = list(machine.assembly.leading)
     motion = {"position": measured[leading], "velocity": speed[leading]}
     seen = {"measured": measured, "measured_speed": speed, "spread": weigh}
     extra = {name: value[None] for name, value in seen.items()}
     runner = machine.actuators.runner
-    return {name: value[0] for name, value in runner.run(MEASURED_MOTION, motion, extra=extra)[0].items()}
+    return {
+        name: value[0]
+        for name, value in runner.run(MEASURED_MOTION, motion, extra=extra)[0].items()
+    }
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -72,7 +84,9 @@ def test_all_actuators_tell_the_motion_by_least_squares(name: str) -> None:
     def left(x: np.ndarray) -> np.ndarray:
         return (machine.actuator_position(machine.actuators.kinematics(x).q) - noisy) / weigh
 
-    best = least_squares(left, noisy[leading], x_scale=lengths(machine)[leading], xtol=1e-14, ftol=1e-14, gtol=1e-14).x
+    best = least_squares(
+        left, noisy[leading], x_scale=lengths(machine)[leading], xtol=1e-14, ftol=1e-14, gtol=1e-14
+    ).x
     assert np.abs(noisy[leading] - best).max() > 10 * SQUARE
     assert np.abs((made["x"] - best) / lengths(machine)[leading]).max() < SQUARE
 
@@ -110,7 +124,9 @@ def test_an_error_decays_as_gains_say(name: str, space: str) -> None:
         loop, _ = prepared_loop(still, controller, Sampling(frequency=frequency, saturates=False))
         trace = run(replace(loop, position=machine.platform.ports.at(start.q), q=start.q))
         time = np.arange(len(trace.position)) / frequency
-        q = machine.platform.kinematics(trace.position, start=np.broadcast_to(start.q, (len(time), len(start.q)))).q
+        q = machine.platform.kinematics(
+            trace.position, start=np.broadcast_to(start.q, (len(time), len(start.q)))
+        ).q
         error = motion.ports.at(machine.assembly.q) - motion.ports.at(q)
         decay = (np.exp(rate * time) * (1 - 1j * (w * z) / rate.imag)).real
         left.append(np.abs(error - decay[:, None] * first).max() / np.abs(first).max())
@@ -126,7 +142,8 @@ def test_the_work_of_all_actuators_is_the_energy_of_the_machine(name: str) -> No
     run = follow(made, law("computed-torque"), Sampling(saturates=False))
     machine = run.model
     q = machine.platform.kinematics(
-        run.position, start=np.broadcast_to(machine.assembly.q, (len(run.time), machine.topology.n_q))
+        run.position,
+        start=np.broadcast_to(machine.assembly.q, (len(run.time), machine.topology.n_q)),
     ).q
     moved = np.diff(machine.actuator_position(q), axis=0)
     platform, k = machine.platform, len(run.time) // 2
@@ -146,7 +163,13 @@ def test_actuators_by_themselves_do_not_press_against_each_other(name: str) -> N
     """The machine that moves has another length, encoders count: what each asks for by itself would press."""
     machine, made, step = model("five_bar"), trajectory("five_bar", 0.02, 0.005), 1e-4
     plant = Model(machine.mechanism.with_values({"link_length": 0.3502}))
-    run = follow(made, law(name), Sampling(resolution=step, saturates=False), plant=plant, loop=InterpretedLoop())
+    run = follow(
+        made,
+        law(name),
+        Sampling(resolution=step, saturates=False),
+        plant=plant,
+        loop=InterpretedLoop(),
+    )
     loop, _ = prepared_loop(made, law(name), Sampling())
     state = plant.platform.kinematics(run.position, run.velocity)
     seen = np.floor(plant.actuator_position(state.q) / step + 0.5) * step
@@ -176,7 +199,9 @@ def test_gains_of_motors_on_one_axis_are_halves() -> None:
     R, scale = rng.standard_normal((4, 3)), rng.uniform(0.1, 10.0, 4)
     ones = motor_masses(R, mass, np.ones(4))
     assert motor_masses(scale[:, None] * R, mass, scale) == pytest.approx(ones / scale**2)
-    assert motor_masses(np.array([[1.0], [0.0]]), np.array([[2.0]]), np.ones(2)) == pytest.approx([2.0, 0.0])
+    assert motor_masses(np.array([[1.0], [0.0]]), np.array([[2.0]]), np.ones(2)) == pytest.approx(
+        [2.0, 0.0]
+    )
 
 
 def test_encoders_are_trusted_by_their_steps() -> None:
@@ -213,7 +238,11 @@ def test_machine_code_does_what_python_does(name: str, which: str, space: str) -
 
 
 def test_derivatives_of_a_loop_are_those_of_differences_of_runs() -> None:
-    machine, made, names = model("five_bar"), trajectory("five_bar", 0.02, 0.01), ("tip_mass", "bandwidth")
+    machine, made, names = (
+        model("five_bar"),
+        trajectory("five_bar", 0.02, 0.01),
+        ("tip_mass", "bandwidth"),
+    )
     run = follow(made, law("pd"), Sampling(), sensitivities=names)
     assert run.sensitivities is not None
     by, step = run.sensitivities["position"].values, 1e-4
@@ -221,7 +250,9 @@ def test_derivatives_of_a_loop_are_those_of_differences_of_runs() -> None:
         ends = []
         for sign in (-1.0, 1.0):
             moved = sign * step * change
-            plant = Model(machine.mechanism.with_values({"tip_mass": 0.3 + moved})) if k == 0 else None
+            plant = (
+                Model(machine.mechanism.with_values({"tip_mass": 0.3 + moved})) if k == 0 else None
+            )
             other = replace(law("pd"), bandwidth=100.0 + moved * (k == 1))
             ends.append(follow(made, other, Sampling(), plant=plant).position)
         assert by[:, :, k] == pytest.approx(
@@ -232,20 +263,33 @@ def test_derivatives_of_a_loop_are_those_of_differences_of_runs() -> None:
 def test_forces_beyond_a_limit_are_named() -> None:
     run = follow(trajectory("five_bar", 0.02, 0.05), law("computed-torque"), Sampling())
     assert run.status is tl.result.Status.DOUBTFUL
-    assert any("share of saturated forces" in item.name and (item.value or 0) > 0.1 for item in run.evidence)
+    assert any(
+        "share of saturated forces" in item.name and (item.value or 0) > 0.1
+        for item in run.evidence
+    )
 
 
 def test_freedoms_that_nothing_drives_are_named() -> None:
     text = source_path("five_bar").read_text(encoding="utf-8")
-    machine = Model(loads(text.replace("  motor_2: {on: shoulder_2, inertia: rotor_inertia, force: 8 N m}\n", "")))
+    machine = Model(
+        loads(
+            text.replace("  motor_2: {on: shoulder_2, inertia: rotor_inertia, force: 8 N m}\n", "")
+        )
+    )
     ordinary = trajectory("five_bar", 0.02, 0.005)
-    with pytest.raises(tl.InputError, match=r"no actuator moves .*elbow_2.* \(1 actuators, 2 freedoms\)"):
-        follow(replace(ordinary, stroke=replace(ordinary.stroke, model=machine)), law("pd"), Sampling())
+    with pytest.raises(
+        tl.InputError, match=r"no actuator moves .*elbow_2.* \(1 actuators, 2 freedoms\)"
+    ):
+        follow(
+            replace(ordinary, stroke=replace(ordinary.stroke, model=machine)), law("pd"), Sampling()
+        )
 
 
 def test_a_comparison_has_all_actuators_with_their_units() -> None:
     stroke = tl.StrokeOptions(end={"x": 0.01}, time=0.02)
-    options = tl.ControlOptions(stroke=stroke, controller=("pd",), resolution="10 um,0.1 mrad,0.1 mrad,0.1 mrad")
+    options = tl.ControlOptions(
+        stroke=stroke, controller=("pd",), resolution="10 um,0.1 mrad,0.1 mrad,0.1 mrad"
+    )
     result = tl.control(model("delta"), options)
     run, answer = result.runs["pd"], result.as_dict()
     assert answer["position_units"] == ("m", "rad", "rad", "rad")
@@ -255,7 +299,10 @@ def test_a_comparison_has_all_actuators_with_their_units() -> None:
     (shown, *_) = control_tables(result)
     assert isinstance(shown, Table)
     heads = [str(column.header) for column in shown.columns]
-    assert [head for head in heads if "actuators" in head] == ["actuators,\npeak [m]", "actuators,\npeak [rad]"]
+    assert [head for head in heads if "actuators" in head] == [
+        "actuators,\npeak [m]",
+        "actuators,\npeak [rad]",
+    ]
 
 
 # Predictive tracking
@@ -283,7 +330,9 @@ def test_one_step_ahead_is_the_least_norm_of_one_small_least_squares(name: str) 
     by_hand = freely(machine, steps.B[k][m:].T, by_hand)
     x = machine.actuators.ports.at(trajectory(name, 0.04, 0.005).states(np.array([k * T])).q)
     R = machine.actuators.actuator_jacobian(x, start=loop.q[None])[0]
-    made = tracker(k * T, loop.reference[0][k] + R @ e[:m], loop.reference[1][k] + R @ e[m:], by_hand)
+    made = tracker(
+        k * T, loop.reference[0][k] + R @ e[:m], loop.reference[1][k] + R @ e[m:], by_hand
+    )
     assert made == pytest.approx(by_hand, rel=1e-7, abs=1e-7 * np.abs(by_hand).max())
 
 
@@ -302,7 +351,9 @@ def test_forces_of_unlike_units_are_shared_too() -> None:
         driven=np.zeros((12, 4, 4)),
         seen=np.tile(np.eye(4), (12, 1, 1)),
     )
-    made = condensed(steps, PredictiveTracking(bandwidth=100.0, horizon=10), 1e-3, unit, np.array([0]))
+    made = condensed(
+        steps, PredictiveTracking(bandwidth=100.0, horizon=10), 1e-3, unit, np.array([0])
+    )
     force = unit * (made.best[0] @ np.array([1e-3, -2e-3, 0.1, 0.2, 1.0]))[:4]
     moving = np.linalg.pinv(R) @ (R @ force)
     assert np.abs(force - moving).max() < 1e-5 * np.abs(force).max()
@@ -335,7 +386,10 @@ def test_in_fast_samples_it_is_computed_torque() -> None:
 def test_what_one_motor_lacks_the_others_give() -> None:
     """Beyond the limits of shared forces, but not of all: forces that are cut off lose ten times as much."""
     machine, made = model("five_bar"), trajectory("five_bar", 0.045, 0.02)
-    cut, ahead = (follow(made, law(name), Sampling(), settling=0.05) for name in ("computed-torque", "predictive"))
+    cut, ahead = (
+        follow(made, law(name), Sampling(), settling=0.05)
+        for name in ("computed-torque", "predictive")
+    )
     assert ahead.rms_error < 0.1 * cut.rms_error
     assert np.abs(ahead.force).max() <= 8.0 * (1 + 1e-9)
     q = machine.platform.kinematics(ahead.position).q
@@ -353,15 +407,20 @@ def test_speeds_of_motors_that_follow_are_kept() -> None:
     A = machine.assembly.loops.transmission
 
     def speeds(run: ControlledMotion) -> np.ndarray:
-        return np.asarray(np.abs(machine.platform.kinematics(run.position, run.velocity).v @ A.T).max(axis=0))
+        return np.asarray(
+            np.abs(machine.platform.kinematics(run.position, run.velocity).v @ A.T).max(axis=0)
+        )
 
     (follower,) = set(range(3)) - set(machine.assembly.leading)
     most = 0.9 * speeds(follow(made, law("predictive"), Sampling()))[follower]
     actuators = [
-        replace(each, speed=most if i == follower else np.inf) for i, each in enumerate(machine.mechanism.actuators)
+        replace(each, speed=most if i == follower else np.inf)
+        for i, each in enumerate(machine.mechanism.actuators)
     ]
     slow = Model(replace(machine.mechanism, actuators=tuple(actuators)))
-    run = follow(replace(made, stroke=replace(made.stroke, model=slow)), law("predictive"), Sampling())
+    run = follow(
+        replace(made, stroke=replace(made.stroke, model=slow)), law("predictive"), Sampling()
+    )
     assert speeds(run)[follower] < 1.003 * most
     loop, _ = prepared_loop(made, law("predictive"), Sampling())
     steps = PredictiveRun(PredictiveTracking(bandwidth=100.0), loop)._steps
@@ -369,7 +428,10 @@ def test_speeds_of_motors_that_follow_are_kept() -> None:
     middle = [0.5 * (part[k][lead] + part[k + 1][lead]) for part in loop.reference[:2]]
     for i, step in enumerate(1e-5 * np.eye(4)):
         low, high = (
-            A @ machine.actuators.kinematics(middle[0] + s * step[:2], middle[1] + s * step[2:], start=loop.q).v
+            A
+            @ machine.actuators.kinematics(
+                middle[0] + s * step[:2], middle[1] + s * step[2:], start=loop.q
+            ).v
             for s in (-1.0, 1.0)
         )
         assert steps.driven[k][:, i] == pytest.approx((high - low) / 2e-5, abs=0.02)
@@ -383,7 +445,10 @@ def made_at(made: Trajectory, time: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_machine_code_and_python_call_predictive_tracking_alike() -> None:
-    machine, tracking = model("delta"), PredictiveTracking(bandwidth=100.0, horizon=4, space="platform")
+    machine, tracking = (
+        model("delta"),
+        PredictiveTracking(bandwidth=100.0, horizon=4, space="platform"),
+    )
     realistic = Sampling(delay=0.0005, resolution=2e-5, differences=True)
     fast, slow = (
         follow(trajectory("delta", 0.01, 1e-3), tracking, realistic, loop=loop, substeps=2)

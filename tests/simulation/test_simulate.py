@@ -50,13 +50,17 @@ from tauloop.simulation.stepping.interpreted import InterpretedStepper
 from tauloop.simulation.stepping.stepper import Laws
 
 MACHINES = CORE_MACHINES
-#: Machines with the features that matter here: closed forms, Newton blocks, quaternions, dropped rows, no loops.
+#: Machines with the features that matter here: closed forms, Newton blocks, quaternions, dropped
+#: rows, no loops.
 FEW = ("delta", "five_bar", "gantry_tau_6link", "pendulum_arm")
 #: Every machine by its independent coordinates; by projection those that are quickly built.
-SWINGS = [(name, IndependentCoordinates()) for name in MACHINES] + [(name, Projected()) for name in (*FEW, "rcid")]
+SWINGS = [(name, IndependentCoordinates()) for name in MACHINES] + [
+    (name, Projected()) for name in (*FEW, "rcid")
+]
 #: The issue's limits on a conservative swing.
 ENERGY_KEPT, LOOPS_KEPT = 1e-8, 1e-10
-#: Routes integrate other variables with steps of 1e-11: what errors of a step add up to over a second.
+#: Routes integrate other variables with steps of 1e-11: what errors of a step add up to over a
+#: second.
 ROUTES_AGREE = 1e-8
 #: Machine code and interpreter do the same operations in another order.
 SAME = 1e-11
@@ -71,7 +75,9 @@ needs_compiler = pytest.mark.skipif(not compilers(), reason="no C compiler: noth
 # What is conserved
 
 
-@pytest.mark.parametrize(("name", "route"), SWINGS, ids=[f"{name}-{type(route).__name__}" for name, route in SWINGS])
+@pytest.mark.parametrize(
+    ("name", "route"), SWINGS, ids=[f"{name}-{type(route).__name__}" for name, route in SWINGS]
+)
 def test_a_conservative_swing_keeps_its_energy_and_its_loops(name, route):
     ready = swinging(name)
     motion = swinger(name, route).run(1.0, q=ready.q, v=ready.v)
@@ -97,7 +103,9 @@ def test_routes_agree(name):
 def test_baumgarte_closes_what_drifts():
     ready, loose = swinging("four_bar"), DormandPrince(rtol=1e-6, atol=1e-7)
     drifting, held = (
-        swinger("four_bar", ExtendedSpace(stabilisation=choice), loose).run(5.0, q=ready.q, v=ready.v)
+        swinger("four_bar", ExtendedSpace(stabilisation=choice), loose).run(
+            5.0, q=ready.q, v=ready.v
+        )
         for choice in (None, Baumgarte(alpha=50.0, beta=50.0))
     )
     assert drifting.residual[-1] > 1e-7
@@ -116,7 +124,9 @@ def test_an_open_residual_dies_out_as_baumgarte_says():
     steps = simulator.stepper.advance(progress, duration)
     loops = simulator.model.assembly.loops
     first, last = (loops.residuals(row[None, :6])[0][0] for row in (steps.y[0], steps.y[-1]))
-    np.testing.assert_allclose(last, first * (1 + alpha * duration) * np.exp(-alpha * duration), rtol=1e-6)
+    np.testing.assert_allclose(
+        last, first * (1 + alpha * duration) * np.exp(-alpha * duration), rtol=1e-6
+    )
 
 
 def test_work_of_actuators_wrench_and_friction_balances_the_energy():
@@ -147,16 +157,24 @@ def test_it_goes_where_scipy_goes_with_forward_dynamics(name):
         state = model.platform.forward_dynamics(y[:n], y[n:], force)
         return np.concatenate([y[n:], state.a[list(model.platform.ports.v)]])
 
-    wanted = solve_ivp(rate, (0, 0.05), np.concatenate([at, np.zeros(n)]), method="DOP853", rtol=1e-10, atol=1e-11)
+    wanted = solve_ivp(
+        rate, (0, 0.05), np.concatenate([at, np.zeros(n)]), method="DOP853", rtol=1e-10, atol=1e-11
+    )
     motion = simulated(model, 0.05, force=ConstantForce(tuple(force)), integrator=FINE)
-    np.testing.assert_allclose(model.platform_position(motion.q[-1]), wanted.y[:n, -1], rtol=0, atol=INTEGRATED)
+    np.testing.assert_allclose(
+        model.platform_position(motion.q[-1]), wanted.y[:n, -1], rtol=0, atol=INTEGRATED
+    )
 
 
 @needs_compiler
 @pytest.mark.parametrize("integrator", [FINE, RungeKutta4(step=1e-3)], ids=["dopri", "rk4"])
 @pytest.mark.parametrize(
     ("name", "route"),
-    [("five_bar", IndependentCoordinates()), ("delta", Projected()), ("rcid", IndependentCoordinates())],
+    [
+        ("five_bar", IndependentCoordinates()),
+        ("delta", Projected()),
+        ("rcid", IndependentCoordinates()),
+    ],
     ids=["newton", "projected", "quaternion"],
 )
 def test_machine_code_is_the_interpreter(name, route, integrator):
@@ -165,7 +183,8 @@ def test_machine_code_is_the_interpreter(name, route, integrator):
     assert isinstance(compiled.stepper, CompiledStepper)
     assert isinstance(slow.stepper, InterpretedStepper)
     a, b = (each.run(0.03, q=ready.q, v=ready.v) for each in (compiled, slow))
-    if integrator is FINE:  # the very first error estimates are rounding, and with them the lengths of these steps
+    # the very first error estimates are rounding, and with them the lengths of these steps
+    if integrator is FINE:
         assert abs(len(a.steps) - len(b.steps)) <= 3
         np.testing.assert_allclose(a.q[-1], b.q[-1], rtol=0, atol=INTEGRATED)
         return
@@ -178,7 +197,9 @@ def test_the_implicit_integrator_agrees():
     ready = swinging("delta")
     exact = swinger("delta", IndependentCoordinates()).run(0.2, q=ready.q, v=ready.v)
     for route in (IndependentCoordinates(), Projected()):
-        motion = swinger("delta", route, Radau(rtol=1e-9, atol=1e-10)).run(0.2, q=ready.q, v=ready.v)
+        motion = swinger("delta", route, Radau(rtol=1e-9, atol=1e-10)).run(
+            0.2, q=ready.q, v=ready.v
+        )
         np.testing.assert_allclose(motion.q[-1], exact.q[-1], rtol=0, atol=1e-7)
         assert motion.residual.max() < LOOPS_KEPT
 
@@ -187,7 +208,10 @@ def test_the_implicit_integrator_takes_longer_steps_on_a_stiff_machine():
     """A stiff damper on every joint: explicit steps are bound by stability, implicit ones are not."""
     arm = frictionless("pendulum_arm").mechanism
     stiff = Friction(viscous=Constant(300.0))
-    joints = tuple(replace(j, freedoms=tuple(replace(f, friction=stiff) for f in j.freedoms)) for j in arm.joints)
+    joints = tuple(
+        replace(j, freedoms=tuple(replace(f, friction=stiff) for f in j.freedoms))
+        for j in arm.joints
+    )
     model = Model(replace(arm, joints=joints))
     explicit, implicit = (
         simulated(model, 0.05, integrator=choice)
@@ -202,7 +226,10 @@ def test_the_error_falls_with_the_fourth_power_of_the_step():
     exact = swinger("delta", IndependentCoordinates()).run(0.1, q=ready.q, v=ready.v).q[-1]
     errors = [
         np.abs(
-            swinger("delta", IndependentCoordinates(), RungeKutta4(step=h)).run(0.1, q=ready.q, v=ready.v).q[-1] - exact
+            swinger("delta", IndependentCoordinates(), RungeKutta4(step=h))
+            .run(0.1, q=ready.q, v=ready.v)
+            .q[-1]
+            - exact
         )
         for h in (0.01, 0.005)
     ]
@@ -244,7 +271,9 @@ def test_the_round_trip_returns_the_motion():
     path = at + 0.05 * np.sin(2 * np.pi * np.outer(time, [3.0, 4.0, 5.0]) + [0.1, 0.5, 0.9])
     motion = SplineMotion(model, time, path)
     for route in (IndependentCoordinates(), ExtendedSpace()):
-        trip = round_trip(model, motion, 0.2, route=route, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+        trip = round_trip(
+            model, motion, 0.2, route=route, integrator=DormandPrince(rtol=1e-10, atol=1e-11)
+        )
         assert trip.simulation.ending is Ending.END
         assert trip.position_error <= RETURNED
         assert np.ptp(trip.simulation.force, axis=0).min() > 1.0  # N m: it had to be driven
@@ -263,11 +292,16 @@ def test_splines_turn_platforms_too(name):
     motion = SplineMotion(model, time, position)
     h, now = 1e-5, np.array([0.0513, 0.1234])
     before, here, after = (motion.at(now + shift) for shift in (-h, 0.0, h))
-    q = [model.platform.kinematics(part.position, start=model.assembly.q).q for part in (before, here, after)]
+    q = [
+        model.platform.kinematics(part.position, start=model.assembly.q).q
+        for part in (before, here, after)
+    ]
     errors = [ca.DM(pose_error(model, ca.SX(a), ca.SX(b))) for a, b in zip(q[2], q[0], strict=True)]
     speeds = np.array(errors)[:, :, 0] / (2 * h)
     np.testing.assert_allclose(here.velocity, speeds, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(here.acceleration, (after.velocity - before.velocity) / (2 * h), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        here.acceleration, (after.velocity - before.velocity) / (2 * h), rtol=0, atol=1e-4
+    )
     trip = round_trip(model, motion, 0.02, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
     assert trip.position_error <= RETURNED
     assert trip.turning_error <= RETURNED
@@ -282,11 +316,14 @@ def test_a_wrench_at_the_tool_is_what_the_actuators_have_to_carry():
     at_rest = model.platform.inverse_dynamics(position, zero, zero).force
     J = model.platform.actuator_jacobian(position)
     tool = np.array([model.mechanism.value(x) for x in model.mechanism.platform.tool.position])
-    moment = wrench[3:] + np.cross(tool, wrench[:3])  # at the platform's origin, which stands upright at reference
+    # at the platform's origin, which stands upright at reference
+    moment = wrench[3:] + np.cross(tool, wrench[:3])
     np.testing.assert_allclose(model.assembly.q[3:7], [1, 0, 0, 0], atol=1e-12)
     held = at_rest - np.linalg.solve(J.T, np.concatenate([wrench[:3], moment]))
     for route in (IndependentCoordinates(), Projected()):
-        motion = simulated(model, 0.02, force=ConstantForce(tuple(held)), wrench=wrench, route=route)
+        motion = simulated(
+            model, 0.02, force=ConstantForce(tuple(held)), wrench=wrench, route=route
+        )
         assert np.abs(motion.v[-1]).max() < 1e-8
         assert np.abs(motion.work[-1]) < 1e-10
 
@@ -306,7 +343,9 @@ class _Held(ForceLaw):
         return -5.0 * q
 
 
-@pytest.mark.parametrize("integrator", [FINE, Radau(rtol=1e-10, atol=1e-11)], ids=["dopri", "radau"])
+@pytest.mark.parametrize(
+    "integrator", [FINE, Radau(rtol=1e-10, atol=1e-11)], ids=["dopri", "radau"]
+)
 def test_a_sampled_law_is_held_between_its_samples(integrator):
     model, law = frictionless("pendulum_arm"), _Held()
     motion = simulated(model, 0.035, force=law, integrator=integrator)
@@ -314,7 +353,9 @@ def test_a_sampled_law_is_held_between_its_samples(integrator):
     q = model.assembly.q
     v = np.zeros(3)
     for length in (0.01, 0.01, 0.01, 0.005):
-        part = simulated(model, length, q=q, v=v, force=ConstantForce(tuple(-5.0 * q)), integrator=FINE)
+        part = simulated(
+            model, length, q=q, v=v, force=ConstantForce(tuple(-5.0 * q)), integrator=FINE
+        )
         q, v = part.q[-1], part.v[-1]
     np.testing.assert_allclose(motion.q[-1], q, rtol=0, atol=INTEGRATED)
 
@@ -347,8 +388,11 @@ def test_a_wrench_goes_on_between_the_samples_of_forces(model, wrench):
     alone, beside = (simulated(model, 0.025, force=force, **options) for force in (None, _Idle()))
     np.testing.assert_allclose(beside.q[-1], alone.q[-1], rtol=0, atol=INTEGRATED)
     np.testing.assert_allclose(beside.v[-1], alone.v[-1], rtol=0, atol=100 * INTEGRATED)
-    held = simulated(model, 0.025, wrench=np.asarray(alone.wrench[0]), v=options["v"], integrator=FINE)
-    assert np.abs(held.q[-1] - alone.q[-1]).max() > 1e3 * INTEGRATED  # a wrench that is held leads elsewhere
+    held = simulated(
+        model, 0.025, wrench=np.asarray(alone.wrench[0]), v=options["v"], integrator=FINE
+    )
+    # a wrench that is held leads elsewhere
+    assert np.abs(held.q[-1] - alone.q[-1]).max() > 1e3 * INTEGRATED
 
 
 def test_what_a_law_raises_reaches_the_caller():
@@ -389,7 +433,9 @@ def test_events_are_found_where_they_are():
 def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
     model = frictionless(name)
     start = start_state(
-        model, model.platform_position(model.assembly.q), 0.1 * np.cos(np.arange(model.platform.ports.velocity.size))
+        model,
+        model.platform_position(model.assembly.q),
+        0.1 * np.cos(np.arange(model.platform.ports.velocity.size)),
     )
     motion = simulated(model, 3.0, q=start[0], v=start[1])
     assert motion.ending is Ending.SINGULAR
@@ -419,7 +465,9 @@ def test_a_fall_from_rest_that_creeps_into_a_singularity_ends_there(compiled):
 def test_full_coordinates_pass_through_a_leg_side_singularity():
     model = frictionless("delta")
     q, v = start_state(model, model.platform_position(model.assembly.q), [0.1, 0.05, 0.0])
-    motion = simulated(model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+    motion = simulated(
+        model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11)
+    )
     assert motion.ending is Ending.END
     assert motion.relative_energy_error < ENERGY_KEPT
     assert motion.residual.max() < LOOPS_KEPT
@@ -429,13 +477,17 @@ def test_full_coordinates_pass_through_a_leg_side_singularity():
 def test_where_the_loops_lose_rank_full_coordinates_end_or_go_on_with_all_their_energy(compiled):
     """Five-bar, tip between the elbows: steps there are as good as their error says, but the way back is not.
 
-    A step that happens to lead from one side of the pose to the other sees nothing of it: eight of 31 tolerances from
-    1e-7 to 1e-10 go on, the others end there.
+    A step that happens to lead from one side of the pose to the other sees nothing of it: eight of
+    31 tolerances from 1e-7 to 1e-10 go on, the others end there.
     """
-    model = Model(load("five_bar")) if compiled else Model(load("five_bar"), evaluator=Interpreted())
+    model = (
+        Model(load("five_bar")) if compiled else Model(load("five_bar"), evaluator=Interpreted())
+    )
     ended = 0
     for rtol in (1e-7, 1e-8, 1e-9, 1e-10):
-        motion = simulated(model, 0.5, route=Projected(), integrator=DormandPrince(rtol=rtol, atol=0.1 * rtol))
+        motion = simulated(
+            model, 0.5, route=Projected(), integrator=DormandPrince(rtol=rtol, atol=0.1 * rtol)
+        )
         assert motion.relative_energy_error < 1e-7
         assert motion.residual.max() < LOOPS_KEPT
         if motion.ending is Ending.END:
@@ -480,7 +532,9 @@ def test_many_starts_without_a_compiler_and_one_that_falls_into_a_singularity():
     model = Model(load("delta"), evaluator=Interpreted())
     simulator = Simulator(model, integrator=DormandPrince(rtol=1e-5, atol=1e-6))
     q = np.repeat(model.assembly.q[None, :], 2, axis=0)
-    held = model.platform.inverse_dynamics(model.platform_position(q[0]), np.zeros(3), np.zeros(3)).force
+    held = model.platform.inverse_dynamics(
+        model.platform_position(q[0]), np.zeros(3), np.zeros(3)
+    ).force
     many = simulate_many(simulator, 0.3, q, force=np.stack([held, 0 * held]), samples=4)
     assert many.endings == (Ending.END, Ending.SINGULAR)
     assert many.reached[0] == 0.3
@@ -501,15 +555,23 @@ def test_many_motions_come_out_alike_compiled_interpreted_and_on_threads():
     force = rng.normal(size=(9, 3))
     q = np.repeat(model.assembly.q[None, :], 9, axis=0)
     v = model.platform.kinematics(model.platform.ports.at(q), 0.1 * rng.normal(size=(9, 3))).v
-    for evaluator in (Compiled(at_least=100_000), Compiled(at_least=10), Compiled(at_least=10, threads=3)):
-        simulator = Simulator(Model(load("delta"), evaluator=evaluator), integrator=DormandPrince(rtol=1e-5, atol=1e-6))
+    for evaluator in (
+        Compiled(at_least=100_000),
+        Compiled(at_least=10),
+        Compiled(at_least=10, threads=3),
+    ):
+        simulator = Simulator(
+            Model(load("delta"), evaluator=evaluator),
+            integrator=DormandPrince(rtol=1e-5, atol=1e-6),
+        )
         results.append(simulate_many(simulator, 0.3, q, v, force=force, samples=2000))
     assert {*results[0].endings} == {Ending.END, Ending.SINGULAR}
     for key in ("q", "v", "energy_error", "residual", "reached", "steps"):
         interpreted, compiled, threaded = (np.asarray(getattr(result, key)) for result in results)
         assert np.array_equal(compiled, threaded, equal_nan=True), key
         assert np.array_equal(np.isnan(interpreted), np.isnan(compiled)), key
-        # speeds of the leg that stretches grow without bound, and their rounding with them, more so in sums of energies
+        # speeds of the leg that stretches grow without bound, and their rounding with them, more so
+        # in sums of energies
         rtol = 1e-6 if key == "energy_error" else 1e-9
         np.testing.assert_allclose(compiled, interpreted, rtol=rtol, atol=SAME, err_msg=key)
 
@@ -522,7 +584,8 @@ def test_too_many_steps_are_given_up_and_friction_is_blamed():
     assert "fixed steps" in motion.problem.remedy
     fixed = simulated(Model(load("pendulum_arm")), 0.05, integrator=RungeKutta4(step=1e-4))
     assert fixed.ending is Ending.END
-    assert abs(fixed.coordinate("waist")[-1] - fixed.coordinate("waist")[0]) < 1e-5  # nothing turns it
+    # nothing turns it
+    assert abs(fixed.coordinate("waist")[-1] - fixed.coordinate("waist")[0]) < 1e-5
     assert len(motion.steps) >= 600
 
 
@@ -607,7 +670,9 @@ def test_closed_forms_follow_the_branch_of_the_start():
     assert closed.status is full.status is Status.OK
     assert np.abs(closed.q[-1] - full.q[-1]).max() < 1e-8
     assert np.abs(closed.q[-1] - other[0]).max() > 1e-3
-    many = simulate_many(Simulator(model, integrator=tight), 0.05, [other[0], model.assembly.q, other[0]])
+    many = simulate_many(
+        Simulator(model, integrator=tight), 0.05, [other[0], model.assembly.q, other[0]]
+    )
     assert many.status is Status.OK
     assert np.abs(many.q[[0, 2], -1] - full.q[-1]).max() < 1e-8
     assert np.abs(many.q[1, -1] - simulated(model, 0.05, integrator=tight).q[-1]).max() < 1e-8
@@ -616,7 +681,9 @@ def test_closed_forms_follow_the_branch_of_the_start():
 def test_a_start_is_stated_in_a_text_or_by_names() -> None:
     model = Model(load("delta"))
     text, names = (
-        tl.simulate(model, tl.SimulationOptions(duration=0.001, position=at, velocity=speed, force=force))
+        tl.simulate(
+            model, tl.SimulationOptions(duration=0.001, position=at, velocity=speed, force=force)
+        )
         for at, speed, force in (
             ("x=10 mm", "z=0.1", "leg1.motor=1"),
             ({"x": 0.01}, {"z": "0.1 m/s"}, {"leg1.motor": "1 N m"}),
@@ -631,7 +698,9 @@ def test_limits_of_residuals_and_trips_are_shares_of_the_machine(scale: Scale) -
     """They were 1e-8 m and 1e-9 m: a tenth of a machine of micrometres, and rounding of one of kilometres."""
     trips = [returned_trip(chosen) for chosen in (Scale(), scale)]
     assert trips[1].limit == pytest.approx(trips[0].limit * scale.length)
-    residuals = [next(item for item in trip.simulation.evidence if "residual" in item.name) for trip in trips]
+    residuals = [
+        next(item for item in trip.simulation.evidence if "residual" in item.name) for trip in trips
+    ]
     assert residuals[1].upper == pytest.approx(residuals[0].upper * scale.length)
     assert all(residual.is_good for residual in residuals)
     assert next(item.upper for item in trips[1].evidence if item.unit == "m") == trips[1].limit
@@ -641,5 +710,7 @@ def returned_trip(scale: Scale) -> RoundTrip:
     model = Model(scaled("five_bar", scale).without_friction(), evaluator=Interpreted())
     time = np.linspace(0.0, 0.1, 8)
     path = 0.005 * np.sin(np.outer(time, [10.0, 20.0]))
-    motion = SplineMotion(model, scale.time * time, model.platform_position(model.assembly.q) + scale.length * path)
+    motion = SplineMotion(
+        model, scale.time * time, model.platform_position(model.assembly.q) + scale.length * path
+    )
     return round_trip(model, motion, 0.05 * scale.time)

@@ -1,7 +1,7 @@
 """Derivatives of simulations by parameters and starts.
 
-Oracles: a slide in oil on paper; a double pendulum by Lagrange's equations in NumPy, whose variational equations SciPy
-integrates; differences of runs, and other routes.
+Oracles: a slide in oil on paper; a double pendulum by Lagrange's equations in NumPy, whose
+variational equations SciPy integrates; differences of runs, and other routes.
 """
 
 from __future__ import annotations
@@ -68,12 +68,17 @@ def ends(sensitivities) -> np.ndarray:
     return np.concatenate([sensitivities[name].values[-1] for name in ("position", "velocity")])
 
 
-@pytest.mark.parametrize("route", [IndependentCoordinates(), Multipliers()], ids=["independent", "multipliers"])
+@pytest.mark.parametrize(
+    "route", [IndependentCoordinates(), Multipliers()], ids=["independent", "multipliers"]
+)
 def test_a_slide_in_oil(route):
     """X = F t / d + (v - F / d) (m / d) (1 - exp(-d t / m))."""
     model, m, d, force, speed, t = Model(tl.loads(SLIDE)), 2.0, 3.0, 5.0, 0.4, 0.8
     simulator = Simulator(
-        model, route=route, integrator=FINE, sensitivities=("m", "d", "velocity.rail", "position.rail")
+        model,
+        route=route,
+        integrator=FINE,
+        sensitivities=("m", "d", "velocity.rail", "position.rail"),
     )
     run = simulator.run(t, v=np.array([speed]), force=ConstantForce((force,)))
 
@@ -83,24 +88,41 @@ def test_a_slide_in_oil(route):
         return np.array([end, force / d + (v - force / d) * rest])
 
     steps = 1e-30j * np.eye(4)
-    expected = np.array([known(*(np.array([m, d, speed, 0.0]) + step)).imag / 1e-30 for step in steps]).T
+    expected = np.array(
+        [known(*(np.array([m, d, speed, 0.0]) + step)).imag / 1e-30 for step in steps]
+    ).T
     np.testing.assert_allclose(ends(run.sensitivities), expected, rtol=CLOSE, atol=CLOSE)
     assert list(run.sensitivities["by_unit"].values) == ["kg", "N s/m", "m/s", "m"]
 
 
-@pytest.mark.parametrize("integrator", [FINE, Radau(rtol=1e-11, atol=1e-13)], ids=["explicit", "implicit"])
+@pytest.mark.parametrize(
+    "integrator", [FINE, Radau(rtol=1e-11, atol=1e-13)], ids=["explicit", "implicit"]
+)
 def test_a_double_pendulum_beside_variational_equations_by_scipy(integrator):
     """S' = f_y S + f_p, where f is NumPy's alone and differentiated by complex steps."""
     model, duration = Model(tl.loads(PENDULUM)), 1.0
     names = ("m1", "m2", "l1", "l2", "g", "position.shoulder", "velocity.elbow")
-    run = Simulator(model, integrator=integrator, sensitivities=names).run(duration, v=np.array([0.5, -1.0]))
+    run = Simulator(model, integrator=integrator, sensitivities=names).run(
+        duration, v=np.array([0.5, -1.0])
+    )
 
     def rate(y, p):
         (a, b, da, db), (m1, m2, l1, l2, g) = y, p  # angles of both links against the x axis
-        M = np.array([[(m1 + m2) * l1**2, m2 * l1 * l2 * np.cos(a - b)], [m2 * l1 * l2 * np.cos(a - b), m2 * l2**2]])
+        M = np.array(
+            [
+                [(m1 + m2) * l1**2, m2 * l1 * l2 * np.cos(a - b)],
+                [m2 * l1 * l2 * np.cos(a - b), m2 * l2**2],
+            ]
+        )
         h = m2 * l1 * l2 * np.sin(a - b) * np.array([db**2, -(da**2)])
         return np.array(
-            [da, db, *np.linalg.solve(M, g * np.array([(m1 + m2) * l1 * np.cos(a), m2 * l2 * np.cos(b)]) - h)]
+            [
+                da,
+                db,
+                *np.linalg.solve(
+                    M, g * np.array([(m1 + m2) * l1 * np.cos(a), m2 * l2 * np.cos(b)]) - h
+                ),
+            ]
         )
 
     p = np.array([0.7, 0.4, 0.5, 0.3, 9.81])
@@ -117,20 +139,31 @@ def test_a_double_pendulum_beside_variational_equations_by_scipy(integrator):
     start[:, 5:] = whole[:, [0, 3]]
     y0 = whole @ np.array([*np.deg2rad([20.0, 30.0]), 0.5, -1.0])
     wanted = solve_ivp(
-        both, (0, duration), np.concatenate([y0, start.ravel()]), method="DOP853", rtol=1e-12, atol=1e-13
+        both,
+        (0, duration),
+        np.concatenate([y0, start.ravel()]),
+        method="DOP853",
+        rtol=1e-12,
+        atol=1e-13,
     )
     expected = np.linalg.solve(whole, wanted.y[4:, -1].reshape(4, 7))
     assert np.abs(ends(run.sensitivities) - expected).max() <= CLOSE * np.abs(expected).max()
-    np.testing.assert_allclose([*run.q[-1], *run.v[-1]], np.linalg.solve(whole, wanted.y[:4, -1]), atol=CLOSE)
+    np.testing.assert_allclose(
+        [*run.q[-1], *run.v[-1]], np.linalg.solve(whole, wanted.y[:4, -1]), atol=CLOSE
+    )
 
 
 def smooth(name: str):
     """A shipped machine without Coulomb friction."""
     mechanism = load(name)
-    return mechanism.with_values({leaf: 0.0 for leaf in mechanism.parameters.names if "coulomb" in leaf})
+    return mechanism.with_values(
+        {leaf: 0.0 for leaf in mechanism.parameters.names if "coulomb" in leaf}
+    )
 
 
-def require_differences(name: str, parameter: str, route, *, duration: float, evaluator=None) -> None:
+def require_differences(
+    name: str, parameter: str, route, *, duration: float, evaluator=None
+) -> None:
     """Derivatives by a parameter and by the platform's start are those of differences in independent coordinates."""
     mechanism = smooth(name)
     model = Model(mechanism, evaluator=evaluator)
@@ -151,7 +184,12 @@ def require_differences(name: str, parameter: str, route, *, duration: float, ev
             start = start_state(moved, at, rates)
             end = Simulator(moved, integrator=FINE).run(duration, q=start[0], v=start[1])
             both.append(
-                np.concatenate([end.q[-1, list(ports.q)], np.linalg.solve(ports.to_v, end.v[-1, list(ports.v)])])
+                np.concatenate(
+                    [
+                        end.q[-1, list(ports.q)],
+                        np.linalg.solve(ports.to_v, end.v[-1, list(ports.v)]),
+                    ]
+                )
             )
         expected = (both[0] - both[1]) / (2 * h)
         assert np.abs(by[:, j] - expected).max() <= DIFFERENCES * np.abs(expected).max(), names[j]
@@ -163,8 +201,12 @@ def test_loops_that_are_closed_after_every_step_change_as_differences_say(evalua
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("route", [IndependentCoordinates(), Projected(), ExtendedSpace(), Multipliers()])
-@pytest.mark.parametrize(("name", "parameter"), [("five_bar", "crank_length"), ("delta", "forearm_length")])
+@pytest.mark.parametrize(
+    "route", [IndependentCoordinates(), Projected(), ExtendedSpace(), Multipliers()]
+)
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("five_bar", "crank_length"), ("delta", "forearm_length")]
+)
 def test_every_route_changes_as_differences_say(name, parameter, route):
     require_differences(name, parameter, route, duration=0.1)
 
@@ -186,7 +228,9 @@ def test_what_has_no_derivatives_is_refused():
     with pytest.raises(InputError, match="'lenght' is no parameter"):
         Simulator(model, sensitivities=("lenght",)).run(0.1)
     with pytest.raises(InputError, match="has sensitivities"):
-        simulate_many(Simulator(model, sensitivities=("upper_length",)), 0.1, model.assembly.q[None])
+        simulate_many(
+            Simulator(model, sensitivities=("upper_length",)), 0.1, model.assembly.q[None]
+        )
     with pytest.raises(InputError, match="cables"):
         tl.simulate(ball(""), tl.SimulationOptions(duration=0.01, sensitivities=("position.x",)))
 
@@ -195,7 +239,9 @@ def test_the_result_says_derivatives_with_their_units():
     options = tl.SimulationOptions(duration=0.5, velocity={"rail": 1.0}, sensitivities=("m", "d"))
     result = tl.simulate(tl.loads(SLIDE), options)
     by_mass = next(
-        row for row in result.as_dict()["sensitivities"] if row["by"] == "m" and row["of"].startswith("position")
+        row
+        for row in result.as_dict()["sensitivities"]
+        if row["by"] == "m" and row["of"].startswith("position")
     )
     # x = v m / d (1 - exp(-d t / m))
     rest = np.exp(-3.0 * 0.5 / 2.0)

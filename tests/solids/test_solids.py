@@ -19,7 +19,16 @@ from tauloop.mechanism.solid import Mesh, Solid
 from tauloop.solids import frames, machine_solids, parts, triangles
 from tauloop.viewer.scene import EYE
 
-MACHINES = ("delta", "five_bar", "gantry_tau_3dof", "gantry_tau_5dof", "hexapod", "linear_delta", "rcid", "spidermill")
+MACHINES = (
+    "delta",
+    "five_bar",
+    "gantry_tau_3dof",
+    "gantry_tau_5dof",
+    "hexapod",
+    "linear_delta",
+    "rcid",
+    "spidermill",
+)
 CASES = Path(__file__).parents[1] / "cases"
 #: What joint centres may be off, and places that are one, m.
 NEAR, SAME = 1e-3, 1e-6
@@ -38,7 +47,12 @@ def at_reference(machine: tl.Model) -> MachineGeometry:
 
 def centres(mechanism: Mechanism) -> list[tuple[str, np.ndarray]]:
     """Bodies with a joint centre (3,) on each, in its coordinates."""
-    sides = [side for joint in mechanism.joints if joint.kind in CENTRED for side in (joint.parent, joint.child)]
+    sides = [
+        side
+        for joint in mechanism.joints
+        if joint.kind in CENTRED
+        for side in (joint.parent, joint.child)
+    ]
     sides += [side for rod in mechanism.rods for side in (rod.start, rod.end)]
     return [(side.body, placement_pose(mechanism, side).position) for side in sides]
 
@@ -47,14 +61,24 @@ def centres(mechanism: Mechanism) -> list[tuple[str, np.ndarray]]:
 def test_a_solid_is_built_about_every_joint_centre(name: str) -> None:
     """At random states, within 1 mm: the axis of a round solid, or the middle of a ball.
 
-    A hinge's centre is any point of its axis, along which the bodies of a plane linkage lie in layers.
+    A hinge's centre is any point of its axis, along which the bodies of a plane linkage lie in
+    layers.
     """
     machine = model(name)
     geometry = machine_geometry(machine, machine.assembly.states[:3])
-    placed, solids = frames(machine.mechanism, geometry, at_reference(machine)), machine_solids(machine)
+    placed, solids = (
+        frames(machine.mechanism, geometry, at_reference(machine)),
+        machine_solids(machine),
+    )
     for body, centre in centres(machine.mechanism):
         place = geometry.fixed_to(body, centre[None])[:, 0]
-        off = np.array([_off_axis(solid, *placed[solid.body], place) for solid in solids if solid.shape != "mesh"])
+        off = np.array(
+            [
+                _off_axis(solid, *placed[solid.body], place)
+                for solid in solids
+                if solid.shape != "mesh"
+            ]
+        )
         assert off.min(axis=0).max() < NEAR, (body, centre)
 
 
@@ -79,19 +103,28 @@ def by_mujoco(machine: tl.Model, path: Path) -> tuple[Any, Any]:
     return read, data
 
 
-@pytest.mark.parametrize("name", [*MACHINES[:-1], "cables8.yaml", "four_bar", "slider_crank_tdc.yaml"])
+@pytest.mark.parametrize(
+    "name", [*MACHINES[:-1], "cables8.yaml", "four_bar", "slider_crank_tdc.yaml"]
+)
 def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str, tmp_path: Path) -> None:
     """By MuJoCo's distances of the exported shapes, in which a mesh counts as its convex hull."""
     mujoco, machine = extra("mujoco"), model(name)
     read, data = by_mujoco(machine, tmp_path / "m.xml")
     meet = neighbours(machine.mechanism, machine_geometry(machine, machine.assembly.q))
-    halves = {f"{rod.name}.{end}": rod.name for rod in machine.mechanism.rods for end in ("lower", "upper")}
+    halves = {
+        f"{rod.name}.{end}": rod.name
+        for rod in machine.mechanism.rods
+        for end in ("lower", "upper")
+    }
     bodies = [read.body(number).name for number in read.geom_bodyid]
     owners = [halves.get(name, name) for name in bodies]
     compared = 0
     for a, b in itertools.combinations(range(read.ngeom), 2):
         if owners[a] != owners[b] and frozenset((owners[a], owners[b])) not in meet:
-            assert mujoco.mj_geomDistance(read, data, a, b, 1.0, np.zeros(6)) > 0.0, (bodies[a], bodies[b])
+            assert mujoco.mj_geomDistance(read, data, a, b, 1.0, np.zeros(6)) > 0.0, (
+                bodies[a],
+                bodies[b],
+            )
             compared += 1
     assert compared > 0
 
@@ -99,16 +132,21 @@ def test_parts_that_do_not_meet_in_a_joint_are_apart(name: str, tmp_path: Path) 
 def neighbours(mechanism: Mechanism, geometry: MachineGeometry) -> set[frozenset[str]]:
     """Pairs of bodies and rods that have a joint centre at the same place, or a slide between them."""
     held = {frozenset((joint.parent.body, joint.child.body)) for joint in mechanism.joints}
-    places = [(body, geometry.fixed_to(body, centre[None])[0, 0]) for body, centre in centres(mechanism)]
+    places = [
+        (body, geometry.fixed_to(body, centre[None])[0, 0]) for body, centre in centres(mechanism)
+    ]
     for rod in mechanism.rods:
         for side in (rod.start, rod.end):
             at = placement_pose(mechanism, side).position
             places.append((rod.name, geometry.fixed_to(side.body, at[None])[0, 0]))
-    return held | {frozenset((a, b)) for a, p in places for b, q in places if np.linalg.norm(p - q) < SAME}
+    return held | {
+        frozenset((a, b)) for a, p in places for b, q in places if np.linalg.norm(p - q) < SAME
+    }
 
 
 @pytest.mark.parametrize(
-    "name", ["delta", "hexapod", "rcid", "five_bar", "gantry_tau_3dof", "gantry_tau_5dof", "cable_robot"]
+    "name",
+    ["delta", "hexapod", "rcid", "five_bar", "gantry_tau_3dof", "gantry_tau_5dof", "cable_robot"],
 )
 def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     """From where the eye stands at first: points on all surfaces, of which each pixel keeps the nearest."""
@@ -116,7 +154,10 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
     machine = model(name)
     q = np.concatenate([machine.assembly.q[None], machine.assembly.states[:2]])
     geometry = machine_geometry(machine, q)
-    placed, solids = frames(machine.mechanism, geometry, at_reference(machine)), machine_solids(machine)
+    placed, solids = (
+        frames(machine.mechanism, geometry, at_reference(machine)),
+        machine_solids(machine),
+    )
     wanted = {(s.body, s.role) for s in solids if s.role in ("rod", "cable", "motor", "platform")}
     low, high = geometry.extent
     eye = (low + high) / 2 + 1.37 * geometry.size * np.array(EYE)
@@ -128,7 +169,11 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(name: str) -> None:
             points.append(sampled)
             owners.append(np.full(len(sampled), number))
         seen = _seen(np.concatenate(points), np.concatenate(owners), eye, (low + high) / 2)
-        shown = {(solids[number].body, solids[number].role) for number, count in seen.items() if count >= 8}
+        shown = {
+            (solids[number].body, solids[number].role)
+            for number, count in seen.items()
+            if count >= 8
+        }
         assert wanted <= shown, (state, wanted - shown)
 
 
@@ -139,7 +184,9 @@ def _sampled(mesh: Mesh) -> np.ndarray:
     return np.asarray(trimesh.sample.sample_surface(surface, 6000, seed=1)[0])
 
 
-def _seen(points: np.ndarray, owners: np.ndarray, eye: np.ndarray, middle: np.ndarray) -> dict[int, int]:
+def _seen(
+    points: np.ndarray, owners: np.ndarray, eye: np.ndarray, middle: np.ndarray
+) -> dict[int, int]:
     """Pixels by the owner of the nearest point in each, of a picture of 500 by 500."""
     forward = (middle - eye) / np.linalg.norm(middle - eye)
     right = np.cross(forward, [0.0, 0.0, 1.0]) / np.linalg.norm(np.cross(forward, [0.0, 0.0, 1.0]))
@@ -152,7 +199,9 @@ def _seen(points: np.ndarray, owners: np.ndarray, eye: np.ndarray, middle: np.nd
 
 
 def test_a_body_with_solids_of_its_own_gets_no_others() -> None:
-    machine = tl.loads(tl.dumps(tl.load("five_bar")) + "visual:\n  bar: {on: crank_1, sphere: 1 cm}\n")
+    machine = tl.loads(
+        tl.dumps(tl.load("five_bar")) + "visual:\n  bar: {on: crank_1, sphere: 1 cm}\n"
+    )
     solids = machine_solids(tl.Model(machine))
     assert [solid.shape for solid in solids if solid.body == "crank_1"] == ["sphere"]
     assert {"crank_2", "link_1", "base"} <= {solid.body for solid in solids}
@@ -164,7 +213,11 @@ def test_a_parallelogram_is_two_rods_and_a_strut_slides_in_its_housing() -> None
     machine = model("hexapod")
     for rod in machine.mechanism.rods:
         housing, piston = (
-            next(s for s in machine_solids(machine) if s.body == f"{rod.name}.{end}" and s.shape == "cylinder")
+            next(
+                s
+                for s in machine_solids(machine)
+                if s.body == f"{rod.name}.{end}" and s.shape == "cylinder"
+            )
             for end in ("lower", "upper")
         )
         freedom = rod.telescope.freedom
@@ -207,9 +260,14 @@ def test_mujoco_shows_the_solids_where_they_are_here(name: str, tmp_path: Path) 
 
 
 def mass(mechanism: Mechanism) -> float:
-    whole = sum(mechanism.value(body.inertia.mass) for body in mechanism.bodies if body.inertia is not None)
+    whole = sum(
+        mechanism.value(body.inertia.mass) for body in mechanism.bodies if body.inertia is not None
+    )
     return whole + sum(
-        mechanism.value(part.mass) for rod in mechanism.rods for part in (rod.lower, rod.upper) if part is not None
+        mechanism.value(part.mass)
+        for rod in mechanism.rods
+        for part in (rod.lower, rod.upper)
+        if part is not None
     )
 
 
@@ -237,7 +295,8 @@ def test_both_bars_of_a_parallelogram_keep_their_place_on_the_plate() -> None:
     machine = model("linear_delta")
     states = machine_geometry(machine, machine.assembly.states[:5])
     each = [
-        frames(machine.mechanism, states.shape.at(q[None]), at_reference(machine)) for q in machine.assembly.states[:5]
+        frames(machine.mechanism, states.shape.at(q[None]), at_reference(machine))
+        for q in machine.assembly.states[:5]
     ]
     together = frames(machine.mechanism, states, at_reference(machine))
     for name in ("tower1.link", "tower2.link", "tower3.link"):
@@ -245,11 +304,18 @@ def test_both_bars_of_a_parallelogram_keep_their_place_on_the_plate() -> None:
         assert alone == pytest.approx(together[name][0], abs=1e-12)
 
 
-@pytest.mark.parametrize(("name", "words"), [("part.off", "which MuJoCo reads"), ("gone.stl", "is not there")])
-def test_meshes_that_mujoco_cannot_read_are_left_out_and_named(name: str, words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"), [("part.off", "which MuJoCo reads"), ("gone.stl", "is not there")]
+)
+def test_meshes_that_mujoco_cannot_read_are_left_out_and_named(
+    name: str, words: str, tmp_path: Path
+) -> None:
     mujoco = extra("mujoco")
     extra("trimesh").creation.box(extents=(1.0, 1.0, 1.0)).export(tmp_path / name)
-    text = tl.dumps(tl.load("five_bar")) + f"visual:\n  part: {{on: crank_1, mesh: {name}, scale: 0.05}}\n"
+    text = (
+        tl.dumps(tl.load("five_bar"))
+        + f"visual:\n  part: {{on: crank_1, mesh: {name}, scale: 0.05}}\n"
+    )
     (tmp_path / "m.yaml").write_text(text)
     machine = tl.load(tmp_path / "m.yaml")
     assert tl.loads(tl.dumps(machine)).solids == machine.solids  # wherever it is written

@@ -45,7 +45,12 @@ def test_solids_stand_on_bodies_frames_and_rods_and_are_no_parameters() -> None:
     machine = tl.loads(ARM + GOOD)
     assert machine.parameters.names == tl.loads(ARM.replace("visual:\n", "")).parameters.names
     tube, cap, knob, piston = machine.solids
-    assert (tube.body, tube.shape, tube.size, tube.position) == ("upper", "capsule", (0.02, 0.5), (0.25, 0.0, 0.0))
+    assert (tube.body, tube.shape, tube.size, tube.position) == (
+        "upper",
+        "capsule",
+        (0.02, 0.5),
+        (0.25, 0.0, 0.0),
+    )
     assert cap.body == "upper"
     assert cap.position == pytest.approx((0.5, 0.1, 0.0))  # the frame's x is the body's y
     assert (cap.colour, cap.size) == ("#d08c2e", (0.01, 0.02, 0.03))

@@ -59,12 +59,22 @@ class Cluster:
 
     def worker(self, *, sources: Path = SOURCES, **environment: str) -> subprocess.Popen[bytes]:
         name = f"worker-{len(self.workers)}"
-        options = ("--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder / name), "--name", name)
+        options = (
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--local-directory",
+            str(self.folder / name),
+            "--name",
+            name,
+        )
         process = self._process("worker", self.address, *options, sources=sources, **environment)
         self.workers.append(process)
         return process
 
-    def _process(self, kind: str, *words: str, sources: Path = SOURCES, **environment: str) -> subprocess.Popen[bytes]:
+    def _process(
+        self, kind: str, *words: str, sources: Path = SOURCES, **environment: str
+    ) -> subprocess.Popen[bytes]:
         command = [
             sys.executable,
             "-m",
@@ -81,7 +91,9 @@ class Cluster:
 
     def wait(self, count: int) -> None:
         """Until so many workers are there."""
-        with extra("distributed").Client(self.address, timeout=f"{PATIENCE:g}s", set_as_default=False) as client:
+        with extra("distributed").Client(
+            self.address, timeout=f"{PATIENCE:g}s", set_as_default=False
+        ) as client:
             client.wait_for_workers(count, timeout=PATIENCE)
 
     def end(self) -> None:
@@ -126,19 +138,29 @@ def test_a_worker_and_then_the_scheduler_are_killed_in_the_middle(cluster: Clust
     cluster.start()
     cluster.worker()
     cluster.wait(1)
-    tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address, resume=True))
+    tl.run_study(
+        loads_study(TEXT),
+        tmp_path / "study",
+        tl.StudyOptions(scheduler=cluster.address, resume=True),
+    )
     require_the_numbers_of_one_machine(tmp_path / "study")
 
 
-def test_a_worker_of_another_version_is_refused_with_both_versions(cluster: Cluster, tmp_path: Path):
+def test_a_worker_of_another_version_is_refused_with_both_versions(
+    cluster: Cluster, tmp_path: Path
+):
     other = tmp_path / "other"
-    shutil.copytree(SOURCES / "tauloop", other / "tauloop", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SOURCES / "tauloop", other / "tauloop", ignore=shutil.ignore_patterns("__pycache__")
+    )
     with (other / "tauloop" / "records.py").open("a") as file:
         file.write("#: Another version.\n")
     cluster.worker(sources=other)
     cluster.wait(1)
     with pytest.raises(EngineError) as error:
-        tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+        tl.run_study(
+            loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address)
+        )
     text = str(error.value)
     assert text.count("0.1.0+") == 2
     assert "install the same" in text
@@ -165,13 +187,17 @@ def test_a_worker_without_tauloop_is_named(cluster: Cluster, tmp_path: Path):
     cluster.worker(sources=other)
     cluster.wait(1)
     with pytest.raises(EngineError, match=r"tcp://127.0.0.1:\d+: has no Tauloop"):
-        tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+        tl.run_study(
+            loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address)
+        )
 
 
 def test_a_worker_that_cannot_write_its_cache_is_left_and_the_others_go_on(
     cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    (tmp_path / "no_folder").write_text("a file where a folder should be, as on a disk that takes nothing more")
+    (tmp_path / "no_folder").write_text(
+        "a file where a folder should be, as on a disk that takes nothing more"
+    )
     cluster.worker(XDG_CACHE_HOME=str(tmp_path / "no_folder"))
     cluster.worker()
     cluster.wait(2)
@@ -185,14 +211,18 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 kB, which no compiled library fits into."""
     place = tmp_path / "disk"
     place.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(place)], capture_output=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(place)], capture_output=True
+    )
     if made.returncode:
         pytest.skip("a file system cannot be mounted here")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_worker_whose_disk_is_full_is_left_and_the_others_go_on(cluster: Cluster, tmp_path: Path, full_disk: Path):
+def test_a_worker_whose_disk_is_full_is_left_and_the_others_go_on(
+    cluster: Cluster, tmp_path: Path, full_disk: Path
+):
     cluster.worker(XDG_CACHE_HOME=str(full_disk))
     cluster.worker()
     cluster.wait(2)
@@ -208,18 +238,34 @@ def test_a_study_over_tls_has_the_same_numbers_and_without_its_key_nobody_is_let
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl, to make a key")
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    words = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost")
+    words = (
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+    )
     subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
     files = ("--tls-ca-file", certificate, "--tls-cert", certificate, "--tls-key", key)
     cluster = Cluster(tmp_path, files)
     tls = {"distributed.comm.tls.ca-file": certificate, "distributed.comm.require-encryption": True}
     for who in ("client", "scheduler", "worker"):
-        tls |= {f"distributed.comm.tls.{who}.cert": certificate, f"distributed.comm.tls.{who}.key": key}
+        tls |= {
+            f"distributed.comm.tls.{who}.cert": certificate,
+            f"distributed.comm.tls.{who}.key": key,
+        }
     try:
         cluster.worker()
         with dask.config.set(tls):
             cluster.wait(1)
-            tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address))
+            tl.run_study(
+                loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler=cluster.address)
+            )
         require_the_numbers_of_one_machine(tmp_path / "study")
         plain = tl.StudyOptions(scheduler=cluster.address.replace("tls", "tcp"))
         with pytest.raises(EngineError, match="nobody answers"):
@@ -231,10 +277,16 @@ def test_a_study_over_tls_has_the_same_numbers_and_without_its_key_nobody_is_let
 def test_a_cluster_on_the_loopback_is_started_and_ended_here(tmp_path: Path):
     extra("distributed")
     extra("pyarrow")
-    tl.run_study(loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler="local", workers=2))
+    tl.run_study(
+        loads_study(TEXT), tmp_path / "study", tl.StudyOptions(scheduler="local", workers=2)
+    )
     require_the_numbers_of_one_machine(tmp_path / "study")
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    names = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children if Path(f"/proc/{child}").exists()]
+    names = [
+        Path(f"/proc/{child}/cmdline").read_bytes()
+        for child in children
+        if Path(f"/proc/{child}").exists()
+    ]
     assert not [name for name in names if b"spawn_main" in name]
 
 
@@ -272,7 +324,9 @@ def test_a_task_that_kills_three_workers_is_set_aside_and_named(
         extra(name)
     (tmp_path / "sitecustomize.py").write_text(POISON.replace("LOG", str(tmp_path / "killed")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(SOURCES)]))
-    result = tl.run_study(loads_study(SWEEP), tmp_path / "study", tl.StudyOptions(workers=2, scheduler=scheduler))
+    result = tl.run_study(
+        loads_study(SWEEP), tmp_path / "study", tl.StudyOptions(workers=2, scheduler=scheduler)
+    )
     assert (tmp_path / "killed").read_text() == "xxx"
     assert result.set_aside == ((2, 3),)
     assert result.samples == 4
@@ -282,7 +336,9 @@ def test_a_task_that_kills_three_workers_is_set_aside_and_named(
     assert (again.samples, again.set_aside) == (5, ())
 
 
-def test_a_cluster_without_workers_is_waited_for_and_then_named(cluster: Cluster, tmp_path: Path, monkeypatch):
+def test_a_cluster_without_workers_is_waited_for_and_then_named(
+    cluster: Cluster, tmp_path: Path, monkeypatch
+):
     monkeypatch.setattr(workers, "NOBODY", 3.0)
     options = tl.StudyOptions(scheduler=cluster.address)
     with pytest.raises(EngineError, match=r"no worker for 3 s\n.*dask worker tcp"):
@@ -309,6 +365,12 @@ def test_a_script_whose_processes_cannot_begin_is_told_so(tmp_path: Path):
     text = f"tl.run_study(tl.study.loads_study({TEXT!r}), 'study', tl.StudyOptions(workers=2))"
     script.write_text(f"import tauloop as tl\n{text}\n")
     there = {**os.environ, "PYTHONPATH": str(SOURCES)}
-    run = subprocess.run([sys.executable, str(script)], env=there, cwd=tmp_path, capture_output=True, timeout=PATIENCE)
+    run = subprocess.run(
+        [sys.executable, str(script)],
+        env=there,
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
     assert run.returncode
     assert b"each ends before it begins" in run.stderr

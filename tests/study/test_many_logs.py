@@ -35,11 +35,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     return tuple(paths)
 
 
-def require_same(folded: tl.study.FoldedLogs, whole: tl.identification.MachineIdentification) -> None:
+def require_same(
+    folded: tl.study.FoldedLogs, whole: tl.identification.MachineIdentification
+) -> None:
     mine, fit = folded.identification, whole.identification
     assert mine.base.names == fit.base.names
     np.testing.assert_allclose(mine.estimate.values, fit.values, rtol=SAME)
-    np.testing.assert_allclose(mine.estimate.standard_deviations, fit.standard_deviations, rtol=SAME)
+    np.testing.assert_allclose(
+        mine.estimate.standard_deviations, fit.standard_deviations, rtol=SAME
+    )
     np.testing.assert_allclose(mine.training, [item.rmse for item in fit.training], rtol=SAME)
     np.testing.assert_allclose(mine.held_out, [item.rmse for item in fit.held_out], rtol=SAME)
 
@@ -53,7 +57,9 @@ def test_logs_that_are_folded_give_what_identify_finds_with_all(errors, logs, tm
     machine, seen = loads(MACHINE), []
     how = tl.IdentificationOptions(preparation=FILTER, errors=errors, hold_out=0.25)
     options = tl.FoldOptions(identification=how)
-    folded = tl.fold_logs(machine, logs, tmp_path / "f", options, progress=lambda *done: seen.append(done))
+    folded = tl.fold_logs(
+        machine, logs, tmp_path / "f", options, progress=lambda *done: seen.append(done)
+    )
     require_same(folded, tl.identify(machine, logs, how))
     readings = 3 if errors == "autocorrelated" else 1
     assert seen[-1] == (3 * readings, 3 * readings)
@@ -65,7 +71,9 @@ def test_logs_that_are_folded_give_what_identify_finds_with_all(errors, logs, tm
 def test_a_log_that_comes_later_is_added_and_one_that_cannot_be_read_is_named(logs, tmp_path):
     extra("pyarrow")
     machine = loads(MACHINE)
-    how = tl.IdentificationOptions(preparation=FILTER, errors="logs", terms=TermOptions(known={"link1.m": 1.0}))
+    how = tl.IdentificationOptions(
+        preparation=FILTER, errors="logs", terms=TermOptions(known={"link1.m": 1.0})
+    )
     first = tl.fold_logs(machine, logs[:2], tmp_path / "two", tl.FoldOptions(identification=how))
     saved = first.write_triangle(tmp_path / "two.npz")
     assert read_triangle(saved).logs == 2
@@ -79,7 +87,9 @@ def test_a_log_that_comes_later_is_added_and_one_that_cannot_be_read_is_named(lo
     require_same(both, tl.identify(machine, logs, how))
     missing = tmp_path / "missing.csv"
     with pytest.raises(IdentificationError) as error:
-        tl.fold_logs(machine, [damaged, missing], tmp_path / "none", tl.FoldOptions(identification=how))
+        tl.fold_logs(
+            machine, [damaged, missing], tmp_path / "none", tl.FoldOptions(identification=how)
+        )
     for problem, log in zip(error.value.problems, (damaged, missing), strict=True):
         assert str(problem).count(str(log)) == 1
     with pytest.raises(IdentificationError, match="name some"):
@@ -96,7 +106,9 @@ def saved(logs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> P
     """A triangle of the first two logs."""
     extra("pyarrow")
     folder = tmp_path_factory.mktemp("saved")
-    folded = tl.fold_logs(loads(MACHINE), logs[:2], folder / "two", tl.FoldOptions(identification=LATER))
+    folded = tl.fold_logs(
+        loads(MACHINE), logs[:2], folder / "two", tl.FoldOptions(identification=LATER)
+    )
     return folded.write_triangle(folder / "two.npz")
 
 
@@ -104,13 +116,21 @@ def test_a_log_that_comes_twice_counts_once(logs, saved, tmp_path):
     machine, copy = loads(MACHINE), tmp_path / "copy.csv"
     shutil.copy(logs[1], copy)
     with pytest.raises(InputError, match=r"log_1\.csv is named twice"):
-        tl.fold_logs(machine, [*logs, logs[1]], tmp_path / "a", tl.FoldOptions(identification=LATER))
+        tl.fold_logs(
+            machine, [*logs, logs[1]], tmp_path / "a", tl.FoldOptions(identification=LATER)
+        )
     for how in (LATER, tl.IdentificationOptions(preparation=FILTER)):  # read once, and three times
-        folded = tl.fold_logs(machine, [*logs, copy], tmp_path / how.errors, tl.FoldOptions(identification=how))
-        assert folded.refused == {str(copy): f"has the samples of {logs[1]}, and each log counts once"}
+        folded = tl.fold_logs(
+            machine, [*logs, copy], tmp_path / how.errors, tl.FoldOptions(identification=how)
+        )
+        assert folded.refused == {
+            str(copy): f"has the samples of {logs[1]}, and each log counts once"
+        }
         assert folded.status.value == "doubtful"
         require_same(folded, tl.identify(machine, logs, how))
-    added = tl.fold_logs(machine, logs[1:], tmp_path / "c", tl.FoldOptions(identification=LATER, add=saved))
+    added = tl.fold_logs(
+        machine, logs[1:], tmp_path / "c", tl.FoldOptions(identification=LATER, add=saved)
+    )
     assert added.logs == 3
     assert f"a log of {saved}" in added.refused[str(logs[1])]
     require_same(added, tl.identify(machine, logs, LATER))
@@ -129,7 +149,9 @@ def test_a_triangle_of_another_machine_or_of_other_options_is_refused(logs, save
         with pytest.raises(IdentificationError, match=what):
             tl.fold_logs(loads(text), logs[2:], tmp_path / f"{number}", options)
     heavier = loads(MACHINE.replace("mass: 3 kg", "mass: 3.1 kg"))  # masses are unknowns
-    added = tl.fold_logs(heavier, logs[2:], tmp_path / "m", tl.FoldOptions(identification=LATER, add=saved))
+    added = tl.fold_logs(
+        heavier, logs[2:], tmp_path / "m", tl.FoldOptions(identification=LATER, add=saved)
+    )
     require_same(added, tl.identify(loads(MACHINE), logs, LATER))
 
 
@@ -141,15 +163,21 @@ def test_logs_that_come_or_change_in_between_are_read_again_and_the_others_are_n
     how = replace(LATER, errors="decimated")
     options = tl.FoldOptions(identification=how, study=tl.StudyOptions(resume=True))
     first = tl.fold_logs(machine, mine, tmp_path / "f", options)
-    assert first.refused.keys() == {str(path) for path in mine[1:]}  # a copy, and one that is not there
+    # a copy, and one that is not there
+    assert first.refused.keys() == {str(path) for path in mine[1:]}
     parts = StudyFolder(tmp_path / "f" / "reading-1").parts
     before = {part.first: part.path.stat().st_mtime_ns for part in parts()}
     for path, whole in zip(mine[1:], logs[1:], strict=True):
         shutil.copy(whole, path)
     tl.fold_logs(machine, mine, tmp_path / "f", options)
-    assert [before.get(part.first) == part.path.stat().st_mtime_ns for part in parts()][:2] == [True, False]
+    assert [before.get(part.first) == part.path.stat().st_mtime_ns for part in parts()][:2] == [
+        True,
+        False,
+    ]
     shutil.copy(logs[0], mine[0])
-    require_same(tl.fold_logs(machine, mine, tmp_path / "f", options), tl.identify(machine, logs, how))
+    require_same(
+        tl.fold_logs(machine, mine, tmp_path / "f", options), tl.identify(machine, logs, how)
+    )
     (tmp_path / "f" / "reading-1" / "whole" / "sample-0000000001.json").write_text('{"arrays": ')
     with pytest.raises(InputError, match="remove the part that holds this sample"):
         tl.fold_logs(machine, mine, tmp_path / "f", options)

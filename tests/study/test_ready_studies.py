@@ -25,7 +25,8 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
 #: Commands whose results no study computes, and why.
 NO_STUDY = {
     **dict.fromkeys(
-        ("demo", "report", "view", "doctor", "cache", "machines", "schema"), "about this computer, or pages"
+        ("demo", "report", "view", "doctor", "cache", "machines", "schema"),
+        "about this computer, or pages",
     ),
     **dict.fromkeys(("new", "equations", "export", "convert"), "write files of their own"),
     "subtract": "writes a log of two",
@@ -73,7 +74,8 @@ BY_DAY = ("bootstrap",)
 
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in BY_DAY else [pytest.mark.nightly]) for name in NAMES]
+    "name",
+    [pytest.param(name, marks=[] if name in BY_DAY else [pytest.mark.nightly]) for name in NAMES],
 )
 def test_a_small_study_has_the_numbers_of_its_function(name: str, inputs: Path, tmp_path: Path):
     extra("pyarrow")
@@ -93,12 +95,16 @@ def test_a_small_study_has_the_numbers_of_its_function(name: str, inputs: Path, 
     machine = load_drive(study.machine) if command.is_line else study.mechanism
     last = study.count - 1
     sample = {item.name: item.values[-1] for item in study.variations}
-    texts = dict(study.options) | {k.removeprefix("options."): v for k, v in sample.items() if k.startswith("options.")}
+    texts = dict(study.options) | {
+        k.removeprefix("options."): v for k, v in sample.items() if k.startswith("options.")
+    }
     changed = {name: sample[name] for name in study.parameters}
     machine = machine.with_values(changed) if changed else machine
     more = {key: texts.pop(key) for key in command.arguments if key in texts}
     log = [sample["log"]] if "log" in sample else []
-    data = command.function(machine, *log, options=options_from(command.options, texts), **more).as_dict()
+    data = command.function(
+        machine, *log, options=options_from(command.options, texts), **more
+    ).as_dict()
     kept = StudyFolder(tmp_path / "s")
     for scalar_name, path in study.keep.items():
         assert kept.column(f"output.{scalar_name}")[last] == scalar(tl.result.plain(data), path)

@@ -34,7 +34,9 @@ from tauloop.study.folder import DISTINCT
 from tauloop.study.variations import BLOCK, inputs_of
 from tauloop.study.workers import compute, own_version
 
-needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+needs_compiler = pytest.mark.skipif(
+    not compilers(), reason="needs a C compiler, and there is none here"
+)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "delta_tolerances"
 TOLERANCES = """
 format: tauloop-study/1
@@ -52,7 +54,14 @@ ROUNDING = 1e-13
 
 
 def columns(folder: Path) -> dict[str, np.ndarray]:
-    names = ("sample", "input.arm_length", "input.forearm_length", "output.rms", "output.largest", "problem")
+    names = (
+        "sample",
+        "input.arm_length",
+        "input.forearm_length",
+        "output.rms",
+        "output.largest",
+        "problem",
+    )
     return {name: StudyFolder(folder).column(name) for name in names}
 
 
@@ -117,7 +126,8 @@ def test_accuracy_is_that_of_each_machine_alone(name, names):
         assert errors.largest[k] == pytest.approx(distance.max(), abs=ROUNDING)
         assert errors.mean[k] == pytest.approx(distance.mean(), abs=ROUNDING)
         assert errors.rms[k] == pytest.approx(np.sqrt((distance**2).mean()), abs=ROUNDING)
-        turn = np.einsum("nij,nij->n", there.rotation, intended.rotation)  # trace of the rotation between them
+        # trace of the rotation between them
+        turn = np.einsum("nij,nij->n", there.rotation, intended.rotation)
         assert np.cos(errors.turn[k]) == pytest.approx((turn.min() - 1) / 2, abs=1e-12)
 
 
@@ -125,12 +135,18 @@ def test_accuracy_is_that_of_each_machine_alone(name, names):
 def test_a_study_is_the_same_whoever_computes_it_and_goes_on_where_it_stopped(tmp_path):
     extra("pyarrow")
     study, seen = loads_study(TOLERANCES), []
-    result = tl.run_study(study, tmp_path / "here", progress=lambda done, total: seen.append((done, total)))
+    result = tl.run_study(
+        study, tmp_path / "here", progress=lambda done, total: seen.append((done, total))
+    )
     assert seen[-1] == (300, 300)
     assert seen == sorted(seen)
     here = columns(tmp_path / "here")
     np.testing.assert_array_equal(here["sample"], np.arange(300))
-    direct = accuracy(tl.load("delta"), {n: here[f"input.{n}"] for n in study.parameters}, AccuracyOptions(poses=50))
+    direct = accuracy(
+        tl.load("delta"),
+        {n: here[f"input.{n}"] for n in study.parameters},
+        AccuracyOptions(poses=50),
+    )
     np.testing.assert_array_equal(direct.largest, here["output.largest"])
     largest = next(item for item in result.scalars if item.name == "largest")
     assert largest.greatest == direct.largest.max()
@@ -168,9 +184,14 @@ def test_a_folder_is_one_studys_and_one_process(tmp_path):
         folder.begin(other, {"tauloop": "2"}, resume=True)
     assert len(error.value.problems) == 2
     assert "was begun with tauloop 1, this is 2" in str(error.value)
-    with held_alone(tmp_path), pytest.raises(InputError, match="another process is at work"), held_alone(tmp_path):
+    with (
+        held_alone(tmp_path),
+        pytest.raises(InputError, match="another process is at work"),
+        held_alone(tmp_path),
+    ):
         pass
-    busy = StudyFolder(tmp_path / "busy")  # whoever begins there writes the manifest, and nobody else
+    # whoever begins there writes the manifest, and nobody else
+    busy = StudyFolder(tmp_path / "busy")
     with busy.alone(), pytest.raises(InputError, match="another process is at work"):
         tl.run_study(study, tmp_path / "busy")
     assert busy.manifest == {}
@@ -224,7 +245,11 @@ def test_parts_that_are_swapped_of_another_study_or_damaged_are_named(done, tmp_
         batch = compute(other, own_version(), 0, 10)
         alien = foreign.write(0, batch.inputs, batch.outcome).read_bytes()
     group = extra("pyarrow").parquet.ParquetFile(folder / "parts" / names[3]).metadata.row_group(0)
-    column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == "output.largest")
+    column = next(
+        c
+        for c in map(group.column, range(group.num_columns))
+        if c.path_in_schema == "output.largest"
+    )
     flipped = bytearray(parts[names[3]])
     flipped[column.dictionary_page_offset + column.total_compressed_size - 9] ^= 1
     for name, content in (
@@ -255,8 +280,12 @@ def test_parts_that_are_swapped_of_another_study_or_damaged_are_named(done, tmp_
 @needs_compiler
 def test_what_has_a_problem_does_not_pass_and_problems_take_little_memory(tmp_path):
     extra("pyarrow")
-    text = TOLERANCES.replace("samples: 300", "samples: 250").replace("uniform: 50 um", "uniform: 100 mm")
-    text = text.replace("result: accuracy, options: {poses: 50}", "result: dynamics, options: {position: z=-0.72}")
+    text = TOLERANCES.replace("samples: 300", "samples: 250").replace(
+        "uniform: 50 um", "uniform: 100 mm"
+    )
+    text = text.replace(
+        "result: accuracy, options: {poses: 50}", "result: dynamics, options: {position: z=-0.72}"
+    )
     keep = "keep: {force: force/0/0, no: force/0/9}\nyield: {force: {most: 1e3}}"
     result = tl.run_study(loads_study(text.partition("yield")[0] + keep), tmp_path / "s")
     reached = next(item.count for item in result.scalars)
@@ -275,7 +304,9 @@ def test_a_machine_outside_the_bounds_of_its_file_has_no_accuracy(tmp_path):
     table = [replace(p, lower=0.26) if p.name == "arm_length" else p for p in machine.parameters]
     bounded = replace(machine, parameters=type(machine.parameters)(tuple(table)))
     lengths = np.array([0.2599, 0.2601])
-    kept = calculation("accuracy", bounded, ("arm_length",), {"poses": "5"}, {}).run({"arm_length": lengths}, [])
+    kept = calculation("accuracy", bounded, ("arm_length",), {"poses": "5"}, {}).run(
+        {"arm_length": lengths}, []
+    )
     assert kept.problems == ("a parameter is outside its bounds", "")
     assert np.isnan(kept.values["largest"]).tolist() == [True, False]
 
@@ -344,7 +375,13 @@ yield: {nothing: {most: 1}}
     ]
     assert not [item for item in wanted if item not in problems], problems
     text = str(error.value)
-    for words in ("did you mean arm_length", "is no power of two", "there are", "nothing of the result", "possition"):
+    for words in (
+        "did you mean arm_length",
+        "is no power of two",
+        "there are",
+        "nothing of the result",
+        "possition",
+    ):
         assert words in text
 
 
@@ -357,8 +394,16 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
     ("text", "line", "what"),
     [
         ("samples: 4\n" + ACCURACY, 3, "nothing is drawn: 4 samples would all be the same"),
-        ("vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 1}}\n" + ACCURACY, 3, "'1' is out of range"),
-        ("vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 2, about: 1 m}}\n" + ACCURACY, 3, "about says nothing"),
+        (
+            "vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 1}}\n" + ACCURACY,
+            3,
+            "'1' is out of range",
+        ),
+        (
+            "vary: {arm_length: {grid: [0.2 m, 0.3 m], steps: 2, about: 1 m}}\n" + ACCURACY,
+            3,
+            "about says nothing",
+        ),
         ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "what varies is none"),
         ("samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY, 3, "1 is no power of two from 2 on"),
         ("samples: 10\nwhole: [3, 10]\n" + DRAWN + ACCURACY, 4, "there is no sample 10"),
@@ -387,11 +432,15 @@ def test_what_would_go_wrong_in_every_sample_is_said_before_the_first(text, line
 
 def test_the_interval_of_a_yield_is_wilsons(tmp_path):
     extra("pyarrow")
-    text = SWEEP.replace("keep: {force: force/0/0}", "keep: {force: force/0/0}\nyield: {force: {most: 1e3}}")
+    text = SWEEP.replace(
+        "keep: {force: force/0/0}", "keep: {force: force/0/0}\nyield: {force: {most: 1e3}}"
+    )
     low, high = tl.run_study(loads_study(text), tmp_path / "s").yield_interval
     z, share, n = stats.norm.ppf(0.975), 6 / 8, 8  # two of the eight do not close
     middle, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    assert (low, high) == pytest.approx(((middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)), rel=1e-12)
+    assert (low, high) == pytest.approx(
+        ((middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)), rel=1e-12
+    )
 
 
 def test_sobol_indices_of_a_sum_are_the_shares_of_its_variances():
@@ -475,9 +524,17 @@ design: random
     for k in (0, 15):
         answer = tl.inverse_kinematics(delta, [x[k], 0.05, z[k]]).as_dict()["poses"][0]
         np.testing.assert_allclose(motor[k], answer["actuators"][0], atol=ROUNDING)
-    bad = text.replace("100 mm", "1 rad").replace(", about: 0", "").replace("[-0.5 m, -450 mm]", "[-0.5 m, 3 rad]")
+    bad = (
+        text.replace("100 mm", "1 rad")
+        .replace(", about: 0", "")
+        .replace("[-0.5 m, -450 mm]", "[-0.5 m, 3 rad]")
+    )
     with pytest.raises(DescriptionError) as error:
-        loads_study(bad.replace("  options.platform.z", "  options.platform: {list: [x=1]}\n  options.platform.z"))
+        loads_study(
+            bad.replace(
+                "  options.platform.z", "  options.platform: {list: [x=1]}\n  options.platform.z"
+            )
+        )
     problems = "\n".join(str(problem) for problem in error.value.problems)
     for what in ("give about", "rad", "varies as a whole"):
         assert what in problems

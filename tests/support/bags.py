@@ -30,7 +30,9 @@ class Messages:
     def __init__(self, version: int = 2) -> None:
         stores = extra("rosbags.typesys")
         self.version = version
-        self.store = stores.get_typestore(stores.Stores.LATEST if version == 2 else stores.Stores.ROS1_NOETIC)
+        self.store = stores.get_typestore(
+            stores.Stores.LATEST if version == 2 else stores.Stores.ROS1_NOETIC
+        )
 
     def header(self, stamp: int) -> Any:
         types = self.store.types
@@ -56,7 +58,9 @@ class Messages:
 
     def wrench(self, stamp: int, force: Sequence[float], torque: Sequence[float]) -> Any:
         vector = self.store.types["geometry_msgs/msg/Vector3"]
-        both = self.store.types["geometry_msgs/msg/Wrench"](force=vector(*force), torque=vector(*torque))
+        both = self.store.types["geometry_msgs/msg/Wrench"](
+            force=vector(*force), torque=vector(*torque)
+        )
         return self.store.types[WRENCH](header=self.header(stamp), wrench=both)
 
     def point(self, stamp: int, x: float, y: float, z: float) -> Any:
@@ -71,7 +75,9 @@ class Messages:
 Record = tuple[str, int, Any]
 
 
-def rosbag2(folder: Path, records: Iterable[Record], storage: str = "MCAP", compression: str = "NONE") -> Path:
+def rosbag2(
+    folder: Path, records: Iterable[Record], storage: str = "MCAP", compression: str = "NONE"
+) -> Path:
     """A folder as `ros2 bag record` leaves it."""
     bags: ModuleType = extra("rosbags.rosbag2")
     store = Messages().store
@@ -159,4 +165,6 @@ def unpacked(chunk: bytes) -> bytes:
     name, packed = chunk[9 + 28 + 4 : 9 + 28 + 4 + length], chunk[9 + 28 + 4 + length + 8 :]
     if name == b"zstd":
         return bytes(importlib.import_module(ZSTD).decompress(packed))
-    return bytes(importlib.import_module("lz4.frame").decompress(packed)) if name == b"lz4" else packed
+    return (
+        bytes(importlib.import_module("lz4.frame").decompress(packed)) if name == b"lz4" else packed
+    )

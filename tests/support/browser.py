@@ -21,8 +21,19 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_sh
 FOREIGN = "evil.example"
 #: Software that draws in three dimensions, for computers without a screen.
 FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader", "--use-angle=swiftshader"),
-    *("--no-first-run", "--disable-extensions", "--disable-background-networking", "--remote-debugging-port=0"),
+    *(
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-unsafe-swiftshader",
+        "--use-angle=swiftshader",
+    ),
+    *(
+        "--no-first-run",
+        "--disable-extensions",
+        "--disable-background-networking",
+        "--remote-debugging-port=0",
+    ),
     *("--window-size=1000,700", f"--host-resolver-rules=MAP {FOREIGN} 127.0.0.1"),
 )
 #: Longest time for a browser on a busy computer to start, or a page to do what is waited for, s.
@@ -47,7 +58,9 @@ class Page:
         """The answer to a request of the protocol."""
         self.count += 1
         request = {"id": self.count, "method": method, "params": parameters}
-        self.socket.send(json.dumps(request | ({"sessionId": self.session} if self.session else {})))
+        self.socket.send(
+            json.dumps(request | ({"sessionId": self.session} if self.session else {}))
+        )
         while True:
             message = json.loads(self.socket.recv(timeout=LONG))
             if message.get("id") == self.count:
@@ -82,10 +95,23 @@ class Page:
     def errors(self) -> list[str]:
         """Errors of the console and exceptions of the page's code."""
         logged = [
-            entry["entry"]["text"] for entry in self.happened("Log.entryAdded") if entry["entry"]["level"] == "error"
+            entry["entry"]["text"]
+            for entry in self.happened("Log.entryAdded")
+            if entry["entry"]["level"] == "error"
         ]
-        text = [str(call["args"]) for call in self.happened("Runtime.consoleAPICalled") if call["type"] == "error"]
-        return logged + text + [str(thrown["exceptionDetails"]) for thrown in self.happened("Runtime.exceptionThrown")]
+        text = [
+            str(call["args"])
+            for call in self.happened("Runtime.consoleAPICalled")
+            if call["type"] == "error"
+        ]
+        return (
+            logged
+            + text
+            + [
+                str(thrown["exceptionDetails"])
+                for thrown in self.happened("Runtime.exceptionThrown")
+            ]
+        )
 
     def picture(self) -> bytes:
         """What the page shows, as PNG."""
@@ -117,8 +143,12 @@ def attached(folder: Path, process: subprocess.Popen[Any]) -> Iterator[Page]:
     number, place = port.read_text().splitlines()[:2]
     with connect(f"ws://127.0.0.1:{number}{place}", max_size=None) as socket:
         page = Page(socket=socket)
-        target = next(t for t in page.ask("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        page.session = page.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = next(
+            t for t in page.ask("Target.getTargets")["targetInfos"] if t["type"] == "page"
+        )
+        page.session = page.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)[
+            "sessionId"
+        ]
         for part in ("Page", "Runtime", "Log"):
             page.ask(f"{part}.enable")
         yield page

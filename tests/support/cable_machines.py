@@ -32,7 +32,10 @@ class Plate:
             for i, (a, b) in enumerate(zip(self.anchors, self.points, strict=True), 1)
         ]
         drives = [f"  winch{i}: {{on: cable{i}{actuator}}}" for i in range(1, len(rows) + 1)]
-        moments = ", ".join(f"{n}: {float(x)!r} kg m^2" for n, x in zip(("xx", "yy", "zz"), self.moments, strict=True))
+        moments = ", ".join(
+            f"{n}: {float(x)!r} kg m^2"
+            for n, x in zip(("xx", "yy", "zz"), self.moments, strict=True)
+        )
         return "\n".join(
             [
                 "format: tauloop-machine/1",
@@ -58,25 +61,36 @@ class Plate:
         u /= np.linalg.norm(u, axis=1, keepdims=True)
         return np.concatenate([u.T, np.cross(r, u).T])
 
-    def needed(self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+    def needed(
+        self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
+    ) -> np.ndarray:
         """Wrench (6,) of the cables: Newton's law, and Euler's about the mass centre in the base frame."""
         R = Rotation.from_quat(position[3:], scalar_first=True).as_matrix()
         inertia = R @ np.diag(self.moments) @ R.T
         w, alpha = velocity[3:], acceleration[3:]
-        return np.concatenate([self.mass * (acceleration[:3] - GRAVITY), inertia @ alpha + np.cross(w, inertia @ w)])
+        return np.concatenate(
+            [self.mass * (acceleration[:3] - GRAVITY), inertia @ alpha + np.cross(w, inertia @ w)]
+        )
 
-    def distribution(self, position: np.ndarray, wrench: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, int]:
+    def distribution(
+        self, position: np.ndarray, wrench: np.ndarray, wanted: np.ndarray
+    ) -> tuple[np.ndarray, int]:
         """The tensions within bounds that are nearest to the wanted ones, and how many are at a bound.
 
-        By SciPy's bounded least squares, whose heavy rows hold the wrench nearly; then exactly, on the bounds that it
-        ends at: the conditions of Karush, Kuhn and Tucker hold to rounding, which proves it, whoever found the bounds.
+        By SciPy's bounded least squares, whose heavy rows hold the wrench nearly; then exactly, on
+        the bounds that it ends at: the conditions of Karush, Kuhn and Tucker hold to rounding,
+        which proves it, whoever found the bounds.
         """
         A, k = self.structure(position), len(wanted)
         rows, sides = np.concatenate([np.eye(k), 1e5 * A]), np.r_[wanted, 1e5 * wrench]
-        bound = lsq_linear(rows, sides, (self.least, self.greatest), method="bvls", tol=1e-15).active_mask
+        bound = lsq_linear(
+            rows, sides, (self.least, self.greatest), method="bvls", tol=1e-15
+        ).active_mask
         least, greatest = bound == -1, bound == 1
         E = np.concatenate([A, np.eye(k)[least], np.eye(k)[greatest]])
-        sides = np.r_[wrench, np.full(least.sum(), self.least), np.full(greatest.sum(), self.greatest)]
+        sides = np.r_[
+            wrench, np.full(least.sum(), self.least), np.full(greatest.sum(), self.greatest)
+        ]
         K = np.block([[np.eye(k), -E.T], [E, np.zeros((len(E), len(E)))]])
         solution = np.linalg.solve(K, np.r_[wanted, sides])
         exact, multipliers = solution[:k], solution[k + len(A) :]
@@ -139,7 +153,16 @@ SUSPENDED = Plate(
 #: Seven cables from above and below: they hold the plate against any wrench.
 CONSTRAINED = Plate(
     anchors=np.array(
-        [(-2, -2, 3), (2, -2, 3), (2, 2, 3), (-2, 2, 3), (-1.8, 0.3, 0), (1.5, -1.9, 0), (1.6, 1.8, 0)], dtype=float
+        [
+            (-2, -2, 3),
+            (2, -2, 3),
+            (2, 2, 3),
+            (-2, 2, 3),
+            (-1.8, 0.3, 0),
+            (1.5, -1.9, 0),
+            (1.6, 1.8, 0),
+        ],
+        dtype=float,
     ),
     points=np.array(
         [

@@ -23,7 +23,8 @@ from tauloop.calibration import (
     Sphere,
 )
 
-#: The 21 parameters of the paper's calibration, and the 51 of the six-link error model (machines.md, section 2).
+#: The 21 parameters of the paper's calibration, and the 51 of the six-link error model
+#: (machines.md, section 2).
 P21 = ("track*.length", "track*.offset_?", "track*.yaw", "track*.pitch", "track*.gain")
 P51 = ("*.length", "*.A_?", "*.B_?", "track*.yaw", "track*.pitch", "track*.gain")
 
@@ -45,7 +46,9 @@ def encoders(name: str, count: int, rng: np.random.Generator, stroke: float = 0.
     return start + rng.uniform(-stroke, stroke, (count, len(start)))
 
 
-def tool_poses(true: Mechanism, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+def tool_poses(
+    true: Mechanism, positions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """Tool centre point (N, 3), orientation (N, 3, 3) and all coordinates by name, by the kinematics of `Model`."""
     state = Model(true).forward_kinematics(positions)
     q = {name: state.q[:, i] for i, name in enumerate(state.coordinate_names)}
@@ -78,7 +81,9 @@ def readings(instrument: Instrument, true: Mechanism, positions: np.ndarray) -> 
             n = np.array(surface.normal) / np.linalg.norm(surface.normal)
             return ((point - np.array(surface.point)) @ n)[:, None]
         assert isinstance(surface, Sphere)
-        return np.linalg.norm(point - np.array(surface.center), axis=1, keepdims=True) - surface.radius
+        return (
+            np.linalg.norm(point - np.array(surface.center), axis=1, keepdims=True) - surface.radius
+        )
     if isinstance(instrument, Inclinometer):
         up = R.transpose(0, 2, 1) @ np.array([0.0, 0.0, 1.0])
         return np.stack([np.arctan2(up[:, 1], up[:, 2]), -np.arcsin(up[:, 0])], axis=1)
@@ -94,7 +99,9 @@ def readings(instrument: Instrument, true: Mechanism, positions: np.ndarray) -> 
     return turned if isinstance(instrument, Orientation) else np.hstack([seen, turned])
 
 
-def disturbed(instrument: Instrument, values: np.ndarray, noise: float, rng: np.random.Generator) -> np.ndarray:
+def disturbed(
+    instrument: Instrument, values: np.ndarray, noise: float, rng: np.random.Generator
+) -> np.ndarray:
     """Readings with noise; quaternions turn by a random rotation vector."""
     if isinstance(instrument, Pose | Orientation):
         turn = Rotation.from_quat(np.roll(values[:, -4:], -1, axis=1))
@@ -106,7 +113,12 @@ def disturbed(instrument: Instrument, values: np.ndarray, noise: float, rng: np.
 
 
 def measured(
-    name: str, true: dict[str, float], instrument: Instrument, positions: np.ndarray, noise: float, seed: int = 0
+    name: str,
+    true: dict[str, float],
+    instrument: Instrument,
+    positions: np.ndarray,
+    noise: float,
+    seed: int = 0,
 ) -> Series:
     """A series of a machine of other geometry; `true` are values of leaf parameters, SI."""
     values = readings(instrument, machine(name).with_values(true), positions)
@@ -122,18 +134,23 @@ def measured(
 def written(series: Series, path: Path, name: str = "gantry_tau_3dof") -> Path:
     """A bare table of positions or gaps in mm, to 1e-9 mm."""
     axes = "xyz" if series.readings.shape[1] == 3 else ["gap"]
-    header = [f"encoder.{a.name} [mm]" for a in machine(name).actuators] + [f"measured.{c} [mm]" for c in axes]
+    header = [f"encoder.{a.name} [mm]" for a in machine(name).actuators] + [
+        f"measured.{c} [mm]" for c in axes
+    ]
     values = 1e3 * np.hstack([series.encoders, series.readings])
     np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
     return path
 
 
-def part_errors(name: str, patterns: tuple[str, ...], size: float, rng: np.random.Generator) -> dict[str, float]:
+def part_errors(
+    name: str, patterns: tuple[str, ...], size: float, rng: np.random.Generator
+) -> dict[str, float]:
     """Values of the parameters that patterns name, each off by a normal error of a size (m, rad or plain)."""
     from fnmatch import fnmatchcase
 
     return {
         p.name: p.value + size * float(rng.standard_normal())
         for p in machine(name).parameters
-        if any(fnmatchcase(p.name, pattern) for pattern in patterns) and p.group in ("geometry", "drive")
+        if any(fnmatchcase(p.name, pattern) for pattern in patterns)
+        and p.group in ("geometry", "drive")
     }

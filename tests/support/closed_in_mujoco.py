@@ -1,7 +1,7 @@
 """A machine with loops in MuJoCo: poses that its own closure finds, and forces by projection on its own Jacobians.
 
-MuJoCo's constraints are soft in its dynamics. Here its equality constraints serve as equations: their residuals are
-solved by Gauss and Newton, and motions are the null space of their Jacobian.
+MuJoCo's constraints are soft in its dynamics. Here its equality constraints serve as equations:
+their residuals are solved by Gauss and Newton, and motions are the null space of their Jacobian.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ RANK = 1e-9
 class ClosedInMujoco:
     """A model of MuJoCo whose equality constraints are closed exactly."""
 
-    def __init__(self, path: Path, connects: tuple[tuple[str, str, tuple[float, float, float]], ...] = ()) -> None:
+    def __init__(
+        self, path: Path, connects: tuple[tuple[str, str, tuple[float, float, float]], ...] = ()
+    ) -> None:
         """Load the model.
 
         Args:
             path: MJCF or URDF.
-            connects: two bodies and the point on the first where they are joined, of a URDF, which has no loops.
+            connects: two bodies and the point on the first where they are joined, of a URDF, which
+                has no loops.
         """
         self.mujoco = extra("mujoco")
         spec = self.mujoco.MjSpec.from_file(str(path))
@@ -38,13 +41,19 @@ class ClosedInMujoco:
             equality.data[:3] = point
         self.model = spec.compile()
         flags = self.mujoco.mjtDisableBit
-        self.model.opt.disableflags |= flags.mjDSBL_CONTACT | flags.mjDSBL_LIMIT | flags.mjDSBL_FRICTIONLOSS
+        self.model.opt.disableflags |= (
+            flags.mjDSBL_CONTACT | flags.mjDSBL_LIMIT | flags.mjDSBL_FRICTIONLOSS
+        )
         self.data = self.mujoco.MjData(self.model)
 
     def joint_names(self) -> list[str]:
         """Return the names of the hinges."""
         hinge = self.mujoco.mjtJoint.mjJNT_HINGE
-        return [self.model.joint(i).name for i in range(self.model.njnt) if self.model.jnt_type[i] == hinge]
+        return [
+            self.model.joint(i).name
+            for i in range(self.model.njnt)
+            if self.model.jnt_type[i] == hinge
+        ]
 
     def equations(self) -> tuple[np.ndarray, np.ndarray]:
         """Return residuals (c,) and Jacobian (c, n_v) of the equality constraints at the data's coordinates."""
@@ -52,7 +61,12 @@ class ClosedInMujoco:
         is_equality = self.data.efc_type == self.mujoco.mjtConstraint.mjCNSTR_EQUALITY
         J = np.zeros((self.data.nefc, self.model.nv))
         if self.mujoco.mj_isSparse(self.model):
-            sparse = (self.data.efc_J, self.data.efc_J_rownnz, self.data.efc_J_rowadr, self.data.efc_J_colind)
+            sparse = (
+                self.data.efc_J,
+                self.data.efc_J_rownnz,
+                self.data.efc_J_rowadr,
+                self.data.efc_J_colind,
+            )
             self.mujoco.mju_sparse2dense(J, *sparse)
         else:
             J = self.data.efc_J.reshape(self.data.nefc, self.model.nv)
@@ -83,16 +97,22 @@ class ClosedInMujoco:
         """Return whether all hinges are within their ranges."""
         hinges = [self.model.joint(name) for name in self.joint_names()]
         angles = [float(self.data.joint(hinge.name).qpos[0]) for hinge in hinges]
-        pairs = [(hinge.range, angle) for hinge, angle in zip(hinges, angles, strict=True) if hinge.limited[0]]
+        pairs = [
+            (hinge.range, angle)
+            for hinge, angle in zip(hinges, angles, strict=True)
+            if hinge.limited[0]
+        ]
         return all(low <= angle <= high for (low, high), angle in pairs)
 
     def holding_forces(self, transmission: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the forces (n_u,) of motors that stand still, and the accelerations (n_v,) of what they do not hold.
 
-        With the motions N of the closed loops, N^T (M N y + h) = N^T S u and A N y = 0 give u and y.
+        With the motions N of the closed loops, N^T (M N y + h) = N^T S u and A N y = 0 give u and
+        y.
 
         Args:
-            transmission: A (n_u, n_v), velocities of the motors per unit of those of the joints; S = A^T.
+            transmission: A (n_u, n_v), velocities of the motors per unit of those of the joints; S
+                = A^T.
         """
         self.data.qvel[:], self.data.qacc[:] = 0.0, 0.0
         _, J = self.equations()
@@ -105,7 +125,9 @@ class ClosedInMujoco:
         M = np.zeros((self.model.nv, self.model.nv))
         self.mujoco.mj_fullM(self.model, self.data, M)
         m, n_u = N.shape[1], len(transmission)
-        matrix = np.block([[N.T @ M @ N, -N.T @ transmission.T], [transmission @ N, np.zeros((n_u, n_u))]])
+        matrix = np.block(
+            [[N.T @ M @ N, -N.T @ transmission.T], [transmission @ N, np.zeros((n_u, n_u))]]
+        )
         solution = np.linalg.solve(matrix, np.concatenate([-N.T @ h, np.zeros(n_u)]))
         return solution[m:], N @ solution[:m]
 

@@ -17,7 +17,8 @@ from tauloop.kinematics import random_states
 from tauloop.programs.program import Program
 
 ENTRIES = ("platform", "actuators")
-#: How far starts of Newton's method lie from the solution, m and rad: far enough that it has work to do.
+#: How far starts of Newton's method lie from the solution, m and rad: far enough that it has work
+#: to do.
 ASTRAY = 1e-3
 #: The strict reading of the standard that generated code shall pass.
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fno-math-errno")
@@ -52,7 +53,13 @@ def motion(name: str, entry: str, n: int) -> dict[str, np.ndarray]:
         A = machine.assembly.loops.transmission
         motion = (machine.actuator_position(q), v @ A.T, a @ A.T)
     return {
-        **dict(zip(("position", "velocity", "acceleration"), map(np.ascontiguousarray, motion), strict=True)),
+        **dict(
+            zip(
+                ("position", "velocity", "acceleration"),
+                map(np.ascontiguousarray, motion),
+                strict=True,
+            )
+        ),
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "theta": np.zeros((n, 0)),
         "force": rng.normal(size=(n, len(machine.mechanism.actuators))),
@@ -69,5 +76,9 @@ def function(name: str, entry: str, which: str) -> CFunction:
     return c_function(program(name, entry, which), motion(name, entry, 1))
 
 
-def compiled(name: str, entry: str, which: str, folder: Path, *, threads: int = 1) -> CompiledFunction:
-    return compile_function(function(name, entry, which), compiler(), threads=threads, folder=folder)
+def compiled(
+    name: str, entry: str, which: str, folder: Path, *, threads: int = 1
+) -> CompiledFunction:
+    return compile_function(
+        function(name, entry, which), compiler(), threads=threads, folder=folder
+    )

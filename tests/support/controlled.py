@@ -22,7 +22,9 @@ def model(name: str) -> Model:
     if name.startswith("redundant "):
         return redundant(name.removeprefix("redundant "))
     if name == "racks":
-        return Model(load(Path(__file__).parents[2] / "examples/gantry_tau_racks/gantry_tau_racks.yaml"))
+        return Model(
+            load(Path(__file__).parents[2] / "examples/gantry_tau_racks/gantry_tau_racks.yaml")
+        )
     return Model(six_legs(np.random.default_rng(5)) if name == "random" else load(name))
 
 
@@ -42,12 +44,20 @@ class Loop:
     AMPLITUDE, RATE = 0.01, 4.0
 
     def __init__(
-        self, name: str, *, law: str = "computed-torque", space: str = "joint", **parameters: float | np.ndarray
+        self,
+        name: str,
+        *,
+        law: str = "computed-torque",
+        space: str = "joint",
+        **parameters: float | np.ndarray,
     ) -> None:
         """Begin, with some of the controller's parameters set."""
         self.model, self.controller = model(name), controller(name, law, space)
         self.controller.begin()
-        self.equations, self.period = self.controller.equations, self.controller.equations.options.period
+        self.equations, self.period = (
+            self.controller.equations,
+            self.controller.equations.options.period,
+        )
         ports = self.model.platform.ports
         self.free = next(i for i, unit in enumerate(ports.velocity.units) if unit == "m/s")
         self.at, self.samples = ports.at(self.model.assembly.q), 0

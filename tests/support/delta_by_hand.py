@@ -1,7 +1,8 @@
 """Inverse dynamics of a Delta in closed form (NumPy), independent of the package: by virtual work and differences.
 
-Arms turn about horizontal axes, a forearm is one slender uniform rod from elbow to plate, the plate translates. Motors
-have friction and rotor inertia. Numbers are those of `MACHINE`, which is the shipped Delta's text with drives added.
+Arms turn about horizontal axes, a forearm is one slender uniform rod from elbow to plate, the plate
+translates. Motors have friction and rotor inertia. Numbers are those of `MACHINE`, which is the
+shipped Delta's text with drives added.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def machine() -> tl.Mechanism:
     """Return the machine: the shipped Delta with drives."""
     text = shipped_text("delta").replace("plate_mass: 0.2807 kg", f"plate_mass: {PLATE_MASS} kg")
     drive = f"inertia: {ROTOR} kg m^2, friction: {{viscous: {VISCOUS} N m s/rad, coulomb: {COULOMB} N m}}"
-    return tl.loads(text.replace("motor: {on: shoulder, force: 41.76 N m}", f"motor: {{on: shoulder, {drive}}}"))
+    return tl.loads(
+        text.replace("motor: {on: shoulder, force: 41.76 N m}", f"motor: {{on: shoulder, {drive}}}")
+    )
 
 
 def _points(angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +35,9 @@ def _points(angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sector = 2.0 * np.pi / 3.0 * np.arange(3)
     outwards = np.stack([np.cos(sector), np.sin(sector), np.zeros(3)], axis=1)
     reach = MOTOR_RADIUS + ARM * np.cos(angles)
-    elbows = reach[:, :, None] * outwards - (ARM * np.sin(angles))[:, :, None] * np.array([0.0, 0.0, 1.0])
+    elbows = reach[:, :, None] * outwards - (ARM * np.sin(angles))[:, :, None] * np.array(
+        [0.0, 0.0, 1.0]
+    )
     centres = elbows - PLATE_RADIUS * outwards  # of three spheres that meet at the plate's centre
     first, second = centres[:, 1] - centres[:, 0], centres[:, 2] - centres[:, 0]
     normal = np.cross(first, second)
@@ -51,7 +56,9 @@ def _bodies(angles: np.ndarray) -> np.ndarray:
     return np.concatenate([elbows.reshape(len(angles), -1), plate], axis=1)
 
 
-def forces(motion: Motion, time: np.ndarray, payload: np.ndarray | float = 0.0, step: float = 1e-4) -> np.ndarray:
+def forces(
+    motion: Motion, time: np.ndarray, payload: np.ndarray | float = 0.0, step: float = 1e-4
+) -> np.ndarray:
     """Return the motors' torques (N, 3), N m, of arm angles as functions of time, by virtual work.
 
     Args:

@@ -19,12 +19,18 @@ def exact_compiler() -> Compiler:
     return replace(compiler(), flags=PORTABLE_FLAGS)
 
 
-def sample_by_sample(function: CFunction, inputs: Mapping[str, np.ndarray], folder: Path) -> dict[str, np.ndarray]:
+def sample_by_sample(
+    function: CFunction, inputs: Mapping[str, np.ndarray], folder: Path
+) -> dict[str, np.ndarray]:
     """Outputs (N, n) by port of the C function of one sample, called N times."""
-    library = Library.made(c_source([function], "of one sample", with_batch=False), exact_compiler(), folder=folder)
+    library = Library.made(
+        c_source([function], "of one sample", with_batch=False), exact_compiler(), folder=folder
+    )
     call = library.function(function.name, "*" * len(function.arguments))
     n = len(inputs["position"])
-    outputs = {port.name: np.empty((n, port.size)) for port in function.arguments[len(function.inputs) :]}
+    outputs = {
+        port.name: np.empty((n, port.size)) for port in function.arguments[len(function.inputs) :]
+    }
     read = [np.ascontiguousarray(inputs[port.name]) for port in function.inputs]
     for s in range(n):
         call(*(array[s].copy() for array in read), *(array[s] for array in outputs.values()))

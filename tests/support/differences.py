@@ -15,13 +15,17 @@ from tauloop.formats.urdf import load_urdf
 from tauloop.kinematics import random_states
 from tauloop.mechanism.shipped import source_path
 
-#: Steps of differences, and their weights at 1, 2, 3 and 4 steps: of eighth order, rounding is what is left. Smaller
-#: ones are for the edge of the reach and joints that would turn within a larger one, the larger one for rounding.
+#: Steps of differences, and their weights at 1, 2, 3 and 4 steps: of eighth order, rounding is what
+#: is left. Smaller ones are for the edge of the reach and joints that would turn within a larger
+#: one, the larger one for rounding.
 STEPS, WEIGHTS = (1e-3, 8e-3, 2e-4, 5e-5), np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
 MODELS = shared_folder() / "models"
 FOREIGN = {
     **{
-        name: (f"example_parallel_robots/{name}/robot.urdf", f"example_parallel_robots/{name}/robot.yaml")
+        name: (
+            f"example_parallel_robots/{name}/robot.urdf",
+            f"example_parallel_robots/{name}/robot.yaml",
+        )
         for name in ("5bar_linkage_iso3d", "5bar_linkage_iso6d", "digit_like", "robot_delta")
     },
     **{
@@ -39,13 +43,23 @@ REDUNDANT = "four_bar with two motors"
 def machine(name: str) -> Model:
     if name == REDUNDANT:
         text = source_path("four_bar").read_text(encoding="utf-8")
-        return Model(loads(text.replace("  motor: {on", "  second: {on: rocker_pin, force: 2 N m}\n  motor: {on")))
+        return Model(
+            loads(
+                text.replace(
+                    "  motor: {on", "  second: {on: rocker_pin, force: 2 N m}\n  motor: {on"
+                )
+            )
+        )
     if name not in FOREIGN:
         return Model(load(name))
     if not MODELS.is_dir():
         pytest.skip("the models of others are not here (../shared/models)")
     urdf, side = FOREIGN[name]
-    return Model(load_urdf(MODELS / urdf, MODELS / side) if side else load_urdf(MODELS / urdf, gravity=(0, 0, -9.81)))
+    return Model(
+        load_urdf(MODELS / urdf, MODELS / side)
+        if side
+        else load_urdf(MODELS / urdf, gravity=(0, 0, -9.81))
+    )
 
 
 class Differences:
@@ -60,9 +74,17 @@ class Differences:
         self.start = states.q
         forces = rng.normal(size=(len(states.q), len(model.mechanism.actuators)))
         last = forces if function == "forward_dynamics" else states.a[:, list(ports.v)] @ inverse
-        self.names = ("position", "velocity", "force" if function == "forward_dynamics" else "acceleration")
+        self.names = (
+            "position",
+            "velocity",
+            "force" if function == "forward_dynamics" else "acceleration",
+        )
         self.inputs = dict(
-            zip(self.names, (ports.at(states.q), states.v[:, list(ports.v)] @ inverse, last), strict=True)
+            zip(
+                self.names,
+                (ports.at(states.q), states.v[:, list(ports.v)] @ inverse, last),
+                strict=True,
+            )
         )
 
     def values(self, inputs: dict[str, np.ndarray], start: np.ndarray) -> dict[str, np.ndarray]:
@@ -77,7 +99,9 @@ class Differences:
         """Jacobians (N, n, m) by an input, all displacements in a batch."""
         steps = size * np.array([1, -1, 2, -2, 3, -3, 4, -4])
         count, samples = self._count(name), len(self.start)
-        inputs = {key: np.tile(array, (count * len(steps), 1)) for key, array in self.inputs.items()}
+        inputs = {
+            key: np.tile(array, (count * len(steps), 1)) for key, array in self.inputs.items()
+        }
         start = np.tile(self.start, (count * len(steps), 1))
         places = [(k, s) for k in range(count) for s in steps]
         for place, (k, step) in enumerate(places):
@@ -99,7 +123,9 @@ class Differences:
         return made
 
     def _count(self, name: str) -> int:
-        return self.inputs[name].shape[-1] if name != "position" else self.motion.ports.velocity.size
+        return (
+            self.inputs[name].shape[-1] if name != "position" else self.motion.ports.velocity.size
+        )
 
     def _displacements(self, q: np.ndarray) -> np.ndarray:
         """Displacements (..., n_v) from the states; of a rotation the vector that it turns about, by its angle."""
@@ -112,12 +138,20 @@ class Differences:
             w, xyz = q[..., iq], q[..., iq + 1 : iq + 4]
             w0, xyz0 = self.start[:, iq], self.start[:, iq + 1 : iq + 4]
             real = w * w0 + (xyz * xyz0).sum(axis=-1)
-            turned = -w[..., None] * xyz0 + w0[:, None] * xyz - np.cross(xyz, np.broadcast_to(xyz0, xyz.shape))
+            turned = (
+                -w[..., None] * xyz0
+                + w0[:, None] * xyz
+                - np.cross(xyz, np.broadcast_to(xyz0, xyz.shape))
+            )
             size = np.linalg.norm(turned, axis=-1)
             angle = 2 * np.arctan2(size, real)
-            moved[..., iv : iv + 3] = turned * np.where(size > 0, angle / np.maximum(size, 1e-300), 2)[..., None]
+            moved[..., iv : iv + 3] = (
+                turned * np.where(size > 0, angle / np.maximum(size, 1e-300), 2)[..., None]
+            )
         return moved
 
 
 def difference(values: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.abs(values - expected).max(initial=0.0) / max(np.abs(expected).max(initial=0.0), 1.0))
+    return float(
+        np.abs(values - expected).max(initial=0.0) / max(np.abs(expected).max(initial=0.0), 1.0)
+    )

@@ -40,7 +40,9 @@ from tauloop.mechanism.model import (
 # Trees.
 
 
-def random_tree(rng: np.random.Generator, kinds: list[str], flips: list[bool]) -> tuple[Mechanism, list[Any]]:
+def random_tree(
+    rng: np.random.Generator, kinds: list[str], flips: list[bool]
+) -> tuple[Mechanism, list[Any]]:
     """Bodies on joints of these kinds, some written from the outer body to the inner one; every freedom driven."""
     joints, solids = [], []
     for i, (kind, is_flipped) in enumerate(zip(kinds, flips, strict=True)):
@@ -66,7 +68,9 @@ def random_tree(rng: np.random.Generator, kinds: list[str], flips: list[bool]) -
     return machine(bodies=bodies, joints=tuple(joints), actuators=drive_all(joints)), solids
 
 
-def tree_poses(mechanism: Mechanism, q: list[np.ndarray]) -> Callable[[np.ndarray], list[np.ndarray]]:
+def tree_poses(
+    mechanism: Mechanism, q: list[np.ndarray]
+) -> Callable[[np.ndarray], list[np.ndarray]]:
     """Poses of the bodies of a random tree after a displacement of all velocities."""
 
     def poses(x: np.ndarray) -> list[np.ndarray]:
@@ -101,13 +105,20 @@ def pendulum() -> Mechanism:
         second_moment=(ZERO, ZERO, Constant(0.3), ZERO, ZERO, Constant(0.3)),
     )
     joint = Joint(
-        name="swing", kind="revolute", parent=place("base"), child=place("arm"), axes=("y",), freedoms=(freedom,)
+        name="swing",
+        kind="revolute",
+        parent=place("base"),
+        child=place("arm"),
+        axes=("y",),
+        freedoms=(freedom,),
     )
     return machine(
         gravity=vector((0, 0, -9.81)),
         bodies=(Body(name="arm", inertia=inertia),),
         joints=(joint,),
-        actuators=(Actuator(name="motor", drives=(("swing", Constant(3.0)),), inertia=Constant(0.1)),),
+        actuators=(
+            Actuator(name="motor", drives=(("swing", Constant(3.0)),), inertia=Constant(0.1)),
+        ),
     )
 
 
@@ -141,11 +152,20 @@ def four_bar() -> tuple[Mechanism, list[Any]]:
         ("foot", place("base", (GROUND_BAR, 0, 0)), place("rocker")),
     )
     joints = tuple(
-        Joint(name=name, kind="revolute", parent=parent, child=child, axes=("z",), reference=(float(angle),))
+        Joint(
+            name=name,
+            kind="revolute",
+            parent=parent,
+            child=child,
+            axes=("z",),
+            reference=(float(angle),),
+        )
         for (name, parent, child), angle in zip(ends, reference, strict=True)
     )
     return machine(
-        bodies=tuple(Body(name=name, inertia=about_origin(*x)) for name, x in zip(names, solids, strict=True)),
+        bodies=tuple(
+            Body(name=name, inertia=about_origin(*x)) for name, x in zip(names, solids, strict=True)
+        ),
         joints=joints,
         actuators=(Actuator(name="motor", drives=(("shoulder", Constant(1.0)),)),),
     ), solids
@@ -189,7 +209,14 @@ def three_arms(rod: dict[str, Any], solids_of_rod: Any) -> tuple[Mechanism, list
         bodies.append(Body(name=f"arm{i}", inertia=about_origin(*arm)))
         shoulder = place("base", RADIUS * arm_directions(i)[0], ("z", float(azimuth)))
         joints.append(
-            Joint(name=f"q{i}", kind="revolute", parent=shoulder, child=place(f"arm{i}"), axes=("y",), reference=(0.3,))
+            Joint(
+                name=f"q{i}",
+                kind="revolute",
+                parent=shoulder,
+                child=place(f"arm{i}"),
+                axes=("y",),
+                reference=(0.3,),
+            )
         )
         rods.append(
             Rod(
@@ -211,7 +238,9 @@ def three_arms(rod: dict[str, Any], solids_of_rod: Any) -> tuple[Mechanism, list
         )
     )
     actuators = tuple(Actuator(name=f"m{i}", drives=((f"q{i}", Constant(1.0)),)) for i in range(3))
-    mechanism = machine(bodies=tuple(bodies), joints=tuple(joints), rods=tuple(rods), actuators=actuators)
+    mechanism = machine(
+        bodies=tuple(bodies), joints=tuple(joints), rods=tuple(rods), actuators=actuators
+    )
     return mechanism, [*[arm] * 3, hand, *[solids_of_rod] * 3]
 
 
@@ -249,7 +278,9 @@ def three_arm_motion(samples: int) -> tuple[NamedMotion, np.ndarray]:
     p = np.array([0, 0, -0.45]) + rng.uniform(-0.1, 0.1, (samples, 3))
     hand = np.stack([p, *rng.normal(size=(2, samples, 3))], axis=1)
     for k, given_values in enumerate((q, v, a)):
-        given_values |= dict(zip(("platform.x", "platform.y", "platform.z"), hand[:, k].T, strict=True))
+        given_values |= dict(
+            zip(("platform.x", "platform.y", "platform.z"), hand[:, k].T, strict=True)
+        )
     for i in range(3):
         rows = np.array([elbow(i, *state)[:3] for state in hand])
         q[f"q{i}"], v[f"q{i}"], a[f"q{i}"] = rows.T
@@ -270,7 +301,9 @@ def elbow(leg: int, p: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[Any, .
 
 
 ROD_MASS, ROD_H, ROD_J = 0.12, 0.12 * 0.2, 0.12 * 0.2**2 + 2e-3
-SLENDER = SlenderPart(mass=Constant(ROD_MASS), first_moment=Constant(ROD_H), second_moment=Constant(ROD_J))
+SLENDER = SlenderPart(
+    mass=Constant(ROD_MASS), first_moment=Constant(ROD_H), second_moment=Constant(ROD_J)
+)
 THIN = (ROD_MASS, np.array([0, 0, 0.2]), np.diag([2e-3, 2e-3, 0.0]))
 
 
@@ -281,7 +314,9 @@ ROUND = (0.15, np.array([0.0, 0.0, 0.21]), np.diag([2e-3, 2e-3, 7e-4]))
 # A platform on six telescopic rods, written from the base or from the platform.
 
 BASE_ANGLES, TOP_ANGLES = np.radians([[10, 110, 130, 230, 250, 350], [50, 70, 170, 190, 290, 310]])
-BASE_POINTS = [np.array([0.5 * np.cos(t), 0.5 * np.sin(t), 0.02 * i]) for i, t in enumerate(BASE_ANGLES)]
+BASE_POINTS = [
+    np.array([0.5 * np.cos(t), 0.5 * np.sin(t), 0.02 * i]) for i, t in enumerate(BASE_ANGLES)
+]
 TOP_POINTS = [np.array([0.25 * np.cos(t), 0.25 * np.sin(t), 0.0]) for t in TOP_ANGLES]
 LEG_AXIS = np.array([0.9, 0.3, 0.1])
 PAYLOAD = (6.0, np.array([0.02, -0.01, 0.05]), np.diag([0.05, 0.06, 0.08]))
@@ -310,7 +345,9 @@ def six_legs(rod: dict[str, Any], *, from_platform: bool) -> Mechanism:
                 **rod,
             )
         )
-    actuators = tuple(Actuator(name=f"m{i}", drives=((f"leg{i}", Constant(1.0)),)) for i in range(6))
+    actuators = tuple(
+        Actuator(name=f"m{i}", drives=((f"leg{i}", Constant(1.0)),)) for i in range(6)
+    )
     plate = Body(name="plate", inertia=about_origin(*PAYLOAD))
     return machine(bodies=(plate,), joints=(free,), rods=tuple(rods), actuators=actuators)
 
@@ -332,7 +369,9 @@ def six_leg_states(samples: int) -> tuple[NamedMotion, list[Any]]:
             L = np.linalg.norm(d)
             u = d / L
             rate = u @ d_rate
-            rows.append([L, rate, u @ d_second + (d_rate @ d_rate - rate**2) / L, *u, *np.cross(r, u)])
+            rows.append(
+                [L, rate, u @ d_second + (d_rate @ d_rate - rate**2) / L, *u, *np.cross(r, u)]
+            )
         table = np.array(rows)
         lengths.append(table[:, :3])
         by_hand.append((p, turn, v, a, table[:, 2], table[:, 3:]))
@@ -344,7 +383,9 @@ def six_leg_states(samples: int) -> tuple[NamedMotion, list[Any]]:
     return motion, by_hand
 
 
-def six_leg_poses(p: np.ndarray, turn: Rotation, from_platform: bool) -> Callable[[np.ndarray], list[np.ndarray]]:
+def six_leg_poses(
+    p: np.ndarray, turn: Rotation, from_platform: bool
+) -> Callable[[np.ndarray], list[np.ndarray]]:
     """Poses of the plate, then of the six parts at the rods' starts and the six at their ends."""
 
     def poses(x: np.ndarray) -> list[np.ndarray]:
@@ -364,4 +405,6 @@ def six_leg_poses(p: np.ndarray, turn: Rotation, from_platform: bool) -> Callabl
     return poses
 
 
-THIN_UPPER = SlenderPart(mass=Constant(0.4), first_moment=Constant(0.06), second_moment=Constant(0.06 * 0.15 + 3e-3))
+THIN_UPPER = SlenderPart(
+    mass=Constant(0.4), first_moment=Constant(0.06), second_moment=Constant(0.06 * 0.15 + 3e-3)
+)

@@ -14,10 +14,12 @@ from tauloop.mechanism.model import Actuator, Inertia, Joint, Mechanism, Placeme
 
 MAKERS = {"Pinocchio": pinocchio_engine, "MuJoCo": mujoco_engine}
 
-#: Two engines, or an engine and a closed formula: rounding through a solve at condition numbers up to 1e3 or so.
+#: Two engines, or an engine and a closed formula: rounding through a solve at condition numbers up
+#: to 1e3 or so.
 EXACT = 1e-10
 
-#: Differences of fourth order with step 2e-3: rounding 1e-16 / h^2 = 3e-11 and truncation h^4 times sixth derivatives.
+#: Differences of fourth order with step 2e-3: rounding 1e-16 / h^2 = 3e-11 and truncation h^4 times
+#: sixth derivatives.
 BY_DIFFERENCES = 2e-6
 STEP = 2e-3
 
@@ -37,7 +39,9 @@ def vector(x: Any) -> tuple[Constant, Constant, Constant]:
 
 def place(body: str, position: Any = (0, 0, 0), *turns: tuple[str, float]) -> Placement:
     return Placement(
-        body=body, position=vector(position), turns=tuple(Turn(axis, Constant(angle)) for axis, angle in turns)
+        body=body,
+        position=vector(position),
+        turns=tuple(Turn(axis, Constant(angle)) for axis, angle in turns),
     )
 
 
@@ -57,7 +61,11 @@ def solid(rng: np.random.Generator) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def machine(**parts: Any) -> Mechanism:
-    defaults: dict[str, Any] = {"name": "trial", "parameters": ParameterTable(), "gravity": vector(GRAVITY)}
+    defaults: dict[str, Any] = {
+        "name": "trial",
+        "parameters": ParameterTable(),
+        "gravity": vector(GRAVITY),
+    }
     body = parts["bodies"][-1].name
     defaults["platform"] = Platform(body=body, tool=Placement(body=body))
     return Mechanism(**(defaults | parts))
@@ -94,7 +102,9 @@ def motion_of(joint: Joint, q: np.ndarray) -> np.ndarray:
         T[:3, :3] = Rotation.from_euler(joint.axes[0], q[0]).as_matrix()
         T["xyz".index(joint.axes[0]), 3] = q[1]
     elif joint.kind == "universal":
-        T[:3, :3] = (Rotation.from_euler(joint.axes[0], q[0]) * Rotation.from_euler(joint.axes[1], q[1])).as_matrix()
+        T[:3, :3] = (
+            Rotation.from_euler(joint.axes[0], q[0]) * Rotation.from_euler(joint.axes[1], q[1])
+        ).as_matrix()
     elif joint.kind == "planar":
         T[:2, 3] = q[:2]
         T[:3, :3] = Rotation.from_euler("z", q[2]).as_matrix()
@@ -127,7 +137,9 @@ FIRST = np.array([1, -8, 0, 8, -1]) / 12
 SECOND = np.array([-1, 16, -30, 16, -1]) / 12
 
 
-def dalembert(poses: Callable[[np.ndarray], list[np.ndarray]], solids: Any, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+def dalembert(
+    poses: Callable[[np.ndarray], list[np.ndarray]], solids: Any, v: np.ndarray, a: np.ndarray
+) -> np.ndarray:
     """Generalised forces (n,): sum of m (c'' - g)·∂c/∂x + (J w' + w × J w)·∂θ/∂x over the bodies.
 
     Args:
@@ -143,18 +155,24 @@ def dalembert(poses: Callable[[np.ndarray], list[np.ndarray]], solids: Any, v: n
         here = path[2][i]
         c = np.array([(T[i] @ [*center, 1.0])[:3] for T in path])
         # turn from the middle pose: a rotation vector, whose rates at zero are w and w'
-        turn = np.array([Rotation.from_matrix(T[i][:3, :3] @ here[:3, :3].T).as_rotvec() for T in path])
+        turn = np.array(
+            [Rotation.from_matrix(T[i][:3, :3] @ here[:3, :3].T).as_rotvec() for T in path]
+        )
         acceleration, w, w_rate = SECOND @ c / STEP**2, FIRST @ turn / STEP, SECOND @ turn / STEP**2
         J = here[:3, :3] @ J_local @ here[:3, :3].T
         force, moment = mass * (acceleration - GRAVITY), J @ w_rate + np.cross(w, J @ w)
         for k, ray in enumerate(rays):
             points = np.array([(T[i] @ [*center, 1.0])[:3] for T in ray])
-            turns = np.array([Rotation.from_matrix(T[i][:3, :3] @ here[:3, :3].T).as_rotvec() for T in ray])
+            turns = np.array(
+                [Rotation.from_matrix(T[i][:3, :3] @ here[:3, :3].T).as_rotvec() for T in ray]
+            )
             tau[k] += force @ (FIRST @ points) / STEP + moment @ (FIRST @ turns) / STEP
     return tau
 
 
-def as_motion(joints: Any, states: list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]) -> NamedMotion:
+def as_motion(
+    joints: Any, states: list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]
+) -> NamedMotion:
     """From (q, v, a) by sample and joint."""
     q, v, a = {}, {}, {}
     for j, joint in enumerate(joints):

@@ -20,23 +20,37 @@ class Instance:
         fmu: FMPy's own.
     """
 
-    def __init__(self, path: Path | str, kind: str = "CoSimulation", folder: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        kind: str = "CoSimulation",
+        folder: str | None = None,
+        **options: Any,
+    ) -> None:
         """Unpack and instantiate; `folder` is that of an instance that is there already."""
         self.log: list[str] = []
         self.description = fmpy.read_model_description(str(path))
         self.folder = folder or fmpy.extract(str(path), tempfile.mkdtemp(prefix="fmu-"))
         self.is_third = self.description.fmiVersion.startswith("3")
-        self.refs = {variable.name: variable.valueReference for variable in self.description.modelVariables}
+        self.refs = {
+            variable.name: variable.valueReference for variable in self.description.modelVariables
+        }
         # the second version hands the instance's name over too
         place = 3 if self.is_third else 4
 
         def note(*arguments: Any) -> None:
             self.log.append(arguments[place].decode())
 
-        self.fmu = fmpy.simulation.instantiate_fmu(self.folder, self.description, kind, logger=note, **options)
+        self.fmu = fmpy.simulation.instantiate_fmu(
+            self.folder, self.description, kind, logger=note, **options
+        )
 
     def begin(
-        self, values: dict[str, float] | None = None, *, time: float = 0.0, tolerance: float | None = None
+        self,
+        values: dict[str, float] | None = None,
+        *,
+        time: float = 0.0,
+        tolerance: float | None = None,
     ) -> None:
         """Through initialisation, with some values set before it."""
         if self.is_third:
@@ -63,7 +77,9 @@ class Instance:
 
     def update(self) -> tuple[Any, ...]:
         """Discrete states in event mode."""
-        return tuple(self.fmu.updateDiscreteStates() if self.is_third else self.fmu.newDiscreteStates())
+        return tuple(
+            self.fmu.updateDiscreteStates() if self.is_third else self.fmu.newDiscreteStates()
+        )
 
     def states(self) -> Any:
         """The state of the instance."""
@@ -75,11 +91,19 @@ class Instance:
 
     def bytes_of(self, state: Any) -> Any:
         """A state as bytes."""
-        return self.fmu.serializeFMUState(state) if self.is_third else self.fmu.serializeFMUstate(state)
+        return (
+            self.fmu.serializeFMUState(state)
+            if self.is_third
+            else self.fmu.serializeFMUstate(state)
+        )
 
     def state_of(self, content: Any) -> Any:
         """A state from bytes."""
-        return self.fmu.deserializeFMUState(content) if self.is_third else self.fmu.deSerializeFMUstate(content)
+        return (
+            self.fmu.deserializeFMUState(content)
+            if self.is_third
+            else self.fmu.deSerializeFMUstate(content)
+        )
 
     def free(self) -> None:
         """End it."""

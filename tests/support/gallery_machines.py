@@ -12,7 +12,9 @@ from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometr
 from tauloop.mechanism import machine_index
 
 #: Names of the gallery's own machines, in alphabetical order.
-GALLERY_MACHINES = tuple(machine.name for machine in machine_index().machines if machine.group == "gallery")
+GALLERY_MACHINES = tuple(
+    machine.name for machine in machine_index().machines if machine.group == "gallery"
+)
 #: Poses of a stroke in tests: fewer than a film has.
 POSES = 48
 

@@ -20,7 +20,9 @@ class HangingPlate:
     mass: float = 4.0
     centre: np.ndarray = field(default_factory=lambda: np.array([0.02, -0.01, -0.03]))
 
-    def pose(self, lengths: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pose(
+        self, lengths: np.ndarray, near: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Position (3,), rotation vector (3,) and tensions (k,) by lengths, forces and moments together."""
 
         def left(z: np.ndarray) -> np.ndarray:
@@ -31,7 +33,9 @@ class HangingPlate:
             pull = z[6:, None] * line / length[:, None]
             weight = self.mass * WEIGHT
             moment = np.cross(arms, pull).sum(axis=0) + np.cross(turn.apply(self.centre), weight)
-            return np.concatenate([length - lengths, (pull.sum(axis=0) + weight) / 40.0, moment / 10.0])
+            return np.concatenate(
+                [length - lengths, (pull.sum(axis=0) + weight) / 40.0, moment / 10.0]
+            )
 
         start = np.concatenate([near, np.zeros(3), np.full(len(lengths), 10.0)])
         solution = root(left, start, method="lm", tol=1e-13)
@@ -39,16 +43,22 @@ class HangingPlate:
             raise AssertionError(f"no equilibrium near {near}: {solution.message}")
         return solution.x[:3], solution.x[3:6], solution.x[6:]
 
-    def hung(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def hung(
+        self, count: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Lengths (N, k), positions (N, 3), rotation vectors (N, 3) and tensions of hanging poses with taut cables."""
         rows: list[tuple[np.ndarray, ...]] = []
         while len(rows) < count:
             near = rng.uniform([-0.3, -0.3, 0.6], [0.3, 0.3, 1.3])
-            lengths = np.linalg.norm(self.anchors - (near + self.points), axis=1) + rng.uniform(-0.02, 0.02)
+            lengths = np.linalg.norm(self.anchors - (near + self.points), axis=1) + rng.uniform(
+                -0.02, 0.02
+            )
             position, turn, tension = self.pose(lengths, near)
             if tension.min() > 1.0:
                 rows.append((lengths, position, turn, tension))
-        lengths, positions, turns, tensions = (np.array(column) for column in zip(*rows, strict=True))
+        lengths, positions, turns, tensions = (
+            np.array(column) for column in zip(*rows, strict=True)
+        )
         return lengths, positions, turns, tensions
 
     def text(self) -> str:
@@ -90,8 +100,8 @@ class HangingPlate:
 class PulleyPlate:
     """A rigid plate on k lines over swivelling pulleys that stretch.
 
-    A line arrives at its anchor along the swivel axis, upwards (`up` 1) or downwards (-1), goes round the pulley and on
-    to the plate in the plane of both.
+    A line arrives at its anchor along the swivel axis, upwards (`up` 1) or downwards (-1), goes
+    round the pulley and on to the plate in the plane of both.
 
     Attributes:
         anchors, points: where lines arrive (k, 3), and points (k, 3) on the plate.
@@ -112,8 +122,9 @@ class PulleyPlate:
     def lines(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lengths (k,) from the anchors to ends (k, 3), and directions (k, 3) in which lines arrive there.
 
-        In the plane (u away from the swivel axis, w along it) with the origin in the pulley's centre, the line leaves
-        the pulley after the angle a at r (-cos a, sin a), in the direction (sin a, cos a).
+        In the plane (u away from the swivel axis, w along it) with the origin in the pulley's
+        centre, the line leaves the pulley after the angle a at r (-cos a, sin a), in the direction
+        (sin a, cos a).
         """
         d, r = ends - self.anchors, self.radius
         aside = np.hypot(d[:, 0], d[:, 1])
@@ -124,7 +135,9 @@ class PulleyPlate:
         direction = np.column_stack([np.sin(angle)[:, None] * outward, np.cos(angle) * self.up])
         return straight + r * angle, direction
 
-    def pose(self, winches: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pose(
+        self, winches: np.ndarray, near: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Position (3,), rotation vector (3,) and tensions (k,) at lengths (k,) that the winches have let out."""
 
         def left(z: np.ndarray) -> np.ndarray:
@@ -148,11 +161,17 @@ class PulleyPlate:
         """Its machine file: pulleys are two joints without mass, and a drum lets out what is straight and wound."""
         stretches = np.isfinite(self.stiffness)
         bodies, joints, couplings, winches = [], [], [], []
-        for i, (anchor, point, up) in enumerate(zip(self.anchors, self.points, self.up, strict=True), 1):
-            a, b = (", ".join(f"{float(value)!r} m" for value in vector) for vector in (anchor, point))
+        for i, (anchor, point, up) in enumerate(
+            zip(self.anchors, self.points, self.up, strict=True), 1
+        ):
+            a, b = (
+                ", ".join(f"{float(value)!r} m" for value in vector) for vector in (anchor, point)
+            )
             ahead = np.array([0.0, 0.0, 1.0]) - anchor
             turn = "" if up > 0 else ", turn: [{x: 180 deg}]"
-            bodies.append(f"  fork{i}: massless\n  exit{i}: massless\n  end{i}: massless\n  rope{i}: massless")
+            bodies.append(
+                f"  fork{i}: massless\n  exit{i}: massless\n  end{i}: massless\n  rope{i}: massless"
+            )
             joints += [
                 f"  drum{i}: {{type: prismatic, axis: z, parent: base, child: rope{i}, reference: 1.5 m}}",
                 f"  swivel{i}: {{type: revolute, axis: z, parent: {{on: base, at: [{a}]{turn}}}, child: fork{i}, "
@@ -170,7 +189,9 @@ class PulleyPlate:
                     f"  stretch{i}: {{type: prismatic, axis: z, parent: end{i}, child: {last}, reference: 1 mm, "
                     "spring: {stiffness: stiffness, rest: 0 m}}"
                 )
-            joints.append(f"  eye{i}: {{type: spherical, parent: {last}, child: {{on: plate, at: [{b}]}}}}")
+            joints.append(
+                f"  eye{i}: {{type: spherical, parent: {last}, child: {{on: plate, at: [{b}]}}}}"
+            )
             couplings.append(f"  line{i}: {{of: {{drum{i}: 1, free{i}: -1, wrap{i}: -radius}}}}")
             winches.append(f"  winch{i}: {{on: drum{i}}}")
         centre = ", ".join(["centre_x", *(f"{float(value)!r} m" for value in self.centre[1:])])

@@ -26,7 +26,9 @@ from tauloop.report.machine_identification_tables import machine_identification_
 def options_of(**options: Any) -> IdentificationOptions:
     """Options whose fields stand in whichever class of them has the name."""
     parts = {
-        name: kind(**{item.name: options.pop(item.name) for item in fields(kind) if item.name in options})
+        name: kind(
+            **{item.name: options.pop(item.name) for item in fields(kind) if item.name in options}
+        )
         for name, kind in (("preparation", PreparationOptions), ("terms", TermOptions))
     }
     return IdentificationOptions(**parts, **options)
@@ -34,7 +36,9 @@ def options_of(**options: Any) -> IdentificationOptions:
 
 def identified(machine: Mechanism | Model, *logs: Any, **options: Any) -> dict[str, Any]:
     """The document of an identification, as the command prints it."""
-    return dict(json.loads(json.dumps(identify(machine, list(logs), options_of(**options)).as_dict())))
+    return dict(
+        json.loads(json.dumps(identify(machine, list(logs), options_of(**options)).as_dict()))
+    )
 
 
 def tables_of(result: MachineIdentification) -> str:
@@ -54,6 +58,8 @@ def measured(
     q = machine.actuators.track(motion.position).q if start is None else start
     forces = machine.actuators.inverse_dynamics(*motion.rates, start=q).force
     names, units = machine.output_ports("actuators")
-    sensors = Sensors(resolution=np.full(len(names), encoder), force_noise=np.full(len(names), noise))
+    sensors = Sensors(
+        resolution=np.full(len(names), encoder), force_noise=np.full(len(names), noise)
+    )
     position_units = machine.actuators.ports.position.units
     return measure(motion.time, motion.position, forces, names, position_units, units, sensors, rng)

@@ -32,7 +32,11 @@ def reason_not_to_run() -> str:
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         return f"LinuxCNC is absent ({', '.join(missing)}): apt-get install linuxcnc-uspace linuxcnc-uspace-dev"
-    return "" if os.geteuid() == 0 else "needs root, to install components and to run LinuxCNC as another user"
+    return (
+        ""
+        if os.geteuid() == 0
+        else "needs root, to install components and to run LinuxCNC as another user"
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,10 @@ class Bench:
         target = MODULES / f"{source.stem}.so"
         assert not target.exists() or target in self._installed, f"{target} is somebody else's"
         done = subprocess.run(
-            ["halcompile", "--install", source.name], cwd=source.parent, capture_output=True, text=True
+            ["halcompile", "--install", source.name],
+            cwd=source.parent,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert "warning" not in done.stderr
@@ -75,7 +82,8 @@ class Bench:
         shutil.chown(self.folder, USER)
         for path in self.folder.rglob("*"):
             shutil.chown(path, USER)
-        settings = (f"HOME={self.folder}", "PATH=/usr/bin:/bin", "RUNTESTS=1")  # runuser has a home of its own
+        # runuser has a home of its own
+        settings = (f"HOME={self.folder}", "PATH=/usr/bin:/bin", "RUNTESTS=1")
         process = subprocess.Popen(
             [str(shutil.which("runuser")), "-u", USER, "--", "env", "-i", *settings, *words],
             cwd=self.folder,
@@ -102,7 +110,10 @@ class Bench:
         """
         np.ascontiguousarray(world, dtype=float).tofile(self.folder / "world.bin")
         lines = [f"loadrt {module}", *(f"setp {line}" for line in setp)]
-        lines += [f"loadrt tl_probe in={self.folder}/world.bin out={self.folder}/probed.bin", "unload all"]
+        lines += [
+            f"loadrt tl_probe in={self.folder}/world.bin out={self.folder}/probed.bin",
+            "unload all",
+        ]
         (self.folder / "probe.hal").write_text("\n".join([*lines, ""]))
         (self.folder / "probed.bin").unlink(missing_ok=True)
         code, text = self.run("halcmd", "-f", "probe.hal", seconds=60.0)
@@ -138,7 +149,9 @@ def bench() -> Iterator[Bench]:
 def _open_to_all() -> Path:
     """The nearest folder above that of the tests' temporary files that an ordinary user may walk into, too."""
     above = Path(tempfile.gettempdir()).resolve()
-    walled = [folder for folder in (above, *above.parents) if not folder.stat().st_mode & stat.S_IXOTH]
+    walled = [
+        folder for folder in (above, *above.parents) if not folder.stat().st_mode & stat.S_IXOTH
+    ]
     return walled[-1].parent if walled else above
 
 

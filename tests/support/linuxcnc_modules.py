@@ -54,20 +54,33 @@ class CompiledModule:
         """What the module makes of the figures on its pins."""
         return int(self.code.function("hash", "*", "i")(pins)) % 2**32
 
-    def inverse(self, world: np.ndarray, pins: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def inverse(
+        self, world: np.ndarray, pins: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Status (N,) and joints (N, n), mm and deg; what is refused keeps not-a-number."""
         call, health = self.code.function("inverse", "****", "i"), np.zeros(4)
         joints = np.full((len(world), len(self.export.layout.joints)), np.nan)
         figures = self.pins if pins is None else pins
-        status = [call(np.array(w), figures, joint, health) for w, joint in zip(world, joints, strict=True)]
+        status = [
+            call(np.array(w), figures, joint, health)
+            for w, joint in zip(world, joints, strict=True)
+        ]
         return np.array(status), joints
 
-    def forward(self, joints: np.ndarray, pins: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def forward(
+        self, joints: np.ndarray, pins: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Status (N,) and the world (N, 6), each near the one before."""
-        call, health, last = self.code.function("forward", "*****", "i"), np.zeros(4), self.reference.copy()
+        call, health, last = (
+            self.code.function("forward", "*****", "i"),
+            np.zeros(4),
+            self.reference.copy(),
+        )
         world = np.full((len(joints), 6), np.nan)
         figures = self.pins if pins is None else pins
-        status = [call(np.array(j), figures, last, w, health) for j, w in zip(joints, world, strict=True)]
+        status = [
+            call(np.array(j), figures, last, w, health) for j, w in zip(joints, world, strict=True)
+        ]
         return np.array(status), world
 
 
@@ -80,7 +93,9 @@ def program_text(export: LinuxcncExport) -> str:
 def compiled(name: str) -> CompiledModule:
     """The module of a shipped machine."""
     export = tl.export_linuxcnc(model(name))
-    return CompiledModule(export, Library.made(program_text(export)), np.array(model(name).assembly.q))
+    return CompiledModule(
+        export, Library.made(program_text(export)), np.array(model(name).assembly.q)
+    )
 
 
 def poses(name: str, count: int = 36) -> tuple[np.ndarray, np.ndarray]:

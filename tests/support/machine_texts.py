@@ -9,7 +9,8 @@ COUPLED_ELBOW = (
     "elbow_motor: {on: elbow, ratio: gear, inertia: rotor_inertia, force: 0.25 N m, speed: 4000 rpm}",
     "elbow_motor: {drives: {shoulder: 37, elbow: 41}, friction: {coulomb: 0.01 N m}}",
 )
-#: For the five-bar, whose runs are compared: dry friction jumps, and runs with other steps part there.
+#: For the five-bar, whose runs are compared: dry friction jumps, and runs with other steps part
+#: there.
 WITHOUT_COULOMB = (", coulomb: 0.05 N m", "")
 
 

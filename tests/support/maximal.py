@@ -1,7 +1,8 @@
 """Kinematics and dynamics in maximal coordinates: six of each body, joints as constraints, motions by the SVD.
 
-These equations are independent of Tauloop's. They read the description of a machine alone and use NumPy alone: rods
-are bodies as well, no joint has coordinates of its own, and nothing is eliminated but by singular values.
+These equations are independent of Tauloop's. They read the description of a machine alone and use
+NumPy alone: rods are bodies as well, no joint has coordinates of its own, and nothing is eliminated
+but by singular values.
 
 Source: Haug 1989, Computer aided kinematics and dynamics of mechanical systems, chapters 9 and 11.
 """
@@ -19,14 +20,15 @@ from tauloop.mechanism.model import BASE, Friction, Inertia, Mechanism, Placemen
 
 #: Singular values below this share of the largest one are zero.
 RANK_FLOOR = 1e-9
-#: Newton's method has arrived when its step is below this, characteristic lengths or rad: the next one is rounding.
+#: Newton's method has arrived when its step is below this, characteristic lengths or rad: the next
+#: one is rounding.
 ARRIVED = 1e-9
 #: Largest residual of a closed pose, characteristic lengths or rad: rounding.
 CLOSED = 1e-12
 MAX_STEPS = 30
 
-#: Directions in which each kind of joint blocks translation and rotation: "x", "y", "z" of the near frame; "u", "w"
-#: across the joint's axis; "n" across both axes of a universal joint.
+#: Directions in which each kind of joint blocks translation and rotation: "x", "y", "z" of the near
+#: frame; "u", "w" across the joint's axis; "n" across both axes of a universal joint.
 BLOCKED = {
     "fixed": ("xyz", "xyz"),
     "revolute": ("xyz", "uw"),
@@ -39,7 +41,8 @@ BLOCKED = {
     "translational": ("", "xyz"),
     "free": ("", ""),
 }
-#: Rates of each kind of joint: suffix, whether it turns, direction ("a": its axis; "1", "2": a universal joint's).
+#: Rates of each kind of joint: suffix, whether it turns, direction ("a": its axis; "1", "2": a
+#: universal joint's).
 _SLIDES = (("x", False, "x"), ("y", False, "y"), ("z", False, "z"))
 _BALL = (("wx", True, "x"), ("wy", True, "y"), ("wz", True, "z"))
 _TURN = (("angle", True, "z"),)
@@ -77,7 +80,9 @@ def skew(x: np.ndarray) -> np.ndarray:
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the cross product, ten times faster than NumPy's for single vectors."""
-    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+    return np.array(
+        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    )
 
 
 def rotation(vector: np.ndarray) -> np.ndarray:
@@ -180,8 +185,10 @@ class RodBodies:
 
     Attributes:
         rod: its description.
-        lower, upper: numbers of the bodies, with origins at A and at B; None where there is no second one.
-        start, end: the frames at A and B on its neighbours; the x axis of the first is that of a universal joint.
+        lower, upper: numbers of the bodies, with origins at A and at B; None where there is no
+            second one.
+        start, end: the frames at A and B on its neighbours; the x axis of the first is that of a
+            universal joint.
         length: of a fixed rod, m.
     """
 
@@ -241,7 +248,10 @@ class Pose:
     def moved(self, step: np.ndarray) -> Pose:
         """Return the pose after a displacement (6 n,): of the origin, and a rotation vector, for each body."""
         steps = step.reshape(-1, 6)
-        return Pose(np.array([rotation(s[3:]) @ R for s, R in zip(steps, self.R, strict=True)]), self.p + steps[:, :3])
+        return Pose(
+            np.array([rotation(s[3:]) @ R for s, R in zip(steps, self.R, strict=True)]),
+            self.p + steps[:, :3],
+        )
 
 
 @dataclass(frozen=True)
@@ -250,7 +260,8 @@ class Relative:
 
     Attributes:
         Jv, Jw: relative velocity and angular velocity per unit of all velocities (3, 6 n).
-        bv: rate of the relative velocity at zero acceleration; that of the angular velocity is zero.
+        bv: rate of the relative velocity at zero acceleration; that of the angular velocity is
+            zero.
         F, C: orientations of both frames.
         w_near, w_far: angular velocities.
         v, w: the relative velocities themselves.
@@ -277,7 +288,10 @@ class Relative:
             e = self.C @ unit(link.axes[1])
             return e, cross(self.w_far, e)
         if letter == "n":
-            (first, first_rate), (second, second_rate) = self._direction(link, "1"), self._direction(link, "2")
+            (first, first_rate), (second, second_rate) = (
+                self._direction(link, "1"),
+                self._direction(link, "2"),
+            )
             return cross(first, second), cross(first_rate, second) + cross(first, second_rate)
         e = self.F @ unit(link.letters[letter])
         return e, cross(self.w_near, e)
@@ -335,7 +349,11 @@ class Maximal:
     def rates(self) -> tuple[str, ...]:
         """Names of the rates of all joints and telescopic rods."""
         named = [link for link in self.links if link.name]
-        return tuple(f"{link.name}.{suffix}".rstrip(".") for link in named for suffix, _, _ in RATES[link.kind])
+        return tuple(
+            f"{link.name}.{suffix}".rstrip(".")
+            for link in named
+            for suffix, _, _ in RATES[link.kind]
+        )
 
     @cached_property
     def scale(self) -> np.ndarray:
@@ -393,20 +411,27 @@ class Maximal:
                 axis = unit(letters["a"])
                 values += [cross(axis, relative @ axis) @ unit(letters[letter]) for letter in turns]
         values += [0.0] * len(self._spinless)  # a spin opens no joint
-        values += [*((self.coupling_weights @ self.coordinates(pose) - self.offsets) / self.coupling_scale)]
+        values += [
+            *((self.coupling_weights @ self.coordinates(pose) - self.offsets) / self.coupling_scale)
+        ]
         return np.array(values)
 
-    def closed(self, pose: Pose, rows: Sequence[int] = (), targets: Sequence[float | np.ndarray] = ()) -> Pose | None:
+    def closed(
+        self, pose: Pose, rows: Sequence[int] = (), targets: Sequence[float | np.ndarray] = ()
+    ) -> Pose | None:
         """Return the pose that satisfies all constraints, by Newton's method; None where it does not arrive.
 
         Args:
             pose: start.
             rows: rates whose coordinates are given; of a ball all three.
-            targets: their coordinates; of a ball its rotation matrix, which stands for each of its three rates.
+            targets: their coordinates; of a ball its rotation matrix, which stands for each of its
+                three rates.
         """
         for _ in range(MAX_STEPS):
             motion = self.at(pose)
-            J = np.concatenate([motion.constraints.J * self._row_scale[:, None], motion.rates.J[list(rows)]])
+            J = np.concatenate(
+                [motion.constraints.J * self._row_scale[:, None], motion.rates.J[list(rows)]]
+            )
             J[len(J) - len(rows) :] /= self.rate_scale[list(rows)][:, None]
             missing = self._missing(pose, rows, targets)
             residual = np.concatenate([self.residuals(pose), missing])
@@ -419,7 +444,9 @@ class Maximal:
         left = np.concatenate([self.residuals(pose), self._missing(pose, rows, targets)])
         return self._with_rods(pose) if np.abs(left).max(initial=0.0) < CLOSED else None
 
-    def _missing(self, pose: Pose, rows: Sequence[int], targets: Sequence[float | np.ndarray]) -> np.ndarray:
+    def _missing(
+        self, pose: Pose, rows: Sequence[int], targets: Sequence[float | np.ndarray]
+    ) -> np.ndarray:
         coordinates = self.coordinates(pose)
         values = []
         for row, target in zip(rows, targets, strict=True):
@@ -454,7 +481,13 @@ class Maximal:
                     first, second = unit(link.axes[0]), unit(link.axes[1])
                     third = cross(first, second)
                     turned = relative @ second if suffix == "first" else relative.T @ first
-                    values.append(float(np.arctan2(turned @ third, turned @ (second if suffix == "first" else first))))
+                    values.append(
+                        float(
+                            np.arctan2(
+                                turned @ third, turned @ (second if suffix == "first" else first)
+                            )
+                        )
+                    )
                 else:
                     axis = letters[letter]
                     e, f = unit("yzx"["xyz".index(axis)]), unit("zxy"["xyz".index(axis)])
@@ -472,7 +505,9 @@ class Maximal:
             for turns, letters in zip((False, True), BLOCKED[link.kind], strict=True):
                 constraints += [relative.row(link, turns, letter) for letter in letters]
             if link.name:
-                rates += [relative.row(link, turns, letter) for _, turns, letter in RATES[link.kind]]
+                rates += [
+                    relative.row(link, turns, letter) for _, turns, letter in RATES[link.kind]
+                ]
         for body in self._spinless:
             row = np.zeros(len(V))
             row[6 * body + 3 : 6 * body + 6] = pose.R[body][:, 2]
@@ -484,7 +519,9 @@ class Maximal:
             system=self,
             pose=pose,
             velocity=V,
-            constraints=Rows(np.concatenate([joints.J, gears.J]), np.concatenate([joints.bias, gears.bias])),
+            constraints=Rows(
+                np.concatenate([joints.J, gears.J]), np.concatenate([joints.bias, gears.bias])
+            ),
             rates=rate_rows,
         )
 
@@ -547,12 +584,16 @@ class Maximal:
     @cached_property
     def coupling_scale(self) -> np.ndarray:
         """Unit of every coupling."""
-        return np.array([1.0 if coupling.turns else self.length for coupling in self.machine.couplings])
+        return np.array(
+            [1.0 if coupling.turns else self.length for coupling in self.machine.couplings]
+        )
 
     @cached_property
     def offsets(self) -> np.ndarray:
         """Values of the couplings' sums."""
-        return np.array([self.machine.value(coupling.offset) for coupling in self.machine.couplings])
+        return np.array(
+            [self.machine.value(coupling.offset) for coupling in self.machine.couplings]
+        )
 
     @cached_property
     def actuator_weights(self) -> np.ndarray:
@@ -577,8 +618,17 @@ class Maximal:
             )
         for actuator in self.machine.actuators:
             inertia = 0.0 if actuator.inertia is None else value(actuator.inertia)
-            laws.append(Law(weights=self.weights(actuator.drives), inertia=inertia, friction=actuator.friction))
-        laws += [Law(weights=self.weights(loss.terms), friction=loss.friction) for loss in self.machine.losses]
+            laws.append(
+                Law(
+                    weights=self.weights(actuator.drives),
+                    inertia=inertia,
+                    friction=actuator.friction,
+                )
+            )
+        laws += [
+            Law(weights=self.weights(loss.terms), friction=loss.friction)
+            for loss in self.machine.losses
+        ]
         return tuple(laws)
 
     def friction(self, law: Friction, v: float) -> float:
@@ -590,12 +640,20 @@ class Maximal:
         force = value(law.viscous) * v + value(law.viscous_asymmetry) * abs(v) + value(law.offset)
         excess = 0.0
         if law.static is not None and law.stribeck is not None:
-            excess = (value(law.static) - value(law.coulomb)) * np.exp(-((v / value(law.stribeck)) ** 2))
-        return force + (value(law.coulomb) + excess) * np.sign(v) + value(law.coulomb_asymmetry) * abs(np.sign(v))
+            excess = (value(law.static) - value(law.coulomb)) * np.exp(
+                -((v / value(law.stribeck)) ** 2)
+            )
+        return (
+            force
+            + (value(law.coulomb) + excess) * np.sign(v)
+            + value(law.coulomb_asymmetry) * abs(np.sign(v))
+        )
 
 
 def _stacked(rows: list[tuple[np.ndarray, float]], n: int) -> Rows:
-    return Rows(np.array([J for J, _ in rows]).reshape(len(rows), n), np.array([bias for _, bias in rows]))
+    return Rows(
+        np.array([J for J, _ in rows]).reshape(len(rows), n), np.array([bias for _, bias in rows])
+    )
 
 
 @dataclass(frozen=True)
@@ -630,11 +688,15 @@ class Motion:
     def condition(self, independent: Sequence[int]) -> float:
         """Return how badly constraints and given rates, or the motors', determine all velocities, free of units."""
         motors = self.system.actuator_weights @ self.rates.J
-        motors = motors / np.abs(motors * self.system.scale).max(axis=1, initial=1e-300, keepdims=True)
+        motors = motors / np.abs(motors * self.system.scale).max(
+            axis=1, initial=1e-300, keepdims=True
+        )
         rates = self.rates.J[list(independent)] / self._units(list(independent))
         sigma, rank, _ = self._singular
         loops = sigma[0] / sigma[rank - 1] if rank else 1.0
-        return float(loops * max(_spread(J * self.system.scale @ self.motions) for J in (rates, motors)))
+        return float(
+            loops * max(_spread(J * self.system.scale @ self.motions) for J in (rates, motors))
+        )
 
     def embedding(self, independent: Sequence[int]) -> np.ndarray:
         """Return velocities (6 n, m) per unit of independent rates."""
@@ -644,9 +706,20 @@ class Motion:
     def accelerations(self, independent: Sequence[int], rates: np.ndarray) -> np.ndarray:
         """Return accelerations (6 n,) that keep the constraints and give independent rates' rates."""
         rows, system = list(independent), self.system
-        J = np.concatenate([system._row_scale[:, None] * self.constraints.J, self.rates.J[rows] / self._units(rows)])
-        right = [-system._row_scale * self.constraints.bias, (rates - self.rates.bias[rows]) / self._units(rows)[:, 0]]
-        return system.scale * np.linalg.lstsq(J * system.scale, np.concatenate(right), rcond=RANK_FLOOR)[0]
+        J = np.concatenate(
+            [
+                system._row_scale[:, None] * self.constraints.J,
+                self.rates.J[rows] / self._units(rows),
+            ]
+        )
+        right = [
+            -system._row_scale * self.constraints.bias,
+            (rates - self.rates.bias[rows]) / self._units(rows)[:, 0],
+        ]
+        return (
+            system.scale
+            * np.linalg.lstsq(J * system.scale, np.concatenate(right), rcond=RANK_FLOOR)[0]
+        )
 
     def _units(self, rows: list[int]) -> np.ndarray:
         return self.system.rate_scale[rows][:, None]
@@ -666,7 +739,10 @@ class Motion:
 
     @cached_property
     def _in_base(self) -> list[tuple[float, np.ndarray, np.ndarray]]:
-        return [(m, R @ mc, R @ I @ R.T) for (m, mc, I), R in zip(self.system.inertias, self.pose.R, strict=True)]
+        return [
+            (m, R @ mc, R @ I @ R.T)
+            for (m, mc, I), R in zip(self.system.inertias, self.pose.R, strict=True)
+        ]
 
     @cached_property
     def gyroscopic(self) -> np.ndarray:
@@ -676,14 +752,18 @@ class Motion:
             forces += [cross(w, cross(w, mc)), cross(w, I @ w)]
         total = np.concatenate(forces)
         for law in self.system.laws:
-            total = total + law.inertia * (law.weights @ self.rates.bias) * (law.weights @ self.rates.J)
+            total = total + law.inertia * (law.weights @ self.rates.bias) * (
+                law.weights @ self.rates.J
+            )
         return total
 
     @cached_property
     def weight(self) -> np.ndarray:
         """Forces (6 n,) that carry all bodies against gravity."""
         g = self.gravity
-        return np.concatenate([np.concatenate([-m * g, -cross(mc, g)]) for m, mc, _ in self._in_base])
+        return np.concatenate(
+            [np.concatenate([-m * g, -cross(mc, g)]) for m, mc, _ in self._in_base]
+        )
 
     @property
     def gravity(self) -> np.ndarray:
@@ -716,7 +796,8 @@ class Motion:
     def potential_energy(self) -> float:
         """Potential energy of gravity and springs, J."""
         energy = -sum(
-            float(self.gravity @ (m * p + mc)) for (m, mc, _), p in zip(self._in_base, self.pose.p, strict=True)
+            float(self.gravity @ (m * p + mc))
+            for (m, mc, _), p in zip(self._in_base, self.pose.p, strict=True)
         )
         coordinates = np.nan_to_num(self.system.coordinates(self.pose))
         for law in self.system.laws:
@@ -775,7 +856,8 @@ def _rod_inertia(machine: Mechanism, part: SlenderPart | Inertia | None, sign: f
 def _first_axis(machine: Mechanism, rod: Rod) -> np.ndarray:
     """Return a rotation whose x axis is the first axis of a rod's universal joint, in the body at A."""
     if rod.first_axis is None:
-        return np.linalg.qr(np.array([[0.3, 1.0, 0.0], [0.5, 0.0, 1.0], [0.8, 0.0, 0.0]]))[0]  # any axis will do
+        # any axis will do
+        return np.linalg.qr(np.array([[0.3, 1.0, 0.0], [0.5, 0.0, 1.0], [0.8, 0.0, 0.0]]))[0]
     x = np.array([machine.value(component) for component in rod.first_axis])
     x /= np.linalg.norm(x)
     y = cross(unit("xyz"[int(np.argmin(np.abs(x)))]), x)
@@ -810,4 +892,6 @@ def maximal(machine: Mechanism) -> Maximal:
         length = 0.0 if rod.length is None else machine.value(rod.length)
         rods.append(RodBodies(rod, lower, upper, start, end, length))
     names = (*bodies, *(f"part {i}" for i in range(len(bodies), len(inertias))))
-    return Maximal(machine, names, tuple(inertias), tuple(joints), tuple(rods), machine.characteristic_length)
+    return Maximal(
+        machine, names, tuple(inertias), tuple(joints), tuple(rods), machine.characteristic_length
+    )

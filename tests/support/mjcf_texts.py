@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-#: Everything that is carried over, in one machine: every way to turn a frame, every joint, solids, defaults, frames.
+#: Everything that is carried over, in one machine: every way to turn a frame, every joint, solids,
+#: defaults, frames.
 EVERYTHING = """<mujoco model="every thing">
 <compiler angle="degree" eulerseq="zxY" meshdir="nowhere"/>
 <option timestep="0.001" gravity="0.5 0 -9.7"/>
@@ -66,4 +67,6 @@ EVERYTHING = """<mujoco model="every thing">
 </mujoco>
 """
 
-EVERYTHING = EVERYTHING.replace("<geom size", '<site name="other" pos="0 0.1 0" euler="30 0 0"/><geom size')
+EVERYTHING = EVERYTHING.replace(
+    "<geom size", '<site name="other" pos="0 0.1 0" euler="30 0 0"/><geom size'
+)

@@ -1,7 +1,8 @@
 """The environment of an older processor: what compilers, NumPy and OpenBLAS would use there.
 
-A wrapper of each compiler, first on the path, replaces ``-march=native`` by an older instruction set. NumPy
-and OpenBLAS are asked for their older code. Results then have the rounding of that processor, on this one.
+A wrapper of each compiler, first on the path, replaces ``-march=native`` by an older instruction
+set. NumPy and OpenBLAS are asked for their older code. Results then have the rounding of that
+processor, on this one.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def environment(name: str, folder: Path) -> dict[str, str]:
         ValueError: this computer has another kind of processor.
     """
     if platform.machine() not in ("x86_64", "AMD64"):
-        raise ValueError(f"--processor {name} needs an x86-64 computer; this is {platform.machine()}")
+        raise ValueError(
+            f"--processor {name} needs an x86-64 computer; this is {platform.machine()}"
+        )
     processor = PROCESSORS[name]
     wrappers = folder / "bin"
     shutil.rmtree(wrappers, ignore_errors=True)
@@ -77,9 +80,13 @@ def environment(name: str, folder: Path) -> dict[str, str]:
         path = shutil.which(compiler)
         if path is not None:
             wrapper = wrappers / compiler
-            wrapper.write_text(WRAPPER.format(path=path, architecture=processor.architecture), encoding="ascii")
+            wrapper.write_text(
+                WRAPPER.format(path=path, architecture=processor.architecture), encoding="ascii"
+            )
             wrapper.chmod(0o755)
-    done = subprocess.run([sys.executable, "-c", CHOSEN], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CHOSEN], capture_output=True, text=True, check=True
+    )
     newer = [group for group in json.loads(done.stdout) if group not in processor.numpy]
     return {
         "PATH": os.pathsep.join([str(wrappers), os.environ["PATH"]]),

@@ -1,11 +1,13 @@
 """Code on pages as a reader meets it: page by page, block by block, in an empty folder.
 
-Blocks of Python share one namespace a page. Those of the console (`$ command`, and what it prints) and of bash (only
-commands) run line by line, `tauloop` in this process, all else in a shell. A block with `title="NAME"` is a
-file that the reader writes, and is not run. A block of text behind one that printed is what it printed; `...` stands
-for anything, and the last digit of a number may differ by one. `value  # literal` in Python says what the value is.
+Blocks of Python share one namespace a page. Those of the console (`$ command`, and what it prints)
+and of bash (only commands) run line by line, `tauloop` in this process, all else in a shell. A
+block with `title="NAME"` is a file that the reader writes, and is not run. A block of text behind
+one that printed is what it printed; `...` stands for anything, and the last digit of a number may
+differ by one. `value  # literal` in Python says what the value is.
 
-`<!-- not run: REASON -->` before a block says that it cannot run; `<!-- nightly: REASON -->` that it takes long.
+`<!-- not run: REASON -->` before a block says that it cannot run; `<!-- nightly: REASON -->` that
+it takes long.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from extras import EXTRAS, extra
 
 from conftest import ROOT, shared_folder
 
-PAGES = tuple(sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]))
+PAGES = tuple(
+    sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+)
 _FENCED = re.compile(
     r"(?:<!-- (?P<mark>not run|nightly): (?P<reason>[^>]*?) -->\s*)?"
     r"^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)```",
@@ -104,7 +108,8 @@ def absent_parts(block: Block) -> list[str]:
     peers = [name for name in PEERS if re.search(rf"^(import|from) {name}\b", block.body, re.M)]
     needs_data = block.language == "console" and DATA.search(block.body) is not None
     return [name for name in peers if importlib.util.find_spec(name) is None] + [
-        "the log of the TX40 in the shared folder" for _ in range(needs_data and not arm_s_log().is_dir())
+        "the log of the TX40 in the shared folder"
+        for _ in range(needs_data and not arm_s_log().is_dir())
     ]
 
 
@@ -120,7 +125,9 @@ def _same(shown: str, printed: str) -> bool:
     digits, _, power = shown.partition("e")
     last = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
     wanted, got = float(shown), float(printed)
-    return max(abs(wanted), abs(got)) < ROUNDING or abs(wanted - got) < 1.5 * last * ("." in digits or bool(power))
+    return max(abs(wanted), abs(got)) < ROUNDING or abs(wanted - got) < 1.5 * last * (
+        "." in digits or bool(power)
+    )
 
 
 def is_output(shown: str, printed: str) -> bool:
@@ -129,7 +136,9 @@ def is_output(shown: str, printed: str) -> bool:
     came, at = _tokens(printed), 0
     for k, piece in enumerate(pieces):
         last = len(came) - len(piece)
-        starts = [at] if k == 0 else [last] if k == len(pieces) - 1 and piece else range(at, last + 1)
+        starts = (
+            [at] if k == 0 else [last] if k == len(pieces) - 1 and piece else range(at, last + 1)
+        )
         fits = (s for s in starts if s >= at and all(map(_same, piece, came[s:])) and s <= last)
         start = next(fits, None)
         if start is None:
@@ -220,7 +229,9 @@ class Reader:
             elif block.language in ("console", "bash"):
                 self.printed = self.console(block)
             elif block.language == "text" and self.printed:
-                assert is_output(block.body, self.printed), f"{block.place}: not what comes:\n{self.printed}"
+                assert is_output(block.body, self.printed), (
+                    f"{block.place}: not what comes:\n{self.printed}"
+                )
                 self.printed = ""
             else:
                 self.printed = ""
@@ -242,7 +253,9 @@ class Reader:
                     exec(part, self.namespace)  # our own pages
                     continue
                 value = eval(stated[0].strip(), self.namespace)
-                assert _equal(value, stated[1]), f"{block.page}:{node.lineno}: {value!r}, and not {stated[1]!r}"
+                assert _equal(value, stated[1]), (
+                    f"{block.page}:{node.lineno}: {value!r}, and not {stated[1]!r}"
+                )
         return printed.getvalue()
 
     def console(self, block: Block) -> str:
@@ -251,9 +264,13 @@ class Reader:
         for command in commands(block.body, block.language):
             code, output = self.command(command)
             if command.shown.strip():
-                assert is_output(command.shown, output), f"{block.place}: $ {command.line}\n{output}"
+                assert is_output(command.shown, output), (
+                    f"{block.place}: $ {command.line}\n{output}"
+                )
             else:
-                assert code == command.exit_code, f"{block.place}: $ {command.line} ends with {code}\n{output}"
+                assert code == command.exit_code, (
+                    f"{block.place}: $ {command.line} ends with {code}\n{output}"
+                )
                 left += output
         return left
 
@@ -262,7 +279,9 @@ class Reader:
         words = [DATA.sub(str(arm_s_log()), word) for word in command.words]
         if words[0] == "tauloop" and not {"|", "||", ">", "&&"} & set(words):
             result = run(*words[1:], code=None, columns=80)
-            if result.exit_code == 2 and (missing := re.search(r"pip install '?(tauloop\[\w+\])", result.output)):
+            if result.exit_code == 2 and (
+                missing := re.search(r"pip install '?(tauloop\[\w+\])", result.output)
+            ):
                 pytest.skip(f"needs {missing[1]}: {command.line}")
             return result.exit_code, result.output
         done = subprocess.run(

@@ -92,7 +92,11 @@ def agree(quoted: str, text: str, drift: float = 0.0) -> bool:
 def lacking(quoted: str, text: str, drift: float = 0.0) -> list[str]:
     """Quoted numbers that the text has nowhere."""
     ours = [float(number) for number in numbers(text)]
-    return [printed for printed in numbers(quoted) if not any(same(printed, number, drift) for number in ours)]
+    return [
+        printed
+        for printed in numbers(quoted)
+        if not any(same(printed, number, drift) for number in ours)
+    ]
 
 
 def alike(printed: float, ours: float, factor: float = 10.0, least: float = 1e-15) -> bool:

@@ -11,7 +11,8 @@ from tauloop.solids import frames, machine_solids, parts
 
 #: Pixels are drawn this many times finer along each side, and averaged.
 FINER = 3
-#: Where the light comes from, seen from the camera (right, up, towards it), and how bright what is turned away stays.
+#: Where the light comes from, seen from the camera (right, up, towards it), and how bright what is
+#: turned away stays.
 LIGHT, SHADE = np.array([-0.45, 0.65, 0.62]), 0.45
 #: Paper, and the share of the picture that the machine fills.
 PAPER, FILLS = np.array([1.0, 1.0, 1.0]), 0.92
@@ -22,7 +23,9 @@ SECTIONS = 20
 class Stage:
     """A machine before a camera that stands still: one scale for all states of a motion."""
 
-    def __init__(self, model: Model, q: np.ndarray, *, elevation: float = 22.0, azimuth: float = -55.0) -> None:
+    def __init__(
+        self, model: Model, q: np.ndarray, *, elevation: float = 22.0, azimuth: float = -55.0
+    ) -> None:
         """Set the camera so that all states (N, n_q) are in the picture; angles in degrees."""
         self.geometry = machine_geometry(model, q)
         home = machine_geometry(model, model.assembly.q)
@@ -32,7 +35,8 @@ class Stage:
         for i, segment in enumerate(home.shape.segments):
             if segment.kind == "rod" and model.mechanism.rod(segment.name).tension is not None:
                 now, then = (
-                    np.linalg.norm(np.diff(x.segments[:, i], axis=1)[:, 0], axis=1) for x in (self.geometry, home)
+                    np.linalg.norm(np.diff(x.segments[:, i], axis=1)[:, 0], axis=1)
+                    for x in (self.geometry, home)
                 )
                 lengths[segment.name] = now / then
         self._stretch = lengths
@@ -42,7 +46,9 @@ class Stage:
         towards = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
         right = np.array([-np.sin(a), np.cos(a), 0.0])
         self._camera = np.stack([right, np.cross(towards, right), towards])
-        seen = np.concatenate([self._triangles(k)[0].reshape(-1, 3) for k in range(0, len(q), max(len(q) // 12, 1))])
+        seen = np.concatenate(
+            [self._triangles(k)[0].reshape(-1, 3) for k in range(0, len(q), max(len(q) // 12, 1))]
+        )
         self._low, self._high = seen[:, :2].min(axis=0), seen[:, :2].max(axis=0)
 
     def _triangles(self, state: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +57,9 @@ class Stage:
         for (body, colour), mesh in self._meshes.items():
             R, p = (value[state] for value in self._frames[body])
             longer = self._stretch[body][state] if body in self._stretch else 1.0
-            corners.append(((mesh.vertices * [1.0, 1.0, longer] @ R.T + p) @ self._camera.T)[mesh.faces])
+            corners.append(
+                ((mesh.vertices * [1.0, 1.0, longer] @ R.T + p) @ self._camera.T)[mesh.faces]
+            )
             colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
         return np.concatenate(corners), np.concatenate(colours)
 
@@ -60,12 +68,19 @@ class Stage:
         corners, colours = self._triangles(state)
         w, h = width * FINER, height * FINER
         scale = FILLS * min(np.array([w, h]) / (self._high - self._low))
-        xy = (corners[..., :2] - (self._low + self._high) / 2) * scale * [1.0, -1.0] + [w / 2, h / 2]
+        xy = (corners[..., :2] - (self._low + self._high) / 2) * scale * [1.0, -1.0] + [
+            w / 2,
+            h / 2,
+        ]
         normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
         normal *= np.where(normal[:, 2:] < 0.0, -1.0, 1.0)
         shine = np.clip(normal @ (LIGHT / np.linalg.norm(LIGHT)), 0.0, 1.0)
-        colours = np.clip(colours * (SHADE + (1.0 - SHADE) * shine)[:, None] + 0.18 * shine[:, None] ** 24, 0.0, 1.0)
+        colours = np.clip(
+            colours * (SHADE + (1.0 - SHADE) * shine)[:, None] + 0.18 * shine[:, None] ** 24,
+            0.0,
+            1.0,
+        )
         depth, image = np.full((h, w), -np.inf), np.broadcast_to(PAPER, (h, w, 3)).copy()
         low = np.clip(np.floor(xy.min(axis=1)).astype(int), 0, [w - 1, h - 1])
         high = np.clip(np.ceil(xy.max(axis=1)).astype(int), 0, [w - 1, h - 1])

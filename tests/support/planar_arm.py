@@ -16,7 +16,8 @@ UNITS = ("kg", "kg m", "kg m", "kg m^2") * 2
 TRUE = np.array([3.0, 0.6, 0.05, 0.2, 2.0, 0.35, -0.04, 0.09])
 #: Motors of the machine file, and their friction: N m s/rad and N m.
 DRIVES, FRICTION = ("motor_1", "motor_2"), 0.1
-#: The same arm as a machine file: mass centres, moments of inertia about them, gravity along -y, friction.
+#: The same arm as a machine file: mass centres, moments of inertia about them, gravity along -y,
+#: friction.
 MACHINE = """
 format: tauloop-machine/1
 name: planar_arm
@@ -142,7 +143,9 @@ def arm_log(
         "force": (forces + noise * rng.standard_normal(forces.shape), "N m"),
     }
     channels = tuple(
-        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, k]), unit=unit)
+        Channel(
+            quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, k]), unit=unit
+        )
         for quantity, (values, unit) in measured.items()
         for k, name in enumerate(DRIVES)
     )
@@ -157,5 +160,8 @@ def arm_forces(motion: tuple[np.ndarray, ...]) -> np.ndarray:
 
 def with_channel(log: Signals, name: str, values: np.ndarray) -> Signals:
     """The log with other values in one channel."""
-    channels = tuple(replace(channel, values=values) if channel.name == name else channel for channel in log.channels)
+    channels = tuple(
+        replace(channel, values=values) if channel.name == name else channel
+        for channel in log.channels
+    )
     return replace(log, channels=channels)

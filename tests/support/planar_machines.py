@@ -11,7 +11,8 @@ def five_bar_text(*, base: float, link: float, angle: float = 1.4) -> str:
     Args:
         base: distance of the motors, m.
         link: length of every link, m.
-        angle: of the left crank at the reference pose, rad; the right one mirrors it, the tip is above the elbows.
+        angle: of the left crank at the reference pose, rad; the right one mirrors it, the tip is
+            above the elbows.
     """
     half = base / 2 - link * np.cos(angle)
     height = link * np.sin(angle) + np.sqrt(link**2 - half**2)

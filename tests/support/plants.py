@@ -21,7 +21,9 @@ from tauloop.realtime import CompiledController, ControllerOptions
 from tauloop.realtime.export import places_in_measurement
 
 
-def run_beside(model: tl.Model, options: PlantOptions, controller: Callable[[], object]) -> PlantRun:
+def run_beside(
+    model: tl.Model, options: PlantOptions, controller: Callable[[], object]
+) -> PlantRun:
     """A plant's run, with a controller beside it."""
     results: list[PlantRun] = []
     failures: list[Exception] = []
@@ -51,7 +53,11 @@ def interrupt_plants(seconds: float) -> None:
     while not plants and time.monotonic() < until:
         time.sleep(0.02)
         with suppress(OSError):  # threads and compilers come and go
-            ids = [int(word) for task in children.iterdir() for word in (task / "children").read_text().split()]
+            ids = [
+                int(word)
+                for task in children.iterdir()
+                for word in (task / "children").read_text().split()
+            ]
             plants = [k for k in ids if Path(f"/proc/{k}/comm").read_text().strip() == "plant"]
     time.sleep(0.1)
     for action, pause in ((signal.SIGSTOP, seconds), (signal.SIGCONT, 0.0)):
@@ -60,7 +66,9 @@ def interrupt_plants(seconds: float) -> None:
         time.sleep(pause)
 
 
-def reference_table(model: tl.Model, path: Path, frequency: float, size: float = 0.01) -> np.ndarray:
+def reference_table(
+    model: tl.Model, path: Path, frequency: float, size: float = 0.01
+) -> np.ndarray:
     """A swing of the platform along its first length in two seconds, as `tauloop motion` writes it (N, n)."""
     ports, n = model.platform.ports, len(model.platform.ports.velocity.columns)
     free = next(i for i, unit in enumerate(ports.velocity.units) if unit == "m/s")
@@ -70,7 +78,9 @@ def reference_table(model: tl.Model, path: Path, frequency: float, size: float =
     rows[:, free] += size * np.sin(w * time) ** 2
     rows[:, len(ports.position.columns) + free] = size * w * np.sin(2 * w * time)
     rows[:, len(ports.position.columns) + n + free] = 2 * size * w**2 * np.cos(2 * w * time)
-    lines = [",".join(map(repr, [t, *row])) for t, row in zip(time.tolist(), rows.tolist(), strict=True)]
+    lines = [
+        ",".join(map(repr, [t, *row])) for t, row in zip(time.tolist(), rows.tolist(), strict=True)
+    ]
     path.write_text("time [s],...\n" + "\n".join(lines) + "\n")
     return rows
 
@@ -87,7 +97,11 @@ def compiled_loop(model: tl.Model, options: ControllerOptions, folder: Path) -> 
 
 
 def simulated(
-    model: tl.Model, plant: PlantOptions, options: ControllerOptions, rows: np.ndarray, faults: dict[str, set[int]]
+    model: tl.Model,
+    plant: PlantOptions,
+    options: ControllerOptions,
+    rows: np.ndarray,
+    faults: dict[str, set[int]],
 ) -> tuple[str, np.ndarray]:
     """The digest of plant and controller in this process, with packets lost and late as scripted; and the end."""
     machine, controller = CompiledPlant(model, plant), CompiledController(model, options)

@@ -10,6 +10,8 @@ from rich.console import Console, RenderableType
 
 def printed(tables: Iterable[RenderableType]) -> str:
     """The text of tables, in lines of 160 characters."""
-    console = Console(width=160, color_system=None, legacy_windows=False, file=io.StringIO(), record=True)
+    console = Console(
+        width=160, color_system=None, legacy_windows=False, file=io.StringIO(), record=True
+    )
     console.print(*tables)
     return console.export_text()

@@ -1,7 +1,7 @@
 """Random machines of twelve families and of any size, whose loops close by construction.
 
-A machine is laid out in the base frame, in natural units: bodies and joints are put somewhere, and the frames of the
-joints follow. Every description hence has its reference pose on its own branch.
+A machine is laid out in the base frame, in natural units: bodies and joints are put somewhere, and
+the frames of the joints follow. Every description hence has its reference pose on its own branch.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class Size(NamedTuple):
 def random_size(rng: np.random.Generator) -> Size:
     """Return a size between a micrometre and a hundred metres, with gravity as it is."""
     length = float(np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST))))
-    return Size(length, DENSITY * length**3 * float(rng.uniform(0.3, 3.0)), float(np.sqrt(length / WEIGHT)))
+    return Size(
+        length, DENSITY * length**3 * float(rng.uniform(0.3, 3.0)), float(np.sqrt(length / WEIGHT))
+    )
 
 
 class Layout:
@@ -90,7 +92,9 @@ class Layout:
         size = self.size
         return Constant(float(number) * size.length**length * size.mass**mass * size.time**time)
 
-    def body(self, name: str, place: Sequence[float] | np.ndarray, *, turned: np.ndarray | None = None) -> str:
+    def body(
+        self, name: str, place: Sequence[float] | np.ndarray, *, turned: np.ndarray | None = None
+    ) -> str:
         """Add a body with a random inertia."""
         R = self.any_rotation() if turned is None else turned
         self.poses[name] = (R, np.asarray(place, dtype=float))
@@ -103,7 +107,9 @@ class Layout:
 
     def inertia(self, mass: float, center: Sequence[float] | None = None) -> Inertia:
         """Return the inertia of a cloud of points."""
-        points = 0.15 * self.rng.normal(size=(6, 3)) + (0.1 * self.rng.normal(size=3) if center is None else center)
+        points = 0.15 * self.rng.normal(size=(6, 3)) + (
+            0.1 * self.rng.normal(size=3) if center is None else center
+        )
         second = mass / 6 * sum(p @ p * np.eye(3) - np.outer(p, p) for p in points)
         moments = [second[i, j] for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))]
         first = mass * points.mean(axis=0)
@@ -119,7 +125,11 @@ class Layout:
         """Return a slender part whose mass centre is about its middle."""
         m, s = float(self.rng.uniform(0.1, 0.6)), float(self.rng.uniform(0.3, 0.7)) * length
         moment = m * s * s + m * length**2 / 12
-        parameters = self.value(m, mass=1), self.value(m * s, mass=1, length=1), self.value(moment, mass=1, length=2)
+        parameters = (
+            self.value(m, mass=1),
+            self.value(m * s, mass=1, length=1),
+            self.value(moment, mass=1, length=2),
+        )
         return SlenderPart.of(parameters)
 
     def frame(self, body: str, R: np.ndarray, p: np.ndarray) -> Placement:
@@ -149,7 +159,10 @@ class Layout:
         """Add a joint whose near frame is here, at joint coordinates x; both frames follow from its bodies' poses."""
         kinds, rng = JOINT_KINDS[kind], self.rng
         if x is None:
-            x = [float(c == "qw") if c.startswith("q") else float(rng.uniform(-0.6, 0.6)) for c in kinds.coordinates]
+            x = [
+                float(c == "qw") if c.startswith("q") else float(rng.uniform(-0.6, 0.6))
+                for c in kinds.coordinates
+            ]
         near_R = self.any_rotation() if R is None else R
         turned, offset = joint_pose(kind, axes, x)
         near_p = np.asarray(place, dtype=float)
@@ -165,7 +178,9 @@ class Layout:
                 axes=axes,  # type: ignore[arg-type]
                 reference=tuple(float(c) for c in np.asarray(x) * units),
                 freedoms=tuple(
-                    Freedom() if is_bare else self.freedom(turns, has_coordinate=suffix in kinds.coordinates)
+                    Freedom()
+                    if is_bare
+                    else self.freedom(turns, has_coordinate=suffix in kinds.coordinates)
                     for suffix, turns in zip(kinds.velocities, kinds.angular, strict=True)
                 ),
             )
@@ -202,7 +217,10 @@ class Layout:
         def damping(number: float) -> Constant:
             return self.value(number, mass=1, length=2 * torque, time=-1)
 
-        smooth = {"viscous": damping(rng.uniform(0.1, 0.5)), "offset": force(rng.uniform(-0.2, 0.2))}
+        smooth = {
+            "viscous": damping(rng.uniform(0.1, 0.5)),
+            "offset": force(rng.uniform(-0.2, 0.2)),
+        }
         if rng.uniform() < 0.66:
             return Friction(**smooth)
         return Friction(
@@ -218,34 +236,58 @@ class Layout:
         """Add an actuator on coordinates with ratios, with a rotor and friction in half of all."""
         turns = self.turns[drives[0][0]]
         rng, terms = self.rng, self.terms(drives, turns)
-        inertia = self.value(rng.uniform(0.01, 0.1), mass=1, length=2 * turns) if rng.uniform() < 0.5 else None
+        inertia = (
+            self.value(rng.uniform(0.01, 0.1), mass=1, length=2 * turns)
+            if rng.uniform() < 0.5
+            else None
+        )
         friction = self.friction(turns) if rng.uniform() < 0.3 else None
         name = f"motor{len(self.actuators)}"
-        self.actuators.append(Actuator(name=name, drives=terms, turns=turns, inertia=inertia, friction=friction))
+        self.actuators.append(
+            Actuator(name=name, drives=terms, turns=turns, inertia=inertia, friction=friction)
+        )
 
-    def terms(self, drives: Sequence[tuple[str, float]], turns: bool) -> tuple[tuple[str, Constant], ...]:
+    def terms(
+        self, drives: Sequence[tuple[str, float]], turns: bool
+    ) -> tuple[tuple[str, Constant], ...]:
         """Return coordinates with their ratios, in a sum that is an angle or a length."""
-        return tuple((name, self.value(ratio, length=int(self.turns[name]) - int(turns))) for name, ratio in drives)
+        return tuple(
+            (name, self.value(ratio, length=int(self.turns[name]) - int(turns)))
+            for name, ratio in drives
+        )
 
     def coupling(self, drives: Sequence[tuple[str, float]]) -> None:
         """Add a gear between coordinates that holds in the reference pose."""
         turns = self.turns[drives[0][0]]
         terms = self.terms(drives, turns)
         start = {
-            name: x for joint in self.joints for name, x in zip(joint.velocity_names, joint.reference, strict=False)
+            name: x
+            for joint in self.joints
+            for name, x in zip(joint.velocity_names, joint.reference, strict=False)
         }
         offset = sum(ratio.value * start[name] for name, ratio in terms)
         name = f"gear{len(self.couplings)}"
-        self.couplings.append(Coupling(name=name, terms=terms, offset=Constant(float(offset)), turns=turns))
+        self.couplings.append(
+            Coupling(name=name, terms=terms, offset=Constant(float(offset)), turns=turns)
+        )
 
     def loss(self, drives: Sequence[tuple[str, float]]) -> None:
         """Add friction of a combination of coordinates."""
         turns = self.turns[drives[0][0]]
         name = f"loss{len(self.losses)}"
         terms = self.terms(drives, turns)
-        self.losses.append(CombinedFriction(name=name, terms=terms, friction=self.friction(turns), turns=turns))
+        self.losses.append(
+            CombinedFriction(name=name, terms=terms, friction=self.friction(turns), turns=turns)
+        )
 
-    def rod(self, name: str, A: tuple[str, np.ndarray], B: tuple[str, np.ndarray], *, telescopic: bool = False) -> str:
+    def rod(
+        self,
+        name: str,
+        A: tuple[str, np.ndarray],
+        B: tuple[str, np.ndarray],
+        *,
+        telescopic: bool = False,
+    ) -> str:
         """Add a rod of a random model between two points of the base frame."""
         rng, d = self.rng, np.asarray(B[1]) - np.asarray(A[1])
         length = float(np.linalg.norm(d))
@@ -257,10 +299,16 @@ class Layout:
         elif model == "full":
             spin = str(rng.choice(["universal", "universal", "none"]))
             side = unit("xyz"[int(np.argmin(np.abs(d)))]) + 0.2 * rng.normal(size=3)
-            axis = tuple(Constant(float(c)) for c in self.poses[A[0]][0].T @ side / np.linalg.norm(side))
+            axis = tuple(
+                Constant(float(c)) for c in self.poses[A[0]][0].T @ side / np.linalg.norm(side)
+            )
             lower = self.inertia(0.4, (0.02, 0.01, 0.4 * length))
             upper = self.inertia(0.3, (0.01, -0.02, -0.3 * length)) if telescopic else None
-        telescope = Telescope(reference=length * self.size.length, freedom=self.freedom(False)) if telescopic else None
+        telescope = (
+            Telescope(reference=length * self.size.length, freedom=self.freedom(False))
+            if telescopic
+            else None
+        )
         self.rods.append(
             Rod(
                 name=name,
@@ -296,12 +344,15 @@ class Layout:
 
     def finish(self, platform: str, independent: Sequence[str]) -> Mechanism:
         """Return the machine."""
-        tool = self.frame(platform, self.any_rotation(), self.poses[platform][1] + 0.2 * self.rng.normal(size=3))
+        tool = self.frame(
+            platform, self.any_rotation(), self.poses[platform][1] + 0.2 * self.rng.normal(size=3)
+        )
         return Mechanism(
             name="random",
             parameters=ParameterTable(()),
             gravity=tuple(
-                self.value(WEIGHT * self.size.time**2 / self.size.length * g, length=1, time=-2) for g in GRAVITY
+                self.value(WEIGHT * self.size.time**2 / self.size.length * g, length=1, time=-2)
+                for g in GRAVITY
             ),  # type: ignore[arg-type]
             bodies=tuple(self.bodies),
             joints=tuple(self.joints),
@@ -338,14 +389,25 @@ def pick(rng: np.random.Generator, names: Sequence[str], count: int) -> list[str
 def serial(layout: Layout) -> Mechanism:
     """A chain of joints of all kinds, some of them described from the tip to the base; all freedoms are driven."""
     rng, inner, place = layout.rng, BASE, np.zeros(3)
-    kinds = ("revolute", "prismatic", "cylindrical", "universal", "revolute", "planar", "schoenflies", "fixed")
+    kinds = (
+        "revolute",
+        "prismatic",
+        "cylindrical",
+        "universal",
+        "revolute",
+        "planar",
+        "schoenflies",
+        "fixed",
+    )
     for i in range(int(rng.integers(2, 5))):
         kind = str(rng.choice(kinds)) if i else "revolute"
         place = place + 0.4 * rng.normal(size=3)
         outer = layout.body(f"link{i}", place + 0.3 * rng.normal(size=3))
         is_reversed = bool(JOINT_KINDS[kind].reversible and rng.uniform() < 0.4)
         axes = tuple(rng.permutation(["x", "y", "z"]).tolist()[: JOINT_KINDS[kind].axes])
-        layout.joint(f"joint{i}", kind, (outer, inner) if is_reversed else (inner, outer), place, axes=axes)
+        layout.joint(
+            f"joint{i}", kind, (outer, inner) if is_reversed else (inner, outer), place, axes=axes
+        )
         inner = outer
     names = list(layout.turns)
     for name in names:
@@ -359,17 +421,28 @@ def coupled(layout: Layout) -> Mechanism:
     for i in range(int(rng.integers(3, 6))):
         place = place + 0.4 * rng.normal(size=3)
         outer = layout.body(f"link{i}", place + 0.3 * rng.normal(size=3))
-        layout.joint(f"joint{i}", str(rng.choice(["revolute", "prismatic"])), (inner, outer), place, axes=("z",))
+        layout.joint(
+            f"joint{i}",
+            str(rng.choice(["revolute", "prismatic"])),
+            (inner, outer),
+            place,
+            axes=("z",),
+        )
         inner = outer
     names = list(layout.turns)
     free = pick(rng, names, len(names) - int(rng.integers(1, 3)))
     for name in names:
         if name not in free:
             partners = pick(rng, free, min(len(free), int(rng.integers(1, 3))))
-            layout.coupling([(name, 1.0), *((other, float(rng.uniform(-1.5, 1.5))) for other in partners)])
+            layout.coupling(
+                [(name, 1.0), *((other, float(rng.uniform(-1.5, 1.5))) for other in partners)]
+            )
     ratios = np.eye(len(free)) * 2.0 + rng.uniform(-0.8, 0.8, size=(len(free), len(free)))
     for name, row in zip(free, ratios, strict=True):
-        layout.motor((name, row[free.index(name)]), *((o, r) for o, r in zip(free, row, strict=True) if o != name))
+        layout.motor(
+            (name, row[free.index(name)]),
+            *((o, r) for o, r in zip(free, row, strict=True) if o != name),
+        )
     layout.loss([(names[0], 1.0), (names[1], -0.7)])
     return layout.finish(inner, free)
 
@@ -400,7 +473,14 @@ def nested(layout: Layout) -> Mechanism:
     rng, plane = layout.rng, layout.any_rotation()
 
     def pin(name: str, bodies: tuple[str, str], place: np.ndarray) -> None:
-        layout.joint(name, "revolute", bodies, plane @ place, R=plane @ about_z(float(rng.uniform(-3, 3))), axes=("z",))
+        layout.joint(
+            name,
+            "revolute",
+            bodies,
+            plane @ place,
+            R=plane @ about_z(float(rng.uniform(-3, 3))),
+            axes=("z",),
+        )
 
     places = {BASE: np.zeros(3), "crank": np.array([0.3, 0.1, 0.0])}
     layout.body("crank", plane @ places["crank"])
@@ -429,7 +509,9 @@ def spatial_loop(layout: Layout) -> Mechanism:
     kinds = ["revolute"] * mobility
     while sum(sizes[kind] for kind in kinds) < 6 + mobility:
         left = 6 + mobility - sum(sizes[kind] for kind in kinds)
-        fitting = [kind for kind, size in sizes.items() if size <= left and (size < 3 or kind not in kinds)]
+        fitting = [
+            kind for kind, size in sizes.items() if size <= left and (size < 3 or kind not in kinds)
+        ]
         kinds.append(str(rng.choice(fitting)))
     names = [BASE, *(f"link{i}" for i in range(1, len(kinds)))]
     angles = 2 * np.pi * np.arange(len(kinds)) / len(kinds)
@@ -439,7 +521,9 @@ def spatial_loop(layout: Layout) -> Mechanism:
     for i, kind in enumerate(kinds):
         axes = tuple(rng.permutation(["x", "y", "z"]).tolist()[: JOINT_KINDS[kind].axes])
         R = rotation(rng.uniform(-2.0, 2.0, size=3))
-        layout.joint(f"joint{i}", kind, (names[i], names[(i + 1) % len(kinds)]), points[i], R=R, axes=axes)
+        layout.joint(
+            f"joint{i}", kind, (names[i], names[(i + 1) % len(kinds)]), points[i], R=R, axes=axes
+        )
     moved = [f"joint{i}" for i in range(mobility)]
     for name in moved:
         layout.motor((name, float(rng.uniform(0.5, 2.0))))
@@ -469,12 +553,20 @@ def planar_platform(layout: Layout) -> Mechanism:
     return layout.finish(plate, [f"{PLATFORM_JOINT}.{name}" for name in ("x", "y", "angle")])
 
 
-def _leg(layout: Layout, name: str, foot: np.ndarray, heading: float, ends: Sequence[tuple[str, np.ndarray]]) -> None:
+def _leg(
+    layout: Layout,
+    name: str,
+    foot: np.ndarray,
+    heading: float,
+    ends: Sequence[tuple[str, np.ndarray]],
+) -> None:
     """Add a driven arm or cart on the base, and rods from it to points of a platform, with equal offsets."""
     rng, is_arm = layout.rng, layout.rng.uniform() < 0.6
     tops = np.array([point for _, point in ends])
     middle = tops.mean(axis=0)
-    elbow = foot + rotation(heading * unit("z")) @ np.array([0.35, 0.05, float(rng.uniform(-0.1, 0.1))])
+    elbow = foot + rotation(heading * unit("z")) @ np.array(
+        [0.35, 0.05, float(rng.uniform(-0.1, 0.1))]
+    )
     link = layout.body(f"{name}.link", (foot + elbow) / 2)
     R = about_z(heading) if is_arm else about_z(heading) @ rotation(0.2 * rng.normal(size=3))
     kind, axes = ("revolute", ("y",)) if is_arm else ("prismatic", ("z",))
@@ -507,12 +599,17 @@ def delta(layout: Layout) -> Mechanism:
     if has_pairs:
         plate = layout.body("plate", place, turned=np.eye(3))
         x = [*place, 1.0, 0.0, 0.0, 0.0]
-        layout.joint(PLATFORM_JOINT, "free", (BASE, plate), np.zeros(3), R=np.eye(3), x=x, is_bare=True)
+        layout.joint(
+            PLATFORM_JOINT, "free", (BASE, plate), np.zeros(3), R=np.eye(3), x=x, is_bare=True
+        )
     else:
         plate = layout.platform("translational", place)
     for i in range(3):
         heading = 2 * np.pi * i / 3 + float(rng.uniform(-0.2, 0.2))
-        top, across = layout.poses[plate][1] + around(heading, 0.15), about_z(heading) @ np.array([0.0, 0.12, 0.0])
+        top, across = (
+            layout.poses[plate][1] + around(heading, 0.15),
+            about_z(heading) @ np.array([0.0, 0.12, 0.0]),
+        )
         ends = [(plate, top + across), (plate, top - across)] if has_pairs else [(plate, top)]
         _leg(layout, f"leg{i}", around(heading, 0.4), heading, ends)
     return layout.finish(plate, SPACE[:3])
@@ -521,7 +618,9 @@ def delta(layout: Layout) -> Mechanism:
 def schoenflies(layout: Layout) -> Mechanism:
     """Four arms or carts that move a plate in three directions and about the vertical."""
     rng = layout.rng
-    plate = layout.platform("schoenflies", [*rng.uniform(-0.1, 0.1, size=2), float(rng.uniform(-0.8, -0.6))])
+    plate = layout.platform(
+        "schoenflies", [*rng.uniform(-0.1, 0.1, size=2), float(rng.uniform(-0.8, -0.6))]
+    )
     R, p = layout.poses[plate]
     for i in range(4):
         heading = np.pi / 2 * i + float(rng.uniform(-0.2, 0.2))
@@ -533,7 +632,9 @@ def schoenflies(layout: Layout) -> Mechanism:
 def gantry(layout: Layout) -> Mechanism:
     """Three carts on parallel ways with one, two and three parallel rods to a plate."""
     rng = layout.rng
-    plate = layout.body("plate", [float(rng.uniform(-0.1, 0.1)), *rng.uniform(-0.1, 0.1, size=2)], turned=np.eye(3))
+    plate = layout.body(
+        "plate", [float(rng.uniform(-0.1, 0.1)), *rng.uniform(-0.1, 0.1, size=2)], turned=np.eye(3)
+    )
     place = layout.poses[plate][1]
     x = [*place, 1.0, 0.0, 0.0, 0.0]
     layout.joint(PLATFORM_JOINT, "free", (BASE, plate), np.zeros(3), R=np.eye(3), x=x, is_bare=True)
@@ -545,7 +646,9 @@ def gantry(layout: Layout) -> Mechanism:
         layout.joint(f"way{i}", "prismatic", (BASE, cart), layout.poses[cart][1], **joint)  # type: ignore[arg-type]
         corners = 0.15 * rng.normal(size=(i + 1, 3)) + 0.2 * np.eye(3)[: i + 1]
         for k, corner in enumerate(corners):
-            layout.rod(f"rod{i}{k}", (cart, layout.poses[cart][1] + corner), (plate, place + corner))
+            layout.rod(
+                f"rod{i}{k}", (cart, layout.poses[cart][1] + corner), (plate, place + corner)
+            )
         layout.motor((f"way{i}", 1.0))
     return layout.finish(plate, SPACE[:3])
 
@@ -565,7 +668,9 @@ def cables(layout: Layout) -> Mechanism:
         anchor = around(angle, 1.5, height)
         top = p + R @ around(angle + (0.8 if i % 2 else -0.8), 0.3, 0.15 * height)
         layout.motor((layout.rod(f"cable{i}", (BASE, anchor), (plate, top), telescopic=True), 1.0))
-    names = [f"{PLATFORM_JOINT}.{name}" for name in ("x", "y", "angle")] if is_planar else list(SPACE)
+    names = (
+        [f"{PLATFORM_JOINT}.{name}" for name in ("x", "y", "angle")] if is_planar else list(SPACE)
+    )
     return layout.finish(plate, names)
 
 
@@ -574,23 +679,40 @@ def ankle(layout: Layout) -> Mechanism:
     rng, shin, driven = layout.rng, BASE, []
     if rng.uniform() < 0.5:
         shin = layout.body("shin", [0.0, 0.0, 0.5])
-        layout.joint("knee", "revolute", (BASE, shin), np.array([0.0, 0.0, 0.9]), R=np.eye(3), axes=("y",))
+        layout.joint(
+            "knee", "revolute", (BASE, shin), np.array([0.0, 0.0, 0.9]), R=np.eye(3), axes=("y",)
+        )
         layout.motor(("knee", 1.5))
         driven = ["knee"]
     foot = layout.body("foot", [0.1, 0.0, -0.1])
     layout.joint(
-        "ankle", "universal", (shin, foot), np.zeros(3), R=np.eye(3), axes=("y", "x"), x=rng.uniform(-0.2, 0.2, size=2)
+        "ankle",
+        "universal",
+        (shin, foot),
+        np.zeros(3),
+        R=np.eye(3),
+        axes=("y", "x"),
+        x=rng.uniform(-0.2, 0.2, size=2),
     )
     for side in (-1.0, 1.0):
         top = np.array([-0.25, 0.2 * side, 0.5]) + 0.05 * rng.normal(size=3)
         heel = np.array([-0.3, 0.15 * side, -0.05]) + 0.03 * rng.normal(size=3)
         name = "left" if side < 0 else "right"
         if rng.uniform() < 0.5:
-            layout.motor((layout.rod(f"{name}.rod", (shin, top), (foot, heel), telescopic=True), 1.0))
+            layout.motor(
+                (layout.rod(f"{name}.rod", (shin, top), (foot, heel), telescopic=True), 1.0)
+            )
             continue
         tip = top + np.array([-0.2, 0.02, 0.05])
         crank = layout.body(f"{name}.crank", (top + tip) / 2)
-        layout.joint(f"{name}.hip", "revolute", (shin, crank), top, R=rotation(0.2 * rng.normal(size=3)), axes=("y",))
+        layout.joint(
+            f"{name}.hip",
+            "revolute",
+            (shin, crank),
+            top,
+            R=rotation(0.2 * rng.normal(size=3)),
+            axes=("y",),
+        )
         layout.rod(f"{name}.rod", (crank, tip), (foot, heel))
         layout.motor((f"{name}.hip", float(rng.uniform(0.5, 2.0))))
     return layout.finish(foot, [*driven, "ankle.first", "ankle.second"])

@@ -24,8 +24,12 @@ CHANGES = {
     "five_bar": ("platform:\n  body:", THIRD),
     "delta": ("platform:\n", PROP),
     "four_bar": ("  motor: {on", "  second: {on: rocker_pin, force: 2 N m}\n  motor: {on"),
-    # the place of the platform stands, in terms that cancel, in loops that are closed before it is known
-    "par4": ("frames:    # middle", "actuators:\n  fifth: {on: turn, force: 60 N m}\nframes:    # middle"),
+    # the place of the platform stands, in terms that cancel, in loops that are closed before it is
+    # known
+    "par4": (
+        "frames:    # middle",
+        "actuators:\n  fifth: {on: turn, force: 60 N m}\nframes:    # middle",
+    ),
     # cables as struts that push too: eight for six freedoms, unlike angles and lengths
     "cable_robot": (re.compile(r"\n *tension: .*"), ""),
 }

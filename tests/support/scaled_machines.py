@@ -33,7 +33,9 @@ class Scale(NamedTuple):
     def of(self, dimension: units.Dimension) -> float:
         """Return the factor of a quantity by its dimension."""
         powers = (dimension.length, dimension.mass, dimension.time)
-        return float(np.prod([base ** float(power) for base, power in zip(self, powers, strict=True)]))
+        return float(
+            np.prod([base ** float(power) for base, power in zip(self, powers, strict=True)])
+        )
 
     def coordinates(self, topology: Topology) -> np.ndarray:
         """Return the factors (n_q,) of a machine's coordinates."""
@@ -54,7 +56,9 @@ def scaled(machine: str, scale: Scale) -> Mechanism:
 def _other_units(scale: Scale) -> Iterator[None]:
     """Read files in units of another size: gravity, limits, and numbers within expressions are scaled as well."""
     usual = dict(UNITS)
-    UNITS.update({name: (size * scale.of(dimension), dimension) for name, (size, dimension) in usual.items()})
+    UNITS.update(
+        {name: (size * scale.of(dimension), dimension) for name, (size, dimension) in usual.items()}
+    )
     _forget_what_was_read()
     try:
         yield

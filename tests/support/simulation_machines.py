@@ -35,7 +35,9 @@ def interpreted(name: str) -> Swing:
 
 
 @functools.lru_cache(maxsize=32)
-def _simulator(model: Model, route: Route | None, integrator: Integrator | None, with_wrench: bool) -> Simulator:
+def _simulator(
+    model: Model, route: Route | None, integrator: Integrator | None, with_wrench: bool
+) -> Simulator:
     return Simulator(model, route=route, integrator=integrator, with_wrench=with_wrench)
 
 
@@ -49,4 +51,6 @@ def simulated(
     **acting: Any,
 ) -> Simulation:
     """One simulation, by a simulator that is made once."""
-    return _simulator(model, route, integrator, wrench is not None).run(duration, wrench=wrench, **acting)
+    return _simulator(model, route, integrator, wrench is not None).run(
+        duration, wrench=wrench, **acting
+    )

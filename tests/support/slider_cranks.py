@@ -14,11 +14,15 @@ def link(name: str, mass: float, center: str = "0 0 0", inertia: str = TILTED) -
 
 def joint(name: str, kind: str, parent: str, child: str, axis: str, xyz: str = "0 0 0") -> str:
     ends = f'<parent link="{parent}"/><child link="{child}"/><origin xyz="{xyz}"/>'
-    limit = '<limit lower="-0.15" upper="0.15" effort="1" velocity="1"/>' if kind == "prismatic" else ""
+    limit = (
+        '<limit lower="-0.15" upper="0.15" effort="1" velocity="1"/>' if kind == "prismatic" else ""
+    )
     return f'<joint name="{name}" type="{kind}">{ends}<axis xyz="{axis}"/>{limit}</joint>'
 
 
-def slider_crank(*, hinges: tuple[str, ...], center: str = "0 0 0.25", inertia: str = ROD, more: str = "") -> str:
+def slider_crank(
+    *, hinges: tuple[str, ...], center: str = "0 0 0.25", inertia: str = ROD, more: str = ""
+) -> str:
     """A crank about y and a slide along x, with a rod of 0.6 m from the crank's tip on hinges through one point."""
     inner = [f"hinge{k}" for k in range(1, len(hinges))]
     chain = ["arm", *inner, "rod"]
@@ -33,7 +37,9 @@ def slider_crank(*, hinges: tuple[str, ...], center: str = "0 0 0.25", inertia: 
             joint("crank", "continuous", "ground", "arm", "0 1 0"),
             joint("slide", "prismatic", "ground", "block", "1 0 0", "0.4 0.05 0.45"),
             *(
-                joint(f"turn{k}", "continuous", parent, child, axis, "0.2 0 0" if k == 0 else "0 0 0")
+                joint(
+                    f"turn{k}", "continuous", parent, child, axis, "0.2 0 0" if k == 0 else "0 0 0"
+                )
                 for k, (axis, parent, child) in enumerate(steps)
             ),
             joint("to_tip", "fixed", "rod", "tip", "1 0 0", "0 0 0.6"),

@@ -9,7 +9,8 @@ from tauloop.errors import InputError, PoseError
 from tauloop.model import Model
 from tauloop.viewer.handles import Handle, Handles
 
-#: Share of a freedom's reach that a stroke uses: at the border of the workspace machines are singular, or at a stop.
+#: Share of a freedom's reach that a stroke uses: at the border of the workspace machines are
+#: singular, or at a stop.
 SHARE = 0.9
 #: Poses of the stroke of one freedom, and of all.
 FEWEST, MOST = 24, 120
@@ -22,8 +23,9 @@ FARTHEST = {"deg": 20.0, "1": 0.17}
 def stroke(model: Model, poses: int = MOST) -> np.ndarray:
     """Coordinates (N, n_q) of a stroke that begins and ends at the reference pose.
 
-    Each freedom of the platform (a free turn about each axis) takes its turn while the others rest, within its limits.
-    Where another joint meets a stop, or the workspace ends, it waits until the way leads back.
+    Each freedom of the platform (a free turn about each axis) takes its turn while the others rest,
+    within its limits. Where another joint meets a stop, or the workspace ends, it waits until the
+    way leads back.
     """
     home = model.assembly.q
     handles = Handles(model, model.platform, home)
@@ -45,9 +47,15 @@ def reach(model: Model, handle: Handle) -> tuple[float, float]:
     """Range of one freedom in its unit: its limits in the file, else as far as it goes on its own."""
     names = model.topology.coordinate_names
     if handle.name in names:
-        lower, upper = (float(limit[names.index(handle.name)]) for limit in coordinate_limits(model.topology))
+        lower, upper = (
+            float(limit[names.index(handle.name)]) for limit in coordinate_limits(model.topology)
+        )
         if np.isfinite([lower, upper]).all():
-            return (lower, upper) if handle.unit != "deg" else (float(np.degrees(lower)), float(np.degrees(upper)))
+            return (
+                (lower, upper)
+                if handle.unit != "deg"
+                else (float(np.degrees(lower)), float(np.degrees(upper)))
+            )
     farthest = FARTHEST.get(handle.unit, np.inf)
     return max(handle.lower, -farthest), min(handle.upper, farthest)
 

@@ -13,7 +13,9 @@ def assert_tabulated(result: Tabular, *names: str) -> None:
     assert {*names} <= {*map(str, data.data_vars)}
     for name, values in data.variables.items():
         is_number = values.dtype.kind != "U"
-        assert not is_number or "units" in values.attrs or f"{values.dims[0]}_unit" in data.coords, name
+        assert (
+            not is_number or "units" in values.attrs or f"{values.dims[0]}_unit" in data.coords
+        ), name
     assert len(result.to_pandas())
     open_before = pyplot.get_fignums()
     assert result.plot()

@@ -17,7 +17,9 @@ def in_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]
     command = [sys.executable, "-c", "from tauloop.cli import main; main()", *arguments]
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
     try:
-        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        with subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=env
+        ) as process:
             os.close(theirs)
             yield process, ours
     finally:

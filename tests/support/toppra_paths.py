@@ -15,7 +15,8 @@ from tauloop.motion.fastest.limits import LimitRows
 
 ta = extra("toppra")
 
-#: Boxes (m) in which paths lie, and the coordinates that they move; those of the paths are the first of the platform's.
+#: Boxes (m) in which paths lie, and the coordinates that they move; those of the paths are the
+#: first of the platform's.
 BOXES = {
     "delta": ((-0.15, 0.15), (-0.15, 0.15), (-0.62, -0.40)),
     "nuwar": ((-0.05, 0.05), (-0.12, 0.12), (-0.60, -0.40)),
@@ -30,7 +31,9 @@ def random_stroke(model: tl.Model, name: str, seed: int) -> Stroke:
     while True:
         points = rng.uniform(box[:, 0], box[:, 1], (4, len(box)))
         try:
-            return stroke(model, SampledPath(points), ("platform.x", "platform.y", "platform.z")[: len(box)])
+            return stroke(
+                model, SampledPath(points), ("platform.x", "platform.y", "platform.z")[: len(box)]
+            )
         except tl.PoseError:
             continue
 

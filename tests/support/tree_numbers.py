@@ -19,7 +19,8 @@ class OpenTree:
         self.shape = topology(mechanism)
         values = Values(mechanism.parameters.values)
         q, v, a = (
-            ca.SX.sym(name, n) for name, n in (("q", self.shape.n_q), ("v", self.shape.n_v), ("a", self.shape.n_v))
+            ca.SX.sym(name, n)
+            for name, n in (("q", self.shape.n_q), ("v", self.shape.n_v), ("a", self.shape.n_v))
         )
         motion = tree_motion(self.shape, values, Configuration(q, {}), v, a)
         parameters = dynamic_parameters(mechanism, self.shape)
@@ -29,7 +30,9 @@ class OpenTree:
         poses = [x for name in self.bodies for x in (motion.bodies[name].R, motion.bodies[name].p)]
         self._function = ca.Function("tree", [q, v, a], [tau, *poses])
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def __call__(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Forces (n_v,) and poses (4, 4) of all bodies in the base frame."""
         tau, *poses = (np.array(x.full()) for x in self._function(q, v, a))
         table = {}

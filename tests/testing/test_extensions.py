@@ -40,11 +40,15 @@ EXAMPLES = tuple(sorted(path.stem for path in FOLDER.glob("*.py")))
 
 def example(name: str, *, run: bool = False) -> SimpleNamespace:
     """Names of an example; with `run` what it does as a program is done too."""
-    return SimpleNamespace(**runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__" if run else name))
+    return SimpleNamespace(
+        **runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__" if run else name)
+    )
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_of_an_extension_passes_its_own_check(name: str, capsys: pytest.CaptureFixture[str]):
+def test_an_example_of_an_extension_passes_its_own_check(
+    name: str, capsys: pytest.CaptureFixture[str]
+):
     example(name, run=True)
     assert capsys.readouterr().out.count("\n") == 1
 
@@ -61,7 +65,11 @@ def test_a_format_that_gives_another_machine_or_reads_anything_is_seen():
 
     class Careless(example("format").Packed):
         def read(self, path, side, options):
-            return load("four_bar") if path.stat().st_size == 0 else load(str(path.read_bytes()[10**9]))
+            return (
+                load("four_bar")
+                if path.stat().st_size == 0
+                else load(str(path.read_bytes()[10**9]))
+            )
 
     with pytest.raises(
         ConformanceError,
@@ -83,9 +91,13 @@ def test_an_estimator_that_is_off_is_seen():
     class Wrong(example("estimator").LeastAbsoluteDeviations):
         def estimate_from(self, regression):
             result = super().estimate_from(regression)
-            return replace(result, values=result.values * 1.001, covariance=result.covariance * 1e-6)
+            return replace(
+                result, values=result.values * 1.001, covariance=result.covariance * 1e-6
+            )
 
-    with pytest.raises(ConformanceError, match=r"(?s)exact data.*standard deviations.*instruments: give deviations"):
+    with pytest.raises(
+        ConformanceError, match=r"(?s)exact data.*standard deviations.*instruments: give deviations"
+    ):
         check_estimator(Wrong())
 
 
@@ -140,7 +152,9 @@ def test_a_formulation_with_wrong_forces_is_seen():
 
 def installed(folder: Path, name: str, example: str, entries: str, *, code: str = "") -> None:
     """Leave in a folder what pip does: a module, and the metadata of the distribution that it came with."""
-    (folder / f"{name}.py").write_text((FOLDER / f"{example}.py").read_text(encoding="utf-8") + code)
+    (folder / f"{name}.py").write_text(
+        (FOLDER / f"{example}.py").read_text(encoding="utf-8") + code
+    )
     metadata = folder / f"{name}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -149,16 +163,19 @@ def installed(folder: Path, name: str, example: str, entries: str, *, code: str 
 
 def output_with(folder: Path, *arguments: str) -> str:
     """What Python prints, where packages are installed in a folder."""
-    environment = {"PYTHONPATH": f"{folder}:{Path(sys.modules['tauloop'].__file__).parents[1]}", "PATH": os.defpath}
-    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        "PYTHONPATH": f"{folder}:{Path(sys.modules['tauloop'].__file__).parents[1]}",
+        "PATH": os.defpath,
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_an_installed_package_brings_a_loss(tmp_path: Path):
-    entries = (
-        "[tauloop.losses]\ntukey = weights:TUKEY\nhuber = weights:TUKEY\nclass = weights:Tukey\nlost = nowhere:IT\n"
-    )
+    entries = "[tauloop.losses]\ntukey = weights:TUKEY\nhuber = weights:TUKEY\nclass = weights:Tukey\nlost = nowhere:IT\n"
     installed(tmp_path, "weights", "loss", entries, code="TUKEY = Tukey()\n")
     code = """
 from tauloop import InputError
@@ -245,18 +262,29 @@ def test_an_installed_package_brings_a_joint_that_closes_a_loop(tmp_path: Path, 
     (tmp_path / "spindle.yaml").write_text(SPINDLE.replace("CUT", cut))
     first, *rest = output_with(tmp_path, "-c", DRIVEN, str(tmp_path / "spindle.yaml")).splitlines()
     assert first == "4 1"
-    assert "a screw joint, which a package brings, is no chain of hinges, slides and balls" in rest[0]
+    assert (
+        "a screw joint, which a package brings, is no chain of hinges, slides and balls" in rest[0]
+    )
 
 
 def test_a_joint_that_is_no_rotation_or_begins_elsewhere_is_seen():
     kind = example("joint").SCREW
     right = kind.placement
     with pytest.raises(ConformanceError, match=r"(?s)R\(0\).*R must be a rotation"):
-        check_joint(replace(kind, placement=lambda axes, x: (1.01 * right(axes, x)[0], right(axes, x)[1])))
+        check_joint(
+            replace(kind, placement=lambda axes, x: (1.01 * right(axes, x)[0], right(axes, x)[1]))
+        )
     with pytest.raises(ConformanceError, match=r"p\(0\)"):
-        check_joint(replace(kind, placement=lambda axes, x: (right(axes, x)[0], right(axes, x)[1] + 0.1)))
-    with pytest.raises(ConformanceError, match="about y"):  # where an axis at right angles is a fixed one
-        check_joint(replace(kind, placement=lambda axes, x: (right(axes, x)[0], right(axes, x)[1] / axes[0][0])))
+        check_joint(
+            replace(kind, placement=lambda axes, x: (right(axes, x)[0], right(axes, x)[1] + 0.1))
+        )
+    # where an axis at right angles is a fixed one
+    with pytest.raises(ConformanceError, match="about y"):
+        check_joint(
+            replace(
+                kind, placement=lambda axes, x: (right(axes, x)[0], right(axes, x)[1] / axes[0][0])
+            )
+        )
     twice = {"coordinates": ("x", "y"), "velocities": ("x", "y"), "angular": (True, True)}
     with pytest.raises(ConformanceError, match="move the child in fewer ways"):
         check_joint(replace(kind, **twice, placement=lambda axes, x: right(axes, x[:1] + x[1:])))
@@ -286,7 +314,13 @@ class Bars(Masses):
 BARS = Bars()
 """
     installed(tmp_path, "masses", "report_part", "[tauloop.parts]\nbars = masses:BARS\n", code=code)
-    command = "from tauloop.cli import main; main()", "view", "four_bar", "--png", str(tmp_path / "arm.png")
+    command = (
+        "from tauloop.cli import main; main()",
+        "view",
+        "four_bar",
+        "--png",
+        str(tmp_path / "arm.png"),
+    )
     text = output_with(tmp_path, "-c", *command)
     pictures = sorted(tmp_path.glob("*.png"))
     assert [path.name for path in pictures] == ["arm-bars.png", "arm.png"]
@@ -309,19 +343,25 @@ def test_a_part_of_reports_that_changes_or_is_no_part_is_seen():
         def figure(self, result):
             return 1
 
-    with pytest.raises(ConformanceError, match=r"(?s)no word.*Inspektion.*print nothing.*no plain form.*is a int"):
+    with pytest.raises(
+        ConformanceError, match=r"(?s)no word.*Inspektion.*print nothing.*no plain form.*is a int"
+    ):
         check_report_part(Wrong(), result)
 
 
 def test_parts_of_tauloop_take_results_that_there_are_by_functions_that_there_are():
     package = Path(tauloop.__path__[0])
-    classes = re.findall(r"^class (\w+)", "\n".join(path.read_text("utf-8") for path in package.rglob("*.py")), re.M)
+    classes = re.findall(
+        r"^class (\w+)", "\n".join(path.read_text("utf-8") for path in package.rglob("*.py")), re.M
+    )
     assert len(PARTS) > 25
     for part in PARTS.values():
         assert classes.count(part.takes) == 1
         for place in filter(None, (vars(part)["_tables"], vars(part)["_figure"])):
             module, _, function = place.partition(".")
-            assert f"\ndef {function or module}(" in (package / "report" / f"{module}.py").read_text("utf-8")
+            assert f"\ndef {function or module}(" in (
+                package / "report" / f"{module}.py"
+            ).read_text("utf-8")
 
 
 def test_the_groups_of_entry_points_are_documented():

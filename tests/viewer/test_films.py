@@ -38,7 +38,9 @@ def swing() -> tuple[tl.Model, np.ndarray, np.ndarray]:
 def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -> None:
     extra("viser")
     seen: list[tuple[int, int]] = []
-    path = save_film(*swing, tmp_path / "film.html", title=HOSTILE, progress=lambda *at: seen.append(at))
+    path = save_film(
+        *swing, tmp_path / "film.html", title=HOSTILE, progress=lambda *at: seen.append(at)
+    )
     assert (len(seen), seen[-1][0]) == (101, seen[-1][1])
     with browser(executable(), tmp_path / "profile") as page:
         page.ask("Network.enable")
@@ -49,10 +51,16 @@ def test_a_page_plays_in_a_browser_and_asks_for_nothing(swing, tmp_path: Path) -
         assert "Sliders that move the machine need Python" in page.run("document.body.innerText")
         page.wait(lambda: float(page.run(SHOWN_TIME) or 0.0) > 0.5, "it plays")
         page.wait(lambda: coloured(page) > PIXELS, "the machine is drawn")
-        assert page.run("getComputedStyle(document.querySelector('canvas')).opacity") == "1"  # and no longer pale
-        assert page.run("document.querySelector('.mantine-Notification-root')?.offsetParent ?? null") is None
+        # and no longer pale
+        assert page.run("getComputedStyle(document.querySelector('canvas')).opacity") == "1"
+        assert (
+            page.run("document.querySelector('.mantine-Notification-root')?.offsetParent ?? null")
+            is None
+        )
         asked = [event["request"]["url"] for event in page.happened("Network.requestWillBeSent")]
-        assert [address for address in asked if not address.startswith(("data:", "blob:"))] == [path.as_uri()]
+        assert [address for address in asked if not address.startswith(("data:", "blob:"))] == [
+            path.as_uri()
+        ]
         assert page.errors() == []
 
 
@@ -65,13 +73,17 @@ def coloured(page: Page) -> int:
 def test_a_gif_has_the_pictures_of_four_seconds(swing, tmp_path: Path) -> None:
     extra("trimesh")
     seen: list[tuple[int, int]] = []
-    path = save_film(*swing, tmp_path / "film.gif", title="$x_1", progress=lambda *at: seen.append(at))
+    path = save_film(
+        *swing, tmp_path / "film.gif", title="$x_1", progress=lambda *at: seen.append(at)
+    )
     assert len(seen) == 101  # a picture each, after the beginning
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1]
     with Image.open(path) as film:
         assert film.n_frames > 30  # those that are alike are one
-        assert sum(film.seek(k) or film.info["duration"] for k in range(film.n_frames)) == pytest.approx(4000, rel=0.05)
+        assert sum(
+            film.seek(k) or film.info["duration"] for k in range(film.n_frames)
+        ) == pytest.approx(4000, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +94,9 @@ def test_a_gif_has_the_pictures_of_four_seconds(swing, tmp_path: Path) -> None:
         ("film.html", np.arange(3.0), "41"),
     ],
 )
-def test_what_cannot_be_a_film_is_refused(swing, name: str, time, words: str, tmp_path: Path) -> None:
+def test_what_cannot_be_a_film_is_refused(
+    swing, name: str, time, words: str, tmp_path: Path
+) -> None:
     with pytest.raises(tl.InputError, match=words):
         save_film(swing[0], swing[1], swing[2] if time is None else time, tmp_path / name)
 

@@ -13,7 +13,8 @@ from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
 from tauloop.viewer.gizmo import Puller
 from tauloop.viewer.handles import Handles
 
-#: Loops that are closed, m (or pure number); the tool where it was asked for, m or rad; and beyond a stop by rounding.
+#: Loops that are closed, m (or pure number); the tool where it was asked for, m or rad; and beyond
+#: a stop by rounding.
 CLOSED, THERE = 1e-9, 1e-6
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -54,7 +55,9 @@ class Pulled:
         ("cables8.yaml", (0.1, 0.1, -0.05), (0.02, 0.0, 0.0)),
     ],
 )
-def test_the_tool_goes_where_it_is_pulled(name: str, way: tuple[float, ...], turn: tuple[float, ...]) -> None:
+def test_the_tool_goes_where_it_is_pulled(
+    name: str, way: tuple[float, ...], turn: tuple[float, ...]
+) -> None:
     machine = Pulled(name)
     before = machine.at(machine.q)
     q, obstacle = machine.by(machine.q, way, turn)
@@ -62,8 +65,11 @@ def test_the_tool_goes_where_it_is_pulled(name: str, way: tuple[float, ...], tur
     assert obstacle is None
     if machine.puller.freedom.axes != (False,) * 3:
         assert after.tool[0] - before.tool[0] == pytest.approx(way, abs=THERE)
-    if machine.puller.freedom.turns and name != "gantry_tau_5dof":  # which cannot turn about one of its axes
-        turned = Rotation.from_matrix(after.tool_rotation[0] @ before.tool_rotation[0].T).as_rotvec()
+    # which cannot turn about one of its axes
+    if machine.puller.freedom.turns and name != "gantry_tau_5dof":
+        turned = Rotation.from_matrix(
+            after.tool_rotation[0] @ before.tool_rotation[0].T
+        ).as_rotvec()
         assert turned == pytest.approx(turn, abs=THERE)
 
 
@@ -76,7 +82,9 @@ def test_the_tool_goes_where_it_is_pulled(name: str, way: tuple[float, ...], tur
         ("agile_eye.yaml", (False, False, False), True),
     ],
 )
-def test_arrows_and_arcs_are_those_that_the_tool_can_use(name: str, axes: tuple[bool, ...], turns: bool) -> None:
+def test_arrows_and_arcs_are_those_that_the_tool_can_use(
+    name: str, axes: tuple[bool, ...], turns: bool
+) -> None:
     freedom = Pulled(name).puller.freedom
     assert (freedom.axes, freedom.turns) == (axes, turns)
 

@@ -44,7 +44,9 @@ def circle(model: tl.Model, *, lasts: float = 0.5, count: int = 101) -> Playback
     place = start + 0.03 * np.stack([np.sin(angle), np.cos(angle) - 1.0], axis=1)
     velocity = 0.03 * speed * np.stack([np.cos(angle), -np.sin(angle)], axis=1)
     acceleration = -0.03 * speed**2 * np.stack([np.sin(angle), np.cos(angle)], axis=1)
-    return Playback(time=time, q=model.platform.track(place).q, source="circle", rates=(velocity, acceleration))
+    return Playback(
+        time=time, q=model.platform.track(place).q, source="circle", rates=(velocity, acceleration)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,9 @@ def test_struts_that_carry_a_plate_are_pushed_and_hold_its_weight() -> None:
     for segment, (foot, top) in zip(geometry.shape.segments, geometry.segments[0], strict=True):
         push += rods[segment.name][0] * (top - foot) / np.linalg.norm(top - foot)
     functions = model.platform
-    (weight,) = functions.gravity(functions.ports.at(model.assembly.q[None]), start=model.assembly.q[None])
+    (weight,) = functions.gravity(
+        functions.ports.at(model.assembly.q[None]), start=model.assembly.q[None]
+    )
     struts = [  # a massive strut's own weight hangs on its ends too
         sum(model.mechanism.value(part.mass) for part in (rod.lower, rod.upper) if part is not None)
         for rod in model.mechanism.rods
@@ -77,7 +81,9 @@ def test_struts_that_carry_a_plate_are_pushed_and_hold_its_weight() -> None:
 
 def test_a_hanging_cable_is_pulled() -> None:
     model = tl.Model(tl.load("delta"))
-    rods = rod_forces(model, motion_forces(model, Playback(time=np.zeros(1), q=model.assembly.q[None])))
+    rods = rod_forces(
+        model, motion_forces(model, Playback(time=np.zeros(1), q=model.assembly.q[None]))
+    )
     assert all(values[0] < 0.0 for values in rods.values())  # the plate hangs on the forearms
 
 
@@ -138,14 +144,23 @@ def test_legends_say_the_largest_force_of_motors_of_each_unit() -> None:
 # Plots
 
 
-def test_plots_are_the_dynamics_of_the_motion_and_their_cursor_is_at_the_time_shown(five_bar: tl.Model) -> None:
+def test_plots_are_the_dynamics_of_the_motion_and_their_cursor_is_at_the_time_shown(
+    five_bar: tl.Model,
+) -> None:
     playback = circle(five_bar)
     position, force, power = motion_curves(five_bar, playback)
-    assert (position.title, force.title, power.title) == ("position [deg]", "force [N m]", "power [W]")
+    assert (position.title, force.title, power.title) == (
+        "position [deg]",
+        "force [N m]",
+        "power [W]",
+    )
     assert np.radians(position.values) == pytest.approx(five_bar.actuator_position(playback.q))
     speed = np.gradient(five_bar.actuator_position(playback.q), playback.time, axis=0, edge_order=2)
-    assert power.values[1:-1] == pytest.approx((force.values * speed)[1:-1], abs=2e-3 * np.abs(power.values).max())
-    energy = np.trapezoid(power.values.sum(axis=1), playback.time)  # all lost in the shoulders: the circle is closed
+    assert power.values[1:-1] == pytest.approx(
+        (force.values * speed)[1:-1], abs=2e-3 * np.abs(power.values).max()
+    )
+    # all lost in the shoulders: the circle is closed
+    energy = np.trapezoid(power.values.sum(axis=1), playback.time)
     lost = np.trapezoid((0.01 * speed**2 + 0.05 * np.abs(speed)).sum(axis=1), playback.time)
     assert energy == pytest.approx(lost, rel=0.02)
     with shown(five_bar, playback=playback) as viewer:
@@ -174,7 +189,9 @@ def test_limits_of_motors_stand_in_the_plot_of_their_forces(five_bar: tl.Model) 
     with shown(five_bar, playback=playback) as viewer:
         drawn = [
             values
-            for values, series in zip(viewer.plots.nodes[1].data, viewer.plots.nodes[1].series, strict=True)
+            for values, series in zip(
+                viewer.plots.nodes[1].data, viewer.plots.nodes[1].series, strict=True
+            )
             if series["label"] == "limit"
         ]
         assert [float(values[0]) for values in drawn] == [-8.0, 8.0]
@@ -229,7 +246,9 @@ def test_points_of_a_slice_are_tools_and_their_colours_what_is_measured_there(
         assert machine_geometry(five_bar, q).tool[0] == pytest.approx(points.places[i], abs=PLACE)
         if colouring == "conditioning":
             at = singularities(five_bar, q[None])
-            assert points.values[i] == pytest.approx(min(at.serial[0], at.parallel[0], at.constraint[0]))
+            assert points.values[i] == pytest.approx(
+                min(at.serial[0], at.parallel[0], at.constraint[0])
+            )
         if colouring == "force":
             rest = np.zeros(2)
             needed = five_bar.platform.inverse_dynamics(points.places[i, :2], rest, rest, start=q)
@@ -262,10 +281,16 @@ def test_limits_and_singular_poses_are_marked_where_they_are(five_bar: tl.Model)
         assert label.visible
         assert "beyond its drawing range" in label.text
         assert label.position == pytest.approx(viewer.geometry.tool[0])
-        reach = [x for x in np.linspace(0.3, 0.35, 5001) if five_bar.platform.evaluate([x, 0.42]).health.is_reached]
+        reach = [
+            x
+            for x in np.linspace(0.3, 0.35, 5001)
+            if five_bar.platform.evaluate([x, 0.42]).health.is_reached
+        ]
         viewer.show(five_bar.platform.evaluate([reach[-1], 0.42]).q)
         assert "Near a singularity" in viewer.message.content
-        assert viewer.server.scene.get_handle_by_name("/marks/singular").text.startswith("near singular (leg side")
+        assert viewer.server.scene.get_handle_by_name("/marks/singular").text.startswith(
+            "near singular (leg side"
+        )
         viewer.show(five_bar.assembly.q)
         assert not label.visible
         assert viewer.message.content == "Within reach."
@@ -278,7 +303,11 @@ def test_limits_and_singular_poses_are_marked_where_they_are(five_bar: tl.Model)
 
 
 def test_another_machine_stands_beside_at_the_same_motors(five_bar: tl.Model) -> None:
-    longer = tl.Model(tl.loads(tl.dumps(five_bar.mechanism).replace("link_length: 0.35 m", "link_length: 0.352 m")))
+    longer = tl.Model(
+        tl.loads(
+            tl.dumps(five_bar.mechanism).replace("link_length: 0.35 m", "link_length: 0.352 m")
+        )
+    )
     with shown(five_bar, layers=Layers(beside=longer)) as viewer:
         viewer.move(PLATFORM, 0, 0.05)
         (ghost,) = viewer.ghosts
@@ -288,13 +317,16 @@ def test_another_machine_stands_beside_at_the_same_motors(five_bar: tl.Model) ->
         assert 1e-3 < np.linalg.norm(apart) < 1e-2
         assert f"tool {1e3 * np.linalg.norm(apart):.3g} mm" in ghost.words.content
         assert viewer.server.scene.get_handle_by_name("/beside/link_1").position == pytest.approx(
-            machine_geometry(longer, ghost.q).origins[0, machine_geometry(longer, ghost.q).shape.index["link_1"]]
+            machine_geometry(longer, ghost.q).origins[
+                0, machine_geometry(longer, ghost.q).shape.index["link_1"]
+            ]
         )
 
 
 def test_a_measured_log_goes_in_step_with_the_motion(five_bar: tl.Model) -> None:
     playback = circle(five_bar)
-    late = Playback(time=playback.time, q=np.roll(playback.q, 10, axis=0), source="log")  # 50 ms behind
+    # 50 ms behind
+    late = Playback(time=playback.time, q=np.roll(playback.q, 10, axis=0), source="log")
     with shown(five_bar, playback=playback, layers=Layers(measured=late)) as viewer:
         viewer.clock.slider.value = 0.3
         assert viewer.q == pytest.approx(playback.q[60])

@@ -35,7 +35,8 @@ from tauloop.viewer.scene import EYE, LETTER, corners
 
 #: Rounding of coordinates of a few metres, m.
 ROUNDING = 1e-12
-#: Sliders show lengths to 0.1 mm and angles to 0.01 deg; half of that, and with both angles the tool within this, m.
+#: Sliders show lengths to 0.1 mm and angles to 0.01 deg; half of that, and with both angles the
+#: tool within this, m.
 SHOWN_ANGLE, SHOWN_TOOL = 0.005 + 1e-9, 2e-4
 #: Loops that Newton's method has closed, m.
 CLOSED = 1e-9
@@ -56,7 +57,11 @@ def test_rods_are_where_the_clearance_has_them_and_as_long_as_the_file_says(name
     q = machine.assembly.states
     rods = machine_geometry(machine, q).of_kind("rod")
     assert np.abs(rods - rod_clearance(machine).segments(q)).max() < ROUNDING
-    lengths = [machine.mechanism.value(rod.length) for rod in machine.mechanism.rods if rod.length is not None]
+    lengths = [
+        machine.mechanism.value(rod.length)
+        for rod in machine.mechanism.rods
+        if rod.length is not None
+    ]
     assert np.abs(np.linalg.norm(rods[:, :, 1] - rods[:, :, 0], axis=-1) - lengths).max() < CLOSED
 
 
@@ -65,10 +70,19 @@ def test_telescopic_rods_are_as_long_as_their_coordinates() -> None:
     q = machine.assembly.states
     geometry = machine_geometry(machine, q)
     rods = geometry.of_kind("rod")
-    columns = [machine.topology.coordinate_names.index(s.name) for s in geometry.shape.segments if s.kind == "rod"]
+    columns = [
+        machine.topology.coordinate_names.index(s.name)
+        for s in geometry.shape.segments
+        if s.kind == "rod"
+    ]
     assert len(columns) == 6
-    assert np.abs(np.linalg.norm(rods[:, :, 1] - rods[:, :, 0], axis=-1) - q[:, columns]).max() < CLOSED
-    ways = (rods[:, :, 1] - rods[:, :, 0]) / np.linalg.norm(rods[:, :, 1] - rods[:, :, 0], axis=-1, keepdims=True)
+    assert (
+        np.abs(np.linalg.norm(rods[:, :, 1] - rods[:, :, 0], axis=-1) - q[:, columns]).max()
+        < CLOSED
+    )
+    ways = (rods[:, :, 1] - rods[:, :, 0]) / np.linalg.norm(
+        rods[:, :, 1] - rods[:, :, 0], axis=-1, keepdims=True
+    )
     assert np.abs(geometry.drives[1] - ways).max() < ROUNDING  # a strut drives along itself
 
 
@@ -76,9 +90,16 @@ def test_the_axis_of_a_slide_goes_with_its_cart() -> None:
     machine = model("gantry_tau_6link")
     q = machine.assembly.states
     origins = machine_geometry(machine, q).drives[0]
-    carts = q[:, [machine.topology.coordinate_names.index(a.drives[0][0]) for a in machine.mechanism.actuators]]
+    carts = q[
+        :,
+        [
+            machine.topology.coordinate_names.index(a.drives[0][0])
+            for a in machine.mechanism.actuators
+        ],
+    ]
     assert np.ptp(carts, axis=0).min() > 0.05
-    assert origins[:, :, 0] == pytest.approx(carts, abs=ROUNDING)  # tracks along x, whose coordinates begin at x = 0
+    # tracks along x, whose coordinates begin at x = 0
+    assert origins[:, :, 0] == pytest.approx(carts, abs=ROUNDING)
     assert np.ptp(origins[:, :, 1:], axis=0).max() < ROUNDING
 
 
@@ -91,7 +112,9 @@ def test_five_bar_has_its_own_lengths_in_its_plane() -> None:
         points = geometry.points(name)
         assert np.linalg.norm(points[:, 1] - points[:, 0], axis=1) == pytest.approx(length)
     assert geometry.tool[:, :2] == pytest.approx(q[:, :2])
-    assert geometry.drives[1] == pytest.approx(np.broadcast_to([0.0, 0.0, 1.0], geometry.drives[1].shape))
+    assert geometry.drives[1] == pytest.approx(
+        np.broadcast_to([0.0, 0.0, 1.0], geometry.drives[1].shape)
+    )
 
 
 def test_pieces_of_different_bodies_meet_in_the_joints() -> None:
@@ -109,20 +132,29 @@ def test_rails_end_at_the_limits_and_slides_at_the_cart() -> None:
     machine = model("gantry_tau_6link")
     geometry = machine_geometry(machine, machine.assembly.q)
     for i in (1, 2, 3):
-        rail = next(k for k, s in enumerate(geometry.shape.segments) if (s.name, s.kind) == (f"track{i}.slide", "rail"))
+        rail = next(
+            k
+            for k, s in enumerate(geometry.shape.segments)
+            if (s.name, s.kind) == (f"track{i}.slide", "rail")
+        )
         slide = next(
-            k for k, s in enumerate(geometry.shape.segments) if (s.name, s.kind) == (f"track{i}.slide", "slide")
+            k
+            for k, s in enumerate(geometry.shape.segments)
+            if (s.name, s.kind) == (f"track{i}.slide", "slide")
         )
         assert geometry.segments[0, rail, :, 0] == pytest.approx([-1.5, 1.5])
         x = machine.assembly.q[machine.topology.coordinate_names.index(f"track{i}.slide")]
-        assert geometry.segments[0, slide, 1, 0] - geometry.segments[0, slide, 0, 0] == pytest.approx(x)
+        assert geometry.segments[0, slide, 1, 0] - geometry.segments[
+            0, slide, 0, 0
+        ] == pytest.approx(x)
 
 
 def test_a_square_has_an_outline_and_fills_its_area() -> None:
     corners = np.array([[0, 0, 2], [1, 1, 2], [1, 0, 2], [0, 1, 2], [0.4, 0.6, 2]], dtype=float)
     edges, faces = body_lines(corners)
     assert np.linalg.norm(corners[edges[:, 1]] - corners[edges[:, 0]], axis=1) == pytest.approx(1.0)
-    assert np.bincount(edges.ravel(), minlength=5).tolist() == [2, 2, 2, 2, 0]  # none through the point within
+    # none through the point within
+    assert np.bincount(edges.ravel(), minlength=5).tolist() == [2, 2, 2, 2, 0]
     a, b, c = (corners[faces[:, i]] for i in range(3))
     assert 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() == pytest.approx(1.0)
 
@@ -131,7 +163,8 @@ def test_a_cube_has_twelve_edges_and_a_line_is_a_chain() -> None:
     cube = np.stack(np.meshgrid([0.0, 1.0], [0.0, 1.0], [0.0, 1.0]), axis=-1).reshape(-1, 3)
     edges, faces = body_lines(cube)
     assert len(edges) == 12
-    assert np.linalg.norm(cube[edges[:, 1]] - cube[edges[:, 0]], axis=1) == pytest.approx(1.0)  # no diagonals
+    # no diagonals
+    assert np.linalg.norm(cube[edges[:, 1]] - cube[edges[:, 0]], axis=1) == pytest.approx(1.0)
     assert len(faces) == 12
     edges, faces = body_lines(np.array([[0.0, 0, 0], [3.0, 0, 3], [1.0, 0, 1]]))
     assert sorted(map(sorted, edges.tolist())) == [[0, 2], [1, 2]]
@@ -203,7 +236,10 @@ def test_handles_of_actuators_move_them_alone_within_their_limits(name: str) -> 
     assert np.abs(machine.assembly.loops.residuals(q[None])[0]).max() < CLOSED
     assert handles.values(q) == pytest.approx([target, *before[1:]])
     assert machine.actuator_position(q[None])[0] == pytest.approx(machine.actuators.ports.at(q))
-    assert all(handle.lower <= value <= handle.upper for handle, value in zip(handles.handles, before, strict=True))
+    assert all(
+        handle.lower <= value <= handle.upper
+        for handle, value in zip(handles.handles, before, strict=True)
+    )
 
 
 def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> None:
@@ -214,7 +250,8 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
     free = Model(
         loads(
             shipped_text("delta").replace(
-                "  limits: {x: {drawing: [-0.2 m, 0.2 m]}, y: {drawing: [-0.2 m, 0.2 m]},", "  limits: {"
+                "  limits: {x: {drawing: [-0.2 m, 0.2 m]}, y: {drawing: [-0.2 m, 0.2 m]},",
+                "  limits: {",
             )
         )
     )
@@ -223,15 +260,24 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
     with pytest.raises(PoseError, match="out of reach"):
         handles.moved(free.assembly.q, 0, 1.1 * upper)
     assert handles.moved(free.assembly.q, 0, 0.8 * upper)[0] == pytest.approx(0.8 * upper)
-    border = upper - MARGIN * (upper - handles.handles[0].lower) / (1 + 2 * MARGIN)  # by a walk of 1 mm a step
+    # by a walk of 1 mm a step
+    border = upper - MARGIN * (upper - handles.handles[0].lower) / (1 + 2 * MARGIN)
     places = np.tile(free.platform_position(free.assembly.q), (400, 1))
     places[:, 0] += 1e-3 * np.arange(400)
     states = free.platform.evaluate(places, start=np.tile(free.assembly.q, (400, 1)))
-    within = states.health.is_reached & states.health.is_regular & (free.limits.room(states.q) >= 0.0).all(axis=1)
+    within = (
+        states.health.is_reached
+        & states.health.is_regular
+        & (free.limits.room(states.q) >= 0.0).all(axis=1)
+    )
     assert border == pytest.approx(1e-3 * (int(np.argmin(within)) - 0.5), abs=1e-3)
     wide = model("cable_camera")  # 72 m
     handles = Handles(wide, wide.platform, wide.assembly.q)
-    assert [(handle.lower, handle.upper) for handle in handles.handles] == [(-40, 40), (-26, 26), (3, 20)]
+    assert [(handle.lower, handle.upper) for handle in handles.handles] == [
+        (-40, 40),
+        (-26, 26),
+        (3, 20),
+    ]
 
 
 # Motions from files
@@ -239,7 +285,9 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
 
 def test_a_motion_is_read_by_either_entry_and_the_clock_finds_its_samples(tmp_path: Path) -> None:
     machine = model("delta")
-    path = write_log(tmp_path / "stroke.csv", plan_motion(machine, StrokeOptions(end={"x": 0.1}, time=0.5)).log())
+    path = write_log(
+        tmp_path / "stroke.csv", plan_motion(machine, StrokeOptions(end={"x": 0.1}, time=0.5)).log()
+    )
     played = read_playback(machine, path)
     assert played.duration == pytest.approx(0.5)
     assert machine_geometry(machine, played.q).tool[-1] == pytest.approx([0.1, 0.0, -0.5])
@@ -248,15 +296,29 @@ def test_a_motion_is_read_by_either_entry_and_the_clock_finds_its_samples(tmp_pa
     by_motors = tmp_path / "motors.csv"
     header = ",".join(["time [s]", *(f"position.{name} [rad]" for name in names)])
     np.savetxt(
-        by_motors, np.column_stack([played.time, motors]), delimiter=",", header=header, comments="", fmt="%.17g"
+        by_motors,
+        np.column_stack([played.time, motors]),
+        delimiter=",",
+        header=header,
+        comments="",
+        fmt="%.17g",
     )
     assert np.abs(read_playback(machine, by_motors).q - played.q).max() < CLOSED
-    assert [played.sample(t) for t in (-1.0, 0.0, 0.00149, 0.00151, 0.25, 9.0)] == [0, 0, 1, 2, 250, 500]
+    assert [played.sample(t) for t in (-1.0, 0.0, 0.00149, 0.00151, 0.25, 9.0)] == [
+        0,
+        0,
+        1,
+        2,
+        250,
+        500,
+    ]
 
 
 def test_a_table_without_the_positions_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
-    path.write_text("time [s],position.platform.x [m],position.platform.z [m]\n0,0,-0.5\n0.1,0,-0.5\n")
+    path.write_text(
+        "time [s],position.platform.x [m],position.platform.z [m]\n0,0,-0.5\n0.1,0,-0.5\n"
+    )
     with pytest.raises(InputError, match=r"position\.platform\.y: not in the log"):
         read_playback(model("delta"), path)
     path.write_text("time [s],force.motor [N m]\n0,0\n0.1,0\n")
@@ -304,17 +366,23 @@ def test_names_of_motors_do_not_cover_each_other_in_the_first_picture(name: str)
         np.mean(geometry.extent, 0),
     )
     eye = middle + 1.4 * geometry.size * np.array(EYE)
-    looking = Rotation.align_vectors([[0, 0, -1], [0, 1, 0]], [middle - eye, [0, 0, 1]], weights=[np.inf, 1])[0]
+    looking = Rotation.align_vectors(
+        [[0, 0, -1], [0, 1, 0]], [middle - eye, [0, 0, 1]], weights=[np.inf, 1]
+    )[0]
     seen = looking.apply(places - eye)
     boxes = []
     for text, (x, y), corner in zip(
         names, seen[:, :2] / -seen[:, 2:], corners(names, places, eye, middle), strict=True
     ):
         width, height = len(text) * LETTER[0], LETTER[1]
-        boxes.append((x - width * ("right" in corner), y - height * ("top" in corner), width, height))
+        boxes.append(
+            (x - width * ("right" in corner), y - height * ("top" in corner), width, height)
+        )
     for i, (left, low, width, height) in enumerate(boxes):
         for x, y, wide, high in boxes[:i]:
-            assert min(left + width, x + wide) <= max(left, x) or min(low + height, y + high) <= max(low, y)
+            assert min(left + width, x + wide) <= max(left, x) or min(
+                low + height, y + high
+            ) <= max(low, y)
 
 
 def test_a_slider_moves_the_machine_and_the_other_sliders(delta_viewer: Viewer) -> None:
@@ -322,7 +390,9 @@ def test_a_slider_moves_the_machine_and_the_other_sliders(delta_viewer: Viewer) 
     delta_viewer.sliders[PLATFORM][0].value = 0.08
     assert node(delta_viewer, "/tool").position == pytest.approx([0.08, 0.0, -0.5])
     assert node(delta_viewer, "/machine/plate").position == pytest.approx([0.08, 0.0, -0.5])
-    motors = model("delta").actuators.ports.at(model("delta").platform.kinematics([0.08, 0.0, -0.5]).q)
+    motors = model("delta").actuators.ports.at(
+        model("delta").platform.kinematics([0.08, 0.0, -0.5]).q
+    )
     assert [slider.value for slider in delta_viewer.sliders[ACTUATORS]] == pytest.approx(
         np.degrees(motors), abs=SHOWN_ANGLE
     )
@@ -369,12 +439,18 @@ def test_the_clock_plays_the_motion_and_starts_again(delta_viewer: Viewer) -> No
 def test_a_locked_machine_can_be_looked_at_but_not_moved() -> None:
     extra("viser")
     place = "at: [side * base_outer, 0, 0]"
-    locked = Model(loads(shipped_text("spidermill").replace(place, place.replace(",", " + (i - 1) * 0.1 mm,", 1))))
+    locked = Model(
+        loads(
+            shipped_text("spidermill").replace(place, place.replace(",", " + (i - 1) * 0.1 mm,", 1))
+        )
+    )
     assert locked.assembly.findings
     viewer = Viewer(locked, port=0)
     try:
         assert viewer.sliders == {}
-        assert node(viewer, "/tool").position == pytest.approx(machine_geometry(locked, locked.assembly.q).tool[0])
+        assert node(viewer, "/tool").position == pytest.approx(
+            machine_geometry(locked, locked.assembly.q).tool[0]
+        )
     finally:
         viewer.stop()
 

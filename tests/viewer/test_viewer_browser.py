@@ -19,7 +19,9 @@ from tauloop import Model, load
 from tauloop.viewer import Viewer
 
 extra("viser")
-pytestmark = pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
+pytestmark = pytest.mark.skipif(
+    executable() is None, reason="needs Chromium or Chrome, and none is installed"
+)
 
 #: Tries a connection as a page of another address would; says what came of it.
 SOCKET = """new Promise(done => {
@@ -45,10 +47,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield opened
 
 
-@pytest.mark.nightly  # software that draws in three dimensions takes all of a core while the page is open
+# software that draws in three dimensions takes all of a core while the page is open
+@pytest.mark.nightly
 def test_the_printed_address_shows_the_machine(viewer: Viewer, page: Page, tmp_path) -> None:
     page.open(viewer.url)
-    page.wait(lambda: "platform.x" in page.run("document.body.innerText"), "the sliders come over the websocket")
+    page.wait(
+        lambda: "platform.x" in page.run("document.body.innerText"),
+        "the sliders come over the websocket",
+    )
     page.wait(lambda: drawn(page) > PIXELS, "the machine is drawn")
     assert page.errors() == []
     (tmp_path / "page.png").write_bytes(page.picture())  # for whoever wants to look
@@ -63,7 +69,9 @@ def drawn(page: Page) -> int:
 
 
 @pytest.mark.parametrize("kind", ["no token", "wrong token", "foreign host"])
-def test_other_addresses_show_a_refusal_and_no_machine(viewer: Viewer, page: Page, kind: str) -> None:
+def test_other_addresses_show_a_refusal_and_no_machine(
+    viewer: Viewer, page: Page, kind: str
+) -> None:
     here, path = f"http://127.0.0.1:{viewer.port}", urlsplit(viewer.url).path
     wrong = {
         "no token": here,
@@ -84,8 +92,15 @@ def test_another_page_gets_nothing_although_it_knows_the_token(viewer: Viewer, p
             page.open(f"http://{host}:{server.server_port}/")
             for name in ("127.0.0.1", "localhost", FOREIGN):
                 whole = viewer.url.replace("http:", "ws:").replace("127.0.0.1", name)
-                assert page.run(SOCKET % (json.dumps(whole), json.dumps(f"viser-v{viser.__version__}"))) == "refused"
-            read = page.run(f"fetch({json.dumps(viewer.url)}).then(answer => answer.text()).catch(() => 'refused')")
+                assert (
+                    page.run(
+                        SOCKET % (json.dumps(whole), json.dumps(f"viser-v{viser.__version__}"))
+                    )
+                    == "refused"
+                )
+            read = page.run(
+                f"fetch({json.dumps(viewer.url)}).then(answer => answer.text()).catch(() => 'refused')"
+            )
             assert read == "refused"
     finally:
         server.shutdown()

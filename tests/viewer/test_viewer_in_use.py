@@ -24,10 +24,14 @@ from tauloop.viewer.pictures import WIDTH
 
 extra("viser")
 pytestmark = [
-    pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed"),
-    pytest.mark.nightly,  # software that draws in three dimensions takes all of a core while the page is open
+    pytest.mark.skipif(
+        executable() is None, reason="needs Chromium or Chrome, and none is installed"
+    ),
+    # software that draws in three dimensions takes all of a core while the page is open
+    pytest.mark.nightly,
 ]
-#: A part is seen where so many pixels of 400 by 300 change by so much (of 255) when it is taken away.
+#: A part is seen where so many pixels of 400 by 300 change by so much (of 255) when it is taken
+#: away.
 SEEN, CHANGED = 8, 12
 #: Longest wait for what is asked of a page, s.
 LONG = 120.0
@@ -64,7 +68,9 @@ def until(page: Page, is_so: Callable[[], object], what: str) -> None:
     """Wait, on a busy computer for long."""
     end = time.monotonic() + LONG
     while not is_so():
-        assert time.monotonic() < end, f"waited in vain until {what}: {page.run('document.body.innerText')}"
+        assert time.monotonic() < end, (
+            f"waited in vain until {what}: {page.run('document.body.innerText')}"
+        )
         pause(page, 0.2)
 
 
@@ -105,7 +111,10 @@ def loop(model: tl.Model) -> Playback:
     """The tool of a five-bar on a circle of 3 cm, in two seconds."""
     start, time_ = model.platform_position(model.assembly.q), np.linspace(0.0, 2.0, 201)
     places = start + 0.03 * np.stack([np.sin(np.pi * time_), np.cos(np.pi * time_) - 1.0], axis=1)
-    rates = (np.gradient(places, time_, axis=0), np.gradient(np.gradient(places, time_, axis=0), time_, axis=0))
+    rates = (
+        np.gradient(places, time_, axis=0),
+        np.gradient(np.gradient(places, time_, axis=0), time_, axis=0),
+    )
     return Playback(time=time_, q=model.platform.track(places).q, rates=rates)
 
 
@@ -114,7 +123,11 @@ def test_it_plays_and_plots_follow(page: Page, show) -> None:
     playback = loop(model)
     viewer = show(model, playback=playback, layers=Layers(forces=True, measured=playback))
     threading.Thread(target=viewer.run, daemon=True).start()
-    until(page, lambda: page.run("document.querySelectorAll('.uplot').length") == 3, "three plots are drawn")
+    until(
+        page,
+        lambda: page.run("document.querySelectorAll('.uplot').length") == 3,
+        "three plots are drawn",
+    )
     box = f"document.getElementById({viewer.clock.play._impl.uuid!r})"
     page.run(f"{box}.click()")
     until(page, lambda: viewer.clock.slider.value > 0.3, "it plays")
@@ -145,7 +158,8 @@ def test_buttons_save_a_picture_and_films(page: Page, show, tmp_path: Path) -> N
     assert (np.ptp(pixels, axis=2) > 0.15).sum() > 1000  # the ground is white and grey
     with Image.open(tmp_path / "five_bar.gif") as film:
         assert film.n_frames == round(SHORTEST * RATE)
-    assert "five_bar" in (tmp_path / "five_bar.html").read_text(encoding="utf-8")  # tests/viewer/test_films.py plays it
+    # tests/viewer/test_films.py plays it
+    assert "five_bar" in (tmp_path / "five_bar.html").read_text(encoding="utf-8")
 
 
 def test_modes_come_as_buttons_and_a_click_shows_one(page: Page, show) -> None:
@@ -158,7 +172,9 @@ def test_modes_come_as_buttons_and_a_click_shows_one(page: Page, show) -> None:
     click(page, viewer.modes._labels()[1])
     until(page, lambda: np.abs(viewer.q - before).max() > 0.1, "the other mode is shown")
     assert np.abs(model.assembly.loops.residuals(viewer.q[None])[0]).max() < 1e-9
-    assert model.actuator_position(viewer.q[None]) == pytest.approx(model.actuator_position(before[None]))
+    assert model.actuator_position(viewer.q[None]) == pytest.approx(
+        model.actuator_position(before[None])
+    )
 
 
 def test_a_mistake_in_a_watched_file_is_said_in_the_page(page: Page, show, tmp_path: Path) -> None:
@@ -171,13 +187,29 @@ def test_a_mistake_in_a_watched_file_is_said_in_the_page(page: Page, show, tmp_p
     pause(page, 1.0)
     seen = np.array(viewer.server.get_clients()[max(viewer.server.get_clients())].camera.position)
     line = 1 + text[: text.index("link_length: 0.35 m")].count("\n")
-    file.write_text(text.replace("link_length: 0.35 m", "link_length: 0.35 mm mm"), encoding="utf-8")
-    until(page, lambda: f"(line {line})" in page.run("document.body.innerText"), "the line of the mistake is shown")
+    file.write_text(
+        text.replace("link_length: 0.35 m", "link_length: 0.35 mm mm"), encoding="utf-8"
+    )
+    until(
+        page,
+        lambda: f"(line {line})" in page.run("document.body.innerText"),
+        "the line of the mistake is shown",
+    )
     assert viewer.model.mechanism.parameters["link_length"].value == pytest.approx(0.35)
     file.write_text(text.replace("link_length: 0.35 m", "link_length: 0.37 m"), encoding="utf-8")
-    until(page, lambda: viewer.model.mechanism.parameters["link_length"].value == 0.37, "the new machine is shown")
-    until(page, lambda: "file is wrong" not in page.run("document.body.innerText"), "the mistake is gone")
-    until(page, lambda: "platform.x" in page.run("document.body.innerText"), "sliders are there again")
+    until(
+        page,
+        lambda: viewer.model.mechanism.parameters["link_length"].value == 0.37,
+        "the new machine is shown",
+    )
+    until(
+        page,
+        lambda: "file is wrong" not in page.run("document.body.innerText"),
+        "the mistake is gone",
+    )
+    until(
+        page, lambda: "platform.x" in page.run("document.body.innerText"), "sliders are there again"
+    )
     pause(page, 1.0)
     client = viewer.server.get_clients()[max(viewer.server.get_clients())]
     assert np.array(client.camera.position) == pytest.approx(seen)  # seen from the same side

@@ -42,18 +42,24 @@ def save(viewer: Viewer, file: Path, old: str, new: str) -> None:
         viewer.advance(PERIOD)
 
 
-def test_a_save_redraws_where_the_machine_stands_and_a_mistake_keeps_the_picture(viewer: Viewer, file: Path) -> None:
+def test_a_save_redraws_where_the_machine_stands_and_a_mistake_keeps_the_picture(
+    viewer: Viewer, file: Path
+) -> None:
     q = viewer.model.platform.follow([0.03, 0.4]).q
     viewer.show(q)
     before = viewer.geometry.tool[0]
     save(viewer, file, "link_length: 0.35 m", "link_length: 0.36 m")
     assert viewer.model.mechanism.parameters["link_length"].value == pytest.approx(0.36)
     assert viewer.geometry.tool[0] == pytest.approx(before)  # at the position where it stood
-    assert np.linalg.norm(np.diff(viewer.geometry.points("link_2")[0], axis=0)) == pytest.approx(0.36)
+    assert np.linalg.norm(np.diff(viewer.geometry.points("link_2")[0], axis=0)) == pytest.approx(
+        0.36
+    )
     assert not viewer.warning.visible
     good = viewer.model
     save(viewer, file, "link_length: 0.36 m", "link_length: 0.36 mm mm")
-    line = 1 + file.read_text(encoding="utf-8")[: file.read_text(encoding="utf-8").index("mm mm")].count("\n")
+    line = 1 + file.read_text(encoding="utf-8")[
+        : file.read_text(encoding="utf-8").index("mm mm")
+    ].count("\n")
     assert viewer.model is good
     assert viewer.warning.visible
     assert f"(line {line})" in viewer.warning.content

@@ -16,13 +16,16 @@ def settings_on(item: Experiment, file: str) -> Any:
     """An experiment's settings with a file of one's own in the place of the paper's machine, or of its drive line.
 
     Raises:
-        InputError: the experiment has no machine of its own, or parts of the paper's machine are not in the file.
+        InputError: the experiment has no machine of its own, or parts of the paper's machine are
+            not in the file.
         DescriptionError: the file is wrong.
     """
     settings = item.settings
     if not item.file:
         remedy = "fit a plant to steps of yours by `tauloop fit-plant MINE.yaml steps.yaml`"
-        raise InputError.of(item.name, "searches the plant behind printed tables and takes no machine", remedy)
+        raise InputError.of(
+            item.name, "searches the plant behind printed tables and takes no machine", remedy
+        )
     paper = item.machine_of(settings)
     ours, own = (_parts(load(name)) for load in (_loader(item),) for name in (paper, file))
     InputError.raise_if_any(
@@ -56,14 +59,16 @@ def of_same_parts(model: str, machine: Mechanism) -> Mechanism:
     """Another model of a machine: what both files call alike has the machine's values."""
     described = tl.load(model)
     values = machine.parameters.values
-    return described.with_values({name: values[name] for name in described.parameters.values if name in values})
+    return described.with_values(
+        {name: values[name] for name in described.parameters.values if name in values}
+    )
 
 
 def one_link_per_cluster(model: str, machine: Mechanism) -> Mechanism:
     """The model of a Gantry-Tau with a link for each cluster that is nominally the machine.
 
-    The first link of a cluster stands for all: its length, and the track's place plus A - B of it (eq. 1 of the
-    calibration's paper).
+    The first link of a cluster stands for all: its length, and the track's place plus A - B of it
+    (eq. 1 of the calibration's paper).
     """
     values = machine.parameters.values
     own = {}
@@ -72,6 +77,8 @@ def one_link_per_cluster(model: str, machine: Mechanism) -> Mechanism:
         for axis in "xyz":
             place = values.get(f"{track}.track_{axis}", 0.0)
             # to 1 pm: a difference of decimal figures is one
-            own[f"{track}.offset_{axis}"] = round(place + values[f"{link}.A_{axis}"] - values[f"{link}.B_{axis}"], 12)
+            own[f"{track}.offset_{axis}"] = round(
+                place + values[f"{link}.A_{axis}"] - values[f"{link}.B_{axis}"], 12
+            )
     own |= {name: values[f"{name}xx"] for name in ("I_s", "I_l") if f"{name}xx" in values}
     return of_same_parts(model, machine).with_values(own)

@@ -37,7 +37,8 @@ from tauloop_papers.page import CONTROLLER_HEADS, controller_rows, record, write
 
 #: Where `all` keeps its results, if no folder is named.
 FOLDER = Path("reproductions")
-#: On screens of fewer columns what is compared is a list: five columns of sentences would be a few words wide each.
+#: On screens of fewer columns what is compared is a list: five columns of sentences would be a few
+#: words wide each.
 WIDE = 120
 
 
@@ -45,31 +46,43 @@ WIDE = 120
 @writes(out=folder, json_file=any_ending)
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="An experiment, or 'all'; they are listed without it.")
+        str | None,
+        typer.Argument(metavar="NAME", help="An experiment, or 'all'; they are listed without it."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write figures, result (JSON) and page (HTML) to this folder; 'reproductions' for all."),
+        typer.Option(
+            help="Write figures, result (JSON) and page (HTML) to this folder; 'reproductions' for all."
+        ),
     ] = None,
     note: Annotated[
-        bool, typer.Option("--note", help="Only the figures of docs/notes/NAME.md, which the paper does not print.")
+        bool,
+        typer.Option(
+            "--note", help="Only the figures of docs/notes/NAME.md, which the paper does not print."
+        ),
     ] = False,
     machine: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A file of a machine of yours (of a drive line), of the paper's parts in other sizes."
+            metavar="FILE",
+            help="A file of a machine of yours (of a drive line), of the paper's parts in other sizes.",
         ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="With 'all': also what an earlier run has left.")
+    ] = False,
     json_file: JsonFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Do a paper's experiment again: what it states, what comes out here, and why they differ.
 
-    `all` does one after the other and keeps each when it is done: after Ctrl-C it goes on where it was.
+    `all` does one after the other and keeps each when it is done: after Ctrl-C it goes on where it
+    was.
     """
     if json_file is not None and (note or name in (None, "all")):
-        raise InputError.of("--json-file", "holds the result of one experiment", "name it, without --note")
+        raise InputError.of(
+            "--json-file", "holds the result of one experiment", "name it, without --note"
+        )
     if machine is not None and (note or name in (None, "all")):
         raise InputError.of("--machine", "is for one experiment", "name it, without --note")
     if note:
@@ -93,12 +106,18 @@ def reproduce(
         if where is not None or json_file is not None:
             place = where or Path(stack.enter_context(TemporaryDirectory()))
             kept = keep(reproduction, place, code, is_filmed=where is not None)
-        files = [] if kept is None or where is None else [*kept.files, write_page(where / f"{name}.html", [kept])]
+        files = (
+            []
+            if kept is None or where is None
+            else [*kept.files, write_page(where / f"{name}.html", [kept])]
+        )
         if kept is not None and json_file is not None:
             files.append(record(kept).write_json(json_file, kept.data))
     status = reproduction.status if kept is None else kept.status
     if as_json:
-        print_json({"status": status, "result": reproduction, "files": [str(path) for path in files]})
+        print_json(
+            {"status": status, "result": reproduction, "files": [str(path) for path in files]}
+        )
     else:
         _print(reproduction, files)
         if kept is not None and kept.data["controllers"]:
@@ -131,7 +150,9 @@ def _all(where: Path, again: bool, as_json: bool) -> None:
         done = {kept.experiment.name for kept in there}
         if there:
             write_page(where / f"{there[-1].experiment.name}.html", there[-1:])
-        write_page(where / "index.html", there, [item for item in regular() if item.name not in done])
+        write_page(
+            where / "index.html", there, [item for item in regular() if item.name not in done]
+        )
 
     with _shown(as_json) as show:
         there = reproduce_all(where, show, again=again, after_each=pages)
@@ -180,7 +201,13 @@ def _make(where: Path) -> None:
 def _list(as_json: bool) -> None:
     if as_json:
         keys = ("name", "title", "source", "budget")
-        print_json({"experiments": [{key: getattr(item, key) for key in keys} for item in EXPERIMENTS.values()]})
+        print_json(
+            {
+                "experiments": [
+                    {key: getattr(item, key) for key in keys} for item in EXPERIMENTS.values()
+                ]
+            }
+        )
         return
     rows = table("Experiments", "name", "title", "about, s", "source")
     for item in EXPERIMENTS.values():
@@ -191,7 +218,9 @@ def _list(as_json: bool) -> None:
 def _print(reproduction: Reproduction, written: list[Path]) -> None:
     screen = console()
     for printed in reproduction.printed:
-        rows = table(f"{printed.name}: {printed.title}", printed.columns[0], "figure", *printed.columns[1:])
+        rows = table(
+            f"{printed.name}: {printed.title}", printed.columns[0], "figure", *printed.columns[1:]
+        )
         for row in printed.rows:
             rows.add_row(row.name, "printed", *(cell or "–" for cell in row.stated))
             rows.add_row("", "ours", *(cell or "–" for cell in row.ours))
@@ -212,7 +241,9 @@ def _print(reproduction: Reproduction, written: list[Path]) -> None:
 def _compared(screen: Console, reproduction: Reproduction) -> None:
     """What is stated beside ours: a table, or on a narrow screen a list."""
     if screen.width >= WIDE:
-        rows = table(reproduction.experiment.title, "quantity", "unit", "stated", "ours", "why they differ")
+        rows = table(
+            reproduction.experiment.title, "quantity", "unit", "stated", "ours", "why they differ"
+        )
         for item in reproduction.comparisons:
             rows.add_row(item.quantity, item.unit, item.stated, item.ours, item.why)
         screen.print(rows)
@@ -220,7 +251,9 @@ def _compared(screen: Console, reproduction: Reproduction) -> None:
     screen.print(Text(reproduction.experiment.title, style="table.title"))
     for item in reproduction.comparisons:
         screen.print()
-        screen.print(Text(f"{item.quantity} [{item.unit}]" if item.unit else item.quantity, style="bold"))
+        screen.print(
+            Text(f"{item.quantity} [{item.unit}]" if item.unit else item.quantity, style="bold")
+        )
         screen.print(_cells(item))
     screen.print()
 

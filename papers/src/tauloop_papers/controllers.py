@@ -46,9 +46,15 @@ def _nuwar(machine: str = NUWAR.machine) -> tuple[Export, ...]:
 
 def _spidermill(machine: str = SPIDERMILL.machine) -> tuple[Export, ...]:
     """Inverse dynamics of the reduced model."""
-    options = ReductionOptions(massless_rods=SPIDERMILL.massless, shares_parameters=True, seed=SPIDERMILL.seed)
+    options = ReductionOptions(
+        massless_rods=SPIDERMILL.massless, shares_parameters=True, seed=SPIDERMILL.seed
+    )
     reduced = tl.reduce(tl.load(machine), options).mechanism
-    return (tl.export_c(reduced, tl.ExportOptions(outputs=("force",), name=f"{tl.load(machine).name}_reduced")),)
+    return (
+        tl.export_c(
+            reduced, tl.ExportOptions(outputs=("force",), name=f"{tl.load(machine).name}_reduced")
+        ),
+    )
 
 
 def _dual_motor(line: str = DUAL_MOTOR.line) -> tuple[Export, ...]:
@@ -119,24 +125,36 @@ def measured(export: Export) -> Measured:
         build = [compiler, *FLAGS, f"{export.name}.c", "timed.c", "-o", "timed", "-lm"]
         built = subprocess.run(build, cwd=folder, capture_output=True, text=True, check=False)
         if built.returncode:
-            return Measured(compiler=compiler, agrees=False, verdict=built.stderr.strip()[-500:], nanoseconds={})
+            return Measured(
+                compiler=compiler, agrees=False, verdict=built.stderr.strip()[-500:], nanoseconds={}
+            )
         done = subprocess.run([str(folder / "timed")], capture_output=True, text=True, check=False)
     checked, *times = done.stdout.split("--\n")
     return Measured(
         compiler=Path(compiler).name,
         agrees=done.returncode == 0,
         verdict=checked.strip().splitlines()[-1],
-        nanoseconds={line.split()[0]: float(line.split()[1]) for line in "".join(times).splitlines()},
+        nanoseconds={
+            line.split()[0]: float(line.split()[1]) for line in "".join(times).splitlines()
+        },
     )
 
 
 def _timing_text(export: Export) -> str:
     """The test program, and behind it each function called at the samples of its check."""
-    lines = ["#define main self_check", f'#include "{export.name}_check.c"', "#undef main", "#include <time.h>"]
+    lines = [
+        "#define main self_check",
+        f'#include "{export.name}_check.c"',
+        "#undef main",
+        "#include <time.h>",
+    ]
     lines += ["int main(void)", "{", "    int failed = self_check();", '    printf("--\\n");']
     for item in export.manifest["functions"]:
         name, inputs, outputs = item["name"], item["inputs"], item["outputs"]
-        lines += ["    {", *(f"        static double {port['name']}[{port['size']}];" for port in outputs)]
+        lines += [
+            "    {",
+            *(f"        static double {port['name']}[{port['size']}];" for port in outputs),
+        ]
         places = [f"{name}_in_{port['name']} + s * {port['size']}" for port in inputs]
         call = f"{name}({', '.join([*places, *(port['name'] for port in outputs), 'health'])});"
         lines += [

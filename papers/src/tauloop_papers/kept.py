@@ -31,9 +31,10 @@ class Kept:
     Attributes:
         experiment: what was done.
         folder: where it lies.
-        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, what is `undrawn`, `films`
-            (machines in motion), what the `controllers` functions are, the `machine` where it is not the paper's, and
-            `code`, which says of which settings and sources it is the result. Equal runs give equal files.
+        data: what its JSON file holds: `status`, `result`, `advice`, `captions` of figures, what is
+            `undrawn`, `films` (machines in motion), what the `controllers` functions are, the
+            `machine` where it is not the paper's, and `code`, which says of which settings and
+            sources it is the result. Equal runs give equal files.
     """
 
     experiment: Experiment
@@ -53,7 +54,9 @@ class Kept:
     def files(self) -> list[Path]:
         """All files of the result: figures, films and C, then its JSON."""
         drawn = [self.figure(part, ending) for part in self.data["captions"] for ending in ENDINGS]
-        drawn += [self.figure(part, ending) for part in self.data["films"] for ending in FILM_ENDINGS]
+        drawn += [
+            self.figure(part, ending) for part in self.data["films"] for ending in FILM_ENDINGS
+        ]
         drawn += [self.folder / file for item in self.data["controllers"] for file in item["files"]]
         return [*drawn, self.folder / f"{self.experiment.name}.json"]
 
@@ -73,7 +76,8 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
     Args:
         reproduction: the result.
         folder: which is there.
-        code: `code_of` the experiment, taken before it began: its program may have been changed since.
+        code: `code_of` the experiment, taken before it began: its program may have been changed
+            since.
         is_filmed: films become files of their own, too, beside what pages show.
 
     Raises:
@@ -91,7 +95,9 @@ def keep(reproduction: Reproduction, folder: Path, code: str, *, is_filmed: bool
         "machine": machine if machine != experiment.machine_of(experiment.settings) else "",
         "captions": {part: experiment.captions[part] for part in drawn},
         "undrawn": experiment.undrawn,
-        "films": {part: _scene(shown, experiment.films_shown[part]) for part, shown in films.items()},
+        "films": {
+            part: _scene(shown, experiment.films_shown[part]) for part, shown in films.items()
+        },
         "advice": (*reproduction.advice, *faults),
         "result": reproduction,
         "controllers": [
@@ -133,7 +139,9 @@ def read_kept(experiment: Experiment, folder: Path) -> Kept | None:
     try:
         data = json.loads((folder / f"{experiment.name}.json").read_text(encoding="utf-8"))
         kept = Kept(experiment=experiment, folder=folder, data=data)
-        is_whole = data["code"] == code_of(experiment) and all(path.is_file() for path in kept.files)
+        is_whole = data["code"] == code_of(experiment) and all(
+            path.is_file() for path in kept.files
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return kept if is_whole else None
@@ -141,10 +149,14 @@ def read_kept(experiment: Experiment, folder: Path) -> Kept | None:
 
 def code_of(experiment: Experiment, settings: Any = None) -> str:
     """Of what settings (the paper's without them), programs and versions a result is: equal codes, equal figures."""
-    made_by = provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings or experiment.settings))
+    made_by = provenance(
+        packages=("numpy", "scipy", "casadi"), options=plain(settings or experiment.settings)
+    )
     digest = hashlib.sha256(json.dumps(plain(made_by), sort_keys=True).encode())
     for root in (Path(tl.__file__).parent, Path(__file__).parent):
-        for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".c", ".yaml", ".json")):
+        for path in sorted(
+            path for path in root.rglob("*") if path.suffix in (".py", ".c", ".yaml", ".json")
+        ):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -161,7 +173,8 @@ def reproduce_all(
     Args:
         folder: for results and figures.
         progress: called with every step that begins, and of which experiment.
-        again: do those again, too, whose result is there, of the same settings, sources and versions.
+        again: do those again, too, whose result is there, of the same settings, sources and
+            versions.
         after_each: called with all that is there.
 
     Raises:
@@ -181,7 +194,9 @@ def reproduce_all(
     return there
 
 
-def done(item: Experiment, folder: Path, progress: Progress = lambda _: None, settings: Any = None) -> Kept:
+def done(
+    item: Experiment, folder: Path, progress: Progress = lambda _: None, settings: Any = None
+) -> Kept:
     """Do one experiment, and keep its result."""
     code = code_of(item, settings)
     return keep(item.run(progress, settings), folder, code)

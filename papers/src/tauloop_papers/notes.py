@@ -30,7 +30,8 @@ from tauloop_papers.spidermill.settings import SETTINGS as SPIDERMILL
 STATES, RANDOM = 60, 60
 #: Noise of the torques or forces that are measured, N m and N, and samples per second.
 TORQUE_NOISE, FORCE_NOISE, RATE = 0.4, 1.0, 1000.0
-#: Harmonics and period (s) of an excitation, and what it keeps to beside the machine file's limits (SI).
+#: Harmonics and period (s) of an excitation, and what it keeps to beside the machine file's limits
+#: (SI).
 HARMONICS, PERIOD = 3, 1.0
 GENTLE = ExcitationLimits(stroke=0.01, speed=0.2, acceleration=3.0)
 BRISK = ExcitationLimits(stroke=0.4, speed=6.0, acceleration=100.0)
@@ -54,7 +55,11 @@ class Claim:
 
 def claims(name: str) -> tuple[Claim, ...]:
     """The figures of an experiment's note; none where there is no note."""
-    return tuple(Claim(what=what, figure=figure) for what, figure in NOTES[name]()) if name in NOTES else ()
+    return (
+        tuple(Claim(what=what, figure=figure) for what, figure in NOTES[name]())
+        if name in NOTES
+        else ()
+    )
 
 
 def _operations(mechanism: Mechanism) -> dict[str, int]:
@@ -69,7 +74,9 @@ def _rank(mechanism: Mechanism) -> str:
     states = random_states(model, STATES, np.random.default_rng(0))
     regressor = model.platform.regressor(states.position, states.velocity, states.acceleration)
     inertial = [k for k, parameter in enumerate(model.parameters) if parameter.group == "inertia"]
-    names, units = zip(*((model.parameters[k].name, model.parameters[k].unit) for k in inertial), strict=True)
+    names, units = zip(
+        *((model.parameters[k].name, model.parameters[k].unit) for k in inertial), strict=True
+    )
     base = base_parameters(regressor[:, :, inertial].reshape(-1, len(inertial)), names, units)
     return f"{base.rank} of {len(inertial)}"
 
@@ -87,7 +94,10 @@ def _conditions(excitation: Excitation) -> str:
 
 
 def _deviations(
-    mechanism: Mechanism, names: tuple[str, ...], forces: Callable[[Model], np.ndarray], noise: float
+    mechanism: Mechanism,
+    names: tuple[str, ...],
+    forces: Callable[[Model], np.ndarray],
+    noise: float,
 ) -> np.ndarray:
     """Standard deviations of figures in percent, from forces that are linear in them, with white noise."""
     nominal = mechanism.parameters.values
@@ -111,31 +121,52 @@ def _rcid() -> Iterator[tuple[str, str]]:
     shares = _deviations(
         mechanism,
         RCID_FIGURES,
-        lambda model: model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration).force,
+        lambda model: (
+            model.actuators.inverse_dynamics(
+                motion.position, motion.velocity, motion.acceleration
+            ).force
+        ),
         FORCE_NOISE,
     )
-    grams = [10.0 * share * mechanism.parameters[name].value for share, name in zip(shares, RCID_FIGURES, strict=True)]
-    yield "deviations: payload, platform, carriage, link", ", ".join(f"{gram:.1f}" for gram in grams) + " g"
+    grams = [
+        10.0 * share * mechanism.parameters[name].value
+        for share, name in zip(shares, RCID_FIGURES, strict=True)
+    ]
+    yield (
+        "deviations: payload, platform, carriage, link",
+        ", ".join(f"{gram:.1f}" for gram in grams) + " g",
+    )
 
 
 def _nuwar() -> Iterator[tuple[str, str]]:
     mechanism = tl.load(NUWAR.machine)
     model = tl.Model(mechanism)
-    stroke = planned(model, ellipse(NUWAR, NUWAR.scale), POLYNOMIAL_345, NUWAR, ranges=False).sample(RATE)
+    stroke = planned(
+        model, ellipse(NUWAR, NUWAR.scale), POLYNOMIAL_345, NUWAR, ranges=False
+    ).sample(RATE)
     motion = (stroke.position, stroke.velocity, stroke.acceleration)
     exact = model.platform.inverse_dynamics(*motion).force
     known = tuple(name for name in NUWAR_FIGURES if name != "elbow_mass")
     shares = _deviations(
-        mechanism, known, lambda machine: machine.platform.inverse_dynamics(*motion).force, TORQUE_NOISE
+        mechanism,
+        known,
+        lambda machine: machine.platform.inverse_dynamics(*motion).force,
+        TORQUE_NOISE,
     )
     yield "base parameters of inertial parameters", _rank(mechanism)
     excitation = _excited(mechanism, NUWAR_FIGURES, BRISK)
     yield "base parameters of the five printed figures", f"{excitation.base.rank}"
-    yield "deviations: arm's inertia, its mass, forearm, plate", ", ".join(f"{share:.1f}" for share in shares) + " %"
+    yield (
+        "deviations: arm's inertia, its mass, forearm, plate",
+        ", ".join(f"{share:.1f}" for share in shares) + " %",
+    )
     forearm = NUWAR.readings["per rod"] * mechanism.parameters["forearm_mass"].value
     per_rod = mechanism.with_values({"forearm_mass": forearm})
     heavier = tl.Model(per_rod).platform.inverse_dynamics(*motion).force
-    yield "RMS of the torque that the other reading adds", f"{np.sqrt(np.mean((heavier - exact) ** 2)):.2f} N m"
+    yield (
+        "RMS of the torque that the other reading adds",
+        f"{np.sqrt(np.mean((heavier - exact) ** 2)):.2f} N m",
+    )
     yield "condition number: random motions (median; best), optimised", _conditions(excitation)
     rate = np.gradient(stroke.velocity, stroke.time, axis=0, edge_order=2)
     by_speed = model.platform.inverse_dynamics(stroke.position, stroke.velocity, rate).force
@@ -153,17 +184,24 @@ def _from_momenta(model: Model, stroke: SampledMotion) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stroke.csv"
         np.savetxt(path, table, delimiter=",", header=",".join(heads), comments="", fmt="%.17g")
-        return tl.inverse_dynamics(model, DynamicsOptions(motion=path, from_momenta=True)).forces.force
+        return tl.inverse_dynamics(
+            model, DynamicsOptions(motion=path, from_momenta=True)
+        ).forces.force
 
 
 def _spidermill() -> Iterator[tuple[str, str]]:
     reduced = Reduced(SPIDERMILL)
-    options = tl.RegroupingOptions(products=tuple(SPIDERMILL.products), lengths=tuple(SPIDERMILL.lengths))
+    options = tl.RegroupingOptions(
+        products=tuple(SPIDERMILL.products), lengths=tuple(SPIDERMILL.lengths)
+    )
     regrouping = tl.regroup(reduced.mechanism, options)
     yield "minimal parameters of eq. 5", f"{len(regrouping.base)} of {len(SPIDERMILL.products)}"
     yield "base parameters of the unreduced machine", _rank(tl.load(SPIDERMILL.machine))
     small = _operations(reduced.mechanism)["newton-euler"]
-    yield "operations of inverse dynamics, reduced; unreduced", f"{small}; {_whole(tl.load(SPIDERMILL.machine))}"
+    yield (
+        "operations of inverse dynamics, reduced; unreduced",
+        f"{small}; {_whole(tl.load(SPIDERMILL.machine))}",
+    )
 
 
 def _whole(mechanism: Mechanism) -> int:
@@ -174,7 +212,10 @@ def _whole(mechanism: Mechanism) -> int:
 def _gantry_tau() -> Iterator[tuple[str, str]]:
     for row in tellable(GANTRY_TAU, tl.load(GANTRY_TAU.machine)):
         joints = "spin" if row.spins else "do not spin"
-        yield f"{row.case}, links that {joints}, {row.measured} forces", f"{row.rank} of {len(GANTRY_TAU.parameters)}"
+        yield (
+            f"{row.case}, links that {joints}, {row.measured} forces",
+            f"{row.rank} of {len(GANTRY_TAU.parameters)}",
+        )
 
 
 def _dual_motor() -> Iterator[tuple[str, str]]:
@@ -184,13 +225,24 @@ def _dual_motor() -> Iterator[tuple[str, str]]:
         ("switched, as the file says", {}),
         ("always preloaded", {"motors": "preloaded"}),
         ("one motor", {"motors": "one"}),
-        ("always preloaded, nothing fed forward", {"motors": "preloaded", "parameters": {"feed_forward_share": 0.0}}),
+        (
+            "always preloaded, nothing fed forward",
+            {"motors": "preloaded", "parameters": {"feed_forward_share": 0.0}},
+        ),
         ("switched, half the preload", {"parameters": {"preload": preload / 2}}),
     )
     for word, options in cases:
         criteria = tl.drive(line, tl.DriveOptions(**options)).record.criteria
-        figures = (criteria.energy[0], criteria.rise_time[0], 1e3 * criteria.overshoot[0], 1e6 * criteria.swing[0])
-        yield f"{word}: energy, rise time, overshoot, swing", "{:.0f}, {:.3f} s, {:.2f} mm, {:.0f} µm".format(*figures)
+        figures = (
+            criteria.energy[0],
+            criteria.rise_time[0],
+            1e3 * criteria.overshoot[0],
+            1e6 * criteria.swing[0],
+        )
+        yield (
+            f"{word}: energy, rise time, overshoot, swing",
+            "{:.0f}, {:.3f} s, {:.2f} mm, {:.0f} µm".format(*figures),
+        )
     yield "energy that the preload takes at rest", f"{2 * preload**2 * duration:.0f}"
 
 

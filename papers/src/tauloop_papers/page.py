@@ -19,7 +19,14 @@ INTRODUCTION = (
 OWN_MACHINE = "What is ours is of {file}, what is stated of the paper's machine: they differ because the machines do."
 HEADS = ("quantity", "unit", "stated", "ours", "why they differ")
 
-CONTROLLER_HEADS = ("function", "what it computes", "operations", "each Newton step", "self-check", "ns per call here")
+CONTROLLER_HEADS = (
+    "function",
+    "what it computes",
+    "operations",
+    "each Newton step",
+    "self-check",
+    "ns per call here",
+)
 CONTROLLER_WORDS = (
     "Operations are those of one sample, after sharing of common subexpressions. The check compares calls and batches "
     "with the interpreter's numbers at assembled states. Times are the least of seven runs of 20 000 calls, by cc -O2, "
@@ -33,7 +40,10 @@ def write_page(path: Path, there: Sequence[Kept], missing: Sequence[Experiment] 
     Raises:
         InputError: the folder cannot be written.
     """
-    introduction = [INTRODUCTION, *(f"{item.title} ({item.name}): not done yet" for item in missing)]
+    introduction = [
+        INTRODUCTION,
+        *(f"{item.title} ({item.name}): not done yet" for item in missing),
+    ]
     title = TITLE if len(there) != 1 else there[0].experiment.title
     return write_records(path, title, [record(kept) for kept in there], introduction)
 
@@ -89,7 +99,10 @@ def _pieces(kept: Kept) -> Iterator[Piece]:
 def _printed(printed: Mapping[str, Any]) -> Rows:
     """A table of the paper: the printed figure above ours in every cell."""
     cells = (
-        (row["name"], *(f"{s or '–'}\n{o or '–'}" for s, o in zip(row["stated"], row["ours"], strict=True)))
+        (
+            row["name"],
+            *(f"{s or '–'}\n{o or '–'}" for s, o in zip(row["stated"], row["ours"], strict=True)),
+        )
         for row in printed["rows"]
     )
     heads = tuple(printed["columns"])
@@ -102,17 +115,29 @@ def controller_rows(kept: Kept) -> list[tuple[str, ...]]:
     """Functions in the controller: name, meaning, operations, those of each Newton step, self-check, time of a call."""
     rows: list[tuple[str, ...]] = []
     for item in kept.data["controllers"]:
-        run = kept.measured.get(item["name"], {"agrees": None, "verdict": "not run here", "nanoseconds": {}})
+        run = kept.measured.get(
+            item["name"], {"agrees": None, "verdict": "not run here", "nanoseconds": {}}
+        )
         for function in item["functions"]:
             time = run["nanoseconds"].get(function["name"])
             counts = (str(function["total"]), str(function["each_newton_step"] or ""))
-            rows.append((function["name"], function["meaning"], *counts, run["verdict"], f"{time:.0f}" if time else ""))
+            rows.append(
+                (
+                    function["name"],
+                    function["meaning"],
+                    *counts,
+                    run["verdict"],
+                    f"{time:.0f}" if time else "",
+                )
+            )
     return rows
 
 
 def _controllers(kept: Kept) -> Iterator[Piece]:
     """What stands in the controller, as C."""
-    folders = ", ".join(sorted({str(Path(file).parent) for c in kept.data["controllers"] for file in c["files"]}))
+    folders = ", ".join(
+        sorted({str(Path(file).parent) for c in kept.data["controllers"] for file in c["files"]})
+    )
     own = f" --machine {kept.data['machine']}" if kept.data["machine"] else ""
     where = f"`tauloop reproduce {kept.experiment.name}{own} --out FOLDER` writes the files into {folders}."
     title = "In the controller: C99, with its own check"

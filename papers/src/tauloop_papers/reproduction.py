@@ -27,10 +27,12 @@ class Experiment:
         name: as `tauloop reproduce` takes it.
         title: one line.
         source: the paper.
-        procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws its result, and
-            says in `CAPTIONS` what is seen.
-        budget: processor time that it may take, s; `reproduce all` leaves out what has more than `LONG`.
-        file: the setting that names the file of its machine or drive line, for one's own in its place; "" for none.
+        procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws
+            its result, and says in `CAPTIONS` what is seen.
+        budget: processor time that it may take, s; `reproduce all` leaves out what has more than
+            `LONG`.
+        file: the setting that names the file of its machine or drive line, for one's own in its
+            place; "" for none.
     """
 
     name: str
@@ -67,7 +69,9 @@ class Experiment:
 
     def films(self, results: Reproduction) -> Mapping[str, View]:
         """Machines in motion, by the ending of their files' names."""
-        shown: Mapping[str, View] = self._module("_figures").films(results) if self.films_shown else {}
+        shown: Mapping[str, View] = (
+            self._module("_figures").films(results) if self.films_shown else {}
+        )
         return shown
 
     @property
@@ -88,7 +92,9 @@ class Experiment:
 
 #: What `reproduce all` runs takes at most this long, s of processor time.
 LONG = 150.0
-_DRESSLER = "Dressler, Schiffer and Robertsson: Modeling and Control of a Parallel Robot Using Modelica"
+_DRESSLER = (
+    "Dressler, Schiffer and Robertsson: Modeling and Control of a Parallel Robot Using Modelica"
+)
 
 #: All experiments by name.
 EXPERIMENTS = {
@@ -220,7 +226,9 @@ class PrintedTable:
         """A row that does not fit its heads is a fault of ours."""
         for row in self.rows:
             if not len(row.stated) == len(row.ours) == len(self.columns) - 1:
-                raise ValueError(f"{self.name}, row {row.name!r}: {len(self.columns) - 1} cells, stated and ours")
+                raise ValueError(
+                    f"{self.name}, row {row.name!r}: {len(self.columns) - 1} cells, stated and ours"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

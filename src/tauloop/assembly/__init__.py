@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from tauloop.assembly.assembly import Assembly as Assembly, assemble as assemble
     from tauloop.assembly.locks import Locks as Locks
     from tauloop.assembly.loops import Loops as Loops
-    from tauloop.assembly.ports import ACTUATORS as ACTUATORS, PLATFORM as PLATFORM, Entry as Entry, Port as Port
+    from tauloop.assembly.ports import (
+        ACTUATORS as ACTUATORS,
+        PLATFORM as PLATFORM,
+        Entry as Entry,
+        Port as Port,
+    )
     from tauloop.assembly.spins import Spin as Spin, find_spins as find_spins
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,8 +1,10 @@
 """Assembly: whether the loops close, their rank and redundancy, the mobility, and what is constant on the manifold.
 
-Decided once at build, over many assembled states, from singular values of the loop Jacobian made free of units.
+Decided once at build, over many assembled states, from singular values of the loop Jacobian made
+free of units.
 
-Source: Golub, Klema and Stewart 1976, Rank degeneracy and least squares problems: rank by a gap of singular values.
+Source: Golub, Klema and Stewart 1976, Rank degeneracy and least squares problems: rank by a gap of
+singular values.
 """
 
 from __future__ import annotations
@@ -42,9 +44,11 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
+#: Gap between kept and dropped singular values that a rank decision needs (design, "How the general
+#: machine works").
 RANK_GAP = 1e3
-#: Singular values below this share of the largest, with such a gap above them, are those of rounded numbers.
+#: Singular values below this share of the largest, with such a gap above them, are those of rounded
+#: numbers.
 ROUNDED_EQUATIONS = 1e-4
 
 
@@ -83,7 +87,9 @@ def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
     return rank, gap
 
 
-def nearly_repeated(sigma: np.ndarray, rank: int, constant: list[str], file: str) -> tuple[Problem, ...]:
+def nearly_repeated(
+    sigma: np.ndarray, rank: int, constant: list[str], file: str
+) -> tuple[Problem, ...]:
     """The problem of loop equations that repeat others up to the digits of a file, and hold freedoms thereby.
 
     Args:
@@ -178,19 +184,24 @@ class Assembly(Shown):
         frozen: indices of velocities that are zero in every motion.
         rows: indices of the loop equations kept.
         dropped: indices of the redundant ones.
-        independent: indices of the independent velocities: those that the file names, completed where it names fewer.
+        independent: indices of the independent velocities: those that the file names, completed
+            where it names fewer.
         driven: indices of the velocities that actuators drive.
-        platform_condition: condition of the kept loops in the dependent velocities, platform motion given (N,).
-        actuator_condition: condition of the map from independent to actuator velocities (N,); both infinite where
-            singular, and the reference pose first.
+        platform_condition: condition of the kept loops in the dependent velocities, platform motion
+            given (N,).
+        actuator_condition: condition of the map from independent to actuator velocities (N,); both
+            infinite where singular, and the reference pose first.
         actuator_rank: rank of the map from all motions to actuator velocities.
-        leading: indices of the actuators whose motion is given; with redundant actuation the others follow them.
+        leading: indices of the actuators whose motion is given; with redundant actuation the others
+            follow them.
         passive: indices of the passive velocities: they move while all actuators rest.
         locked: indices of the velocities that are held on request; they are among the frozen.
-        substitute: what is singular at the pose that the file gives, where a regular one is the reference instead.
+        substitute: what is singular at the pose that the file gives, where a regular one is the
+            reference instead.
         moved: notes on another reference pose than that of the file (they are among the notes too).
         findings: what keeps the machine from working as described.
-        notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates chosen for him.
+        notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates
+            chosen for him.
 
     Examples:
         >>> import tauloop as tl
@@ -274,7 +285,9 @@ class Assembly(Shown):
         """Condition numbers (N,) of the unit-free loops at poses (N, n_q), in velocities that are not known."""
         resting = {*known, *self.frozen}
         moving = [i for i in range(self.topology.n_v) if i not in resting]
-        return conditions(self.loops.scaled(self.loops.residuals(q)[1])[:, list(self.rows)][:, :, moving])
+        return conditions(
+            self.loops.scaled(self.loops.residuals(q)[1])[:, list(self.rows)][:, :, moving]
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -321,8 +334,8 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         locked: velocities that are held at the assembled reference pose.
 
     Raises:
-        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; says which and by how
-            much.
+        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; says
+            which and by how much.
     """
     if not loops.topology.n_v:
         raise AssemblyError.of(
@@ -392,7 +405,9 @@ def _decided(
     actuation = found_actuation(loops, motions, notes)
     at_start = motions_at(loops, start, rank, locked)
     independent = completed(loops, motions, at_start, wanted, actuation.passive, notes)
-    platform_condition = platform_conditions(loops, probe.K, rows, independent, frozen, motions, findings)
+    platform_condition = platform_conditions(
+        loops, probe.K, rows, independent, frozen, motions, findings
+    )
     assembly = Assembly(
         loops=loops,
         q=probe.q[0],
@@ -406,7 +421,9 @@ def _decided(
         rows=rows,
         dropped=tuple(i for i in range(len(loops.names)) if i not in rows),
         independent=independent,
-        driven=tuple(int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0)),
+        driven=tuple(
+            int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0)
+        ),
         platform_condition=platform_condition,
         actuator_condition=actuator_conditions(loops, motions, independent, actuation),
         actuator_rank=actuation.rank,
@@ -424,9 +441,15 @@ def _decided(
 def _whole_rotations(topology: Topology, still: list[int]) -> tuple[int, ...]:
     """Return the velocities that stay zero, of a rotation by quaternion all three or none.
 
-    Where a ball turns about one axis only, no number of its quaternion is constant: its loop equations are kept.
+    Where a ball turns about one axis only, no number of its quaternion is constant: its loop
+    equations are kept.
     """
-    partly = {iv + k for _, iv in topology.quaternions for k in range(3) if not {iv, iv + 1, iv + 2} <= set(still)}
+    partly = {
+        iv + k
+        for _, iv in topology.quaternions
+        for k in range(3)
+        if not {iv, iv + 1, iv + 2} <= set(still)
+    }
     return tuple(i for i in still if i not in partly)
 
 

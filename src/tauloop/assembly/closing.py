@@ -1,9 +1,10 @@
 """Closing the loops: from a reference pose, however open, to assembled states, and walks along them.
 
 The loop equations of a joint that fixes directions (a weld, a hinge) say that some directions are
-perpendicular, which also holds at orientations that the joint does not mean, a third or half turn away. Where a joint
-closed so, or did not close, the axes that have to coincide are therefore compared too (`loops.aligned`). Ranges of
-coordinates can be equations too, to close loops from afar without leaving them.
+perpendicular, which also holds at orientations that the joint does not mean, a third or half turn
+away. Where a joint closed so, or did not close, the axes that have to coincide are therefore
+compared too (`loops.aligned`). Ranges of coordinates can be equations too, to close loops from afar
+without leaving them.
 """
 
 from __future__ import annotations
@@ -22,30 +23,38 @@ from tauloop.records import dataclass
 
 #: Loops count as closed below this residual, characteristic lengths (or pure number).
 CLOSED = 1e-10
-#: Loops that are open by less than this are so for rounded numbers in their file, characteristic lengths: six digits.
+#: Loops that are open by less than this are so for rounded numbers in their file, characteristic
+#: lengths: six digits.
 ROUNDED_NUMBERS = 1e-5
 #: Steps that close loops end at this residual, characteristic lengths (or pure number): rounding.
 ROUNDING = 1e-14
-#: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the projection.
+#: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the
+#: projection.
 PROJECTION_CUTOFF = 1e-6
 #: Singular values below this fraction of the largest belong to loops that are nearly redundant.
 WEAK = 1e-3
 #: Singular values below this fraction of the largest are zero whatever the gap.
 RANK_FLOOR = 1e-9
-#: Axes that have to coincide do so when they differ by less than this (the others are a quarter turn or more away).
+#: Axes that have to coincide do so when they differ by less than this (the others are a quarter
+#: turn or more away).
 ALIGNED = 1e-6
-#: From afar: Gauss-Newton steps, further starts, and how far these lie from the first (rad, or lengths).
+#: From afar: Gauss-Newton steps, further starts, and how far these lie from the first (rad, or
+#: lengths).
 FAR_ITERATIONS, STARTS, SCATTER = 300, 12, 0.6
-#: Walks and steps per walk of the states over which rank is decided, and the step length (rad, or lengths).
+#: Walks and steps per walk of the states over which rank is decided, and the step length (rad, or
+#: lengths).
 WALKS, WALK_STEPS, STEP = 6, 6, 0.08
 
 
-def close_from_reference(loops: Loops, independent: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def close_from_reference(
+    loops: Loops, independent: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """The reference pose of the file with its platform left where it is; moved too only where that cannot close.
 
     Args:
         loops: the loop equations.
-        independent: velocities whose coordinates stay where the file puts them, if the loops close there.
+        independent: velocities whose coordinates stay where the file puts them, if the loops close
+            there.
 
     Returns:
         Coordinates (1, n_q) and the largest residual (1,), characteristic lengths (or pure number).
@@ -96,8 +105,8 @@ def scattered(loops: Loops, start: np.ndarray) -> list[np.ndarray]:
 def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Close nearly redundant loops: steps along weak directions, each followed by closing the others again.
 
-    A small error of parts that are meant to be parallel leaves a residual that only a large motion along a curved
-    valley removes; ordinary steps cannot follow the valley.
+    A small error of parts that are meant to be parallel leaves a residual that only a large motion
+    along a curved valley removes; ordinary steps cannot follow the valley.
     """
     phi, K = loops.residuals(q)
     for _ in range(60):
@@ -126,7 +135,9 @@ def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def _full_step(loops: Loops, phi: np.ndarray, K: np.ndarray, least: float, most: float = np.inf) -> np.ndarray:
+def _full_step(
+    loops: Loops, phi: np.ndarray, K: np.ndarray, least: float, most: float = np.inf
+) -> np.ndarray:
     """Unit-free Gauss-Newton step (N, n_v) along directions of singular values between two shares of the largest."""
     U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
     kept = (s >= least * s[:, :1]) & (s < most * s[:, :1])
@@ -148,8 +159,8 @@ def close_loops(
         held: indices of velocities whose coordinates are not moved.
 
     Returns:
-        Coordinates (N, n_q) and largest residuals (N,), characteristic lengths (or pure numbers); infinite where a
-        start is too far away for numbers to hold.
+        Coordinates (N, n_q) and largest residuals (N,), characteristic lengths (or pure numbers);
+        infinite where a start is too far away for numbers to hold.
     """
     if not loops.names:
         return q, np.zeros(len(q))
@@ -179,7 +190,9 @@ def close_loops(
         phi = np.where(better[:, None], trial_phi, phi)
         K = np.where(better[:, None, None], trial_K, K)
         cost = np.where(better, trial_cost, cost)
-        damping = np.where(better, np.where(damping < 1e-12, 0.0, damping * 0.1), np.maximum(damping, 1e-12) * 10)
+        damping = np.where(
+            better, np.where(damping < 1e-12, 0.0, damping * 0.1), np.maximum(damping, 1e-12) * 10
+        )
         if not better.any() and damping.min() > 1e3:
             break
     return q, np.where(lost, np.inf, loops.openings(phi))
@@ -205,8 +218,8 @@ def random_walk(
         steps: steps of each.
         step: size of a step, rad or characteristic lengths.
         locked: indices of velocities that stay zero.
-        mirrored: whether a step that leads a coordinate beyond a limit is mirrored there; else the whole step is left
-            out, as nearly all are where many coordinates begin at a limit.
+        mirrored: whether a step that leads a coordinate beyond a limit is mirrored there; else the
+            whole step is left out, as nearly all are where many coordinates begin at a limit.
 
     Returns:
         States (walks * steps + 1, n_q), the start first.
@@ -262,7 +275,9 @@ def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
 def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     """Which rods and joints do not close at coordinates (1, n_q), and by how much; the worst first."""
     phi = _misses(loops, q)
-    remedy = "check lengths and joint positions, or give a reference pose nearer to an assembled one"
+    remedy = (
+        "check lengths and joint positions, or give a reference pose nearer to an assembled one"
+    )
     if loops.openings(loops.residuals(q)[0]).max() < ROUNDED_NUMBERS:
         remedy = (
             "this is as much as rounded numbers of a file leave: loops that constrain a machine more often than its "
@@ -287,7 +302,8 @@ def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
     ]
 
 
-#: Steps of the walks to further states, rad or characteristic lengths; states that differ by less are one.
+#: Steps of the walks to further states, rad or characteristic lengths; states that differ by less
+#: are one.
 STEPS, SAME = (STEP, 0.1 * STEP, 0.01 * STEP), 1e-6
 
 
@@ -334,9 +350,13 @@ def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
         if (loops.gaps(q, states) > SAME).any():
             break
     else:
-        states = random_walk(loops, q, np.random.default_rng(0), step=STEPS[-1], locked=locked, mirrored=True)
+        states = random_walk(
+            loops, q, np.random.default_rng(0), step=STEPS[-1], locked=locked, mirrored=True
+        )
     phi, K = loops.residuals(states)
     K_scaled = loops.scaled(K)
     K_scaled[:, :, list(locked)] = 0.0
     sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
-    return Probe(q=q, residual=float(loops.largest_residual(phi)[0]), states=states, K=K_scaled, sigma=sigma)
+    return Probe(
+        q=q, residual=float(loops.largest_residual(phi)[0]), states=states, K=K_scaled, sigma=sigma
+    )

@@ -1,7 +1,7 @@
 """What moves an assembled machine: its independent coordinates, its actuators, and how well they determine its pose.
 
-Which freedoms are independent, which actuators lead and which freedoms are passive is chosen once at build, for the
-worst of many assembled states, by pivoting on unit-free motions.
+Which freedoms are independent, which actuators lead and which freedoms are passive is chosen once
+at build, for the worst of many assembled states, by pivoting on unit-free motions.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from tauloop.records import dataclass
 
 #: A pivot that shrinks below this share of a unit motion at some state determines nothing there.
 SMALLEST = 1e-8
-#: Factors on the pivots of preferred coordinates, and of those that are no angle or length of their own.
+#: Factors on the pivots of preferred coordinates, and of those that are no angle or length of their
+#: own.
 DRIVEN, ROTATION = 10.0, 0.1
 #: Below this share of its usual pivot a row stands still at a state.
 STANDING = 1e-3
-#: Rows whose sizes differ by less than this share are equal, as in machines with a plane of symmetry. The first one is
-#: taken: rounding, which differs between processors, does not choose. Closed states are exact to 1e-12.
+#: Rows whose sizes differ by less than this share are equal, as in machines with a plane of
+#: symmetry. The first one is taken: rounding, which differs between processors, does not choose.
+#: Closed states are exact to 1e-12.
 TIE = 1e-9
-#: What lies between pivots of all states: the worst state counts, but single singular states do not rule a choice out.
+#: What lies between pivots of all states: the worst state counts, but single singular states do not
+#: rule a choice out.
 QUANTILE = 0.1
 
 
@@ -40,10 +43,12 @@ def independent_rows(
 
     Args:
         matrices: (N, k, m) at N states.
-        count: how many rows are wanted, those in `fixed` included; fewer come back where there are no more.
+        count: how many rows are wanted, those in `fixed` included; fewer come back where there are
+            no more.
         fixed: rows that are taken first, in this order.
         preference: factor (k,) on the size of each row; zero rules a row out.
-        sure: of the first so many states none may be an exception: no row stands still at one of them.
+        sure: of the first so many states none may be an exception: no row stands still at one of
+            them.
 
     Returns:
         Indices of the rows, in the order of their choice.
@@ -77,7 +82,8 @@ class Actuation:
     """How actuators and passive freedoms together determine the motion.
 
     Attributes:
-        leading: indices of the actuators whose motion is given; the others follow them (redundant actuation).
+        leading: indices of the actuators whose motion is given; the others follow them (redundant
+            actuation).
         passive: indices of the passive velocities, which move while all actuators rest.
     """
 
@@ -99,8 +105,8 @@ def actuation(
 ) -> Actuation:
     """Leading actuators and passive freedoms, chosen so that they determine the motion together.
 
-    Passive freedoms are coordinates of the actuators first where an actuator drives several (so that positions follow
-    at once), then whatever moves most while the actuators rest.
+    Passive freedoms are coordinates of the actuators first where an actuator drives several (so
+    that positions follow at once), then whatever moves most while the actuators rest.
 
     Args:
         motions: unit-free motions (N, n_v, m).
@@ -120,7 +126,9 @@ def actuation(
     if spare > 0:
         own = np.zeros(len(weight))
         own[driven] = 1.0
-        chosen = independent_rows(stack, min(rank + spare, m), chosen, np.concatenate([np.zeros(rank), own]))
+        chosen = independent_rows(
+            stack, min(rank + spare, m), chosen, np.concatenate([np.zeros(rank), own])
+        )
     chosen = independent_rows(stack, m, chosen, np.concatenate([np.zeros(rank), weight]))
     return Actuation(leading=leading, passive=tuple(sorted(i - rank for i in chosen[rank:])))
 
@@ -160,14 +168,16 @@ def completed(
 ) -> tuple[int, ...]:
     """The independent velocities that the file names, and more where they are fewer than the mobility.
 
-    Further ones of a joint that the file names come first; where it names none, those of joints between the base and
-    the platform's body. Then come those of actuators and passive freedoms, so that the state is what is driven and what
-    is free; but none that stand still where the file starts.
+    Further ones of a joint that the file names come first; where it names none, those of joints
+    between the base and the platform's body. Then come those of actuators and passive freedoms, so
+    that the state is what is driven and what is free; but none that stand still where the file
+    starts.
 
     Args:
         loops: the loop equations.
         motions: unit-free motions at many states (N, n_v, m).
-        at_start: those at the pose where the file starts (1, n_v, m); none (0, n_v, m) where it has more.
+        at_start: those at the pose where the file starts (1, n_v, m); none (0, n_v, m) where it has
+            more.
         wanted, passive: velocities that are named, and that nothing drives.
         notes: receives what was chosen.
     """
@@ -183,9 +193,15 @@ def completed(
     if not wanted:
         weight[_carrying_platform(loops)] *= DRIVEN**2
     everywhere = np.concatenate([at_start, motions])
-    chosen = tuple(sorted(independent_rows(everywhere, mobility, wanted, weight, sure=len(at_start))))
+    chosen = tuple(
+        sorted(independent_rows(everywhere, mobility, wanted, weight, sure=len(at_start)))
+    )
     names = loops.topology.velocity_names
-    beginning = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
+    beginning = (
+        f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})"
+        if wanted
+        else "names none"
+    )
     added = ", ".join(names[i] for i in chosen if i not in wanted)
     notes.add(
         "platform.independent",
@@ -225,7 +241,9 @@ def platform_conditions(
         condition = conditions(K_scaled[:, list(rows)][:, :, dependent])
         if quantile(condition, 0.5) <= SINGULAR:
             return condition
-        what = f"{listed} do not determine the pose (condition number {quantile(condition, 0.5):.2g})"
+        what = (
+            f"{listed} do not determine the pose (condition number {quantile(condition, 0.5):.2g})"
+        )
     elif constant and mobility:
         verb = "is" if len(constant) == 1 else "are"
         what = f"{', '.join(constant)} {verb} constant: no motion of the machine moves it"
@@ -244,7 +262,9 @@ def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> st
     """A choice that works and keeps what can be kept of the wanted velocities, in words."""
     names, mobility = loops.topology.velocity_names, motions.shape[2]
     kept = tuple(sorted(independent_rows(motions[:, list(wanted)], min(mobility, len(wanted)))))
-    chosen = independent_rows(motions, mobility, [wanted[k] for k in kept], np.where(_scalar(loops), 1.0, ROTATION))
+    chosen = independent_rows(
+        motions, mobility, [wanted[k] for k in kept], np.where(_scalar(loops), 1.0, ROTATION)
+    )
     if not mobility or len(chosen) < mobility:
         return f"name {mobility} coordinates, or check the joints"
     return f"these determine it: {', '.join(names[i] for i in chosen)}; or check the joints"
@@ -254,8 +274,14 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actua
     """What the actuators move, which of them lead, and which freedoms are passive."""
     mobility = motions.shape[2]
     scaled = unit_free(loops)
-    sigma = np.linalg.svd(scaled @ motions, compute_uv=False) if scaled.size and mobility else np.zeros((1, 0))
-    rank = int((sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0))
+    sigma = (
+        np.linalg.svd(scaled @ motions, compute_uv=False)
+        if scaled.size and mobility
+        else np.zeros((1, 0))
+    )
+    rank = int(
+        (sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0)
+    )
     chosen = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
     rank = chosen.rank
     actuators = [actuator.name for actuator in loops.mechanism.actuators]
@@ -285,7 +311,11 @@ def actuator_conditions(
 ) -> np.ndarray:
     """Condition (N,) of the map from independent to actuator (and passive) velocities."""
     mobility = motions.shape[2]
-    if not mobility or len(independent) != mobility or len(actuation.leading) + len(actuation.passive) != mobility:
+    if (
+        not mobility
+        or len(independent) != mobility
+        or len(actuation.leading) + len(actuation.passive) != mobility
+    ):
         return np.full(len(motions), np.inf)
     rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(actuation.passive)]])
     with np.errstate(all="ignore"):

@@ -79,7 +79,9 @@ def seen_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
     if joints:
         q, v = ca.SX.sym("q", topology.n_q), ca.SX.sym("v", topology.n_v)
         position, speed = zip(*cut_motions(mechanism, topology, q, v).values(), strict=True)
-        function = BatchFunction(ca.Function("cut_freedoms", [q, v], [ca.densify(ca.vertcat(*position, *speed))]))
+        function = BatchFunction(
+            ca.Function("cut_freedoms", [q, v], [ca.densify(ca.vertcat(*position, *speed))])
+        )
     return CutFreedoms(
         names=tuple(joint.name for joint in joints),
         freedoms=tuple(joint.freedoms[0] for joint in joints),
@@ -90,11 +92,14 @@ def seen_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
     )
 
 
-def cut_motions(mechanism: Mechanism, topology: Topology, q: ca.SX, v: ca.SX) -> dict[str, tuple[ca.SX, ca.SX]]:
+def cut_motions(
+    mechanism: Mechanism, topology: Topology, q: ca.SX, v: ca.SX
+) -> dict[str, tuple[ca.SX, ca.SX]]:
     """Position and speed of every limited cut joint that is revolute or prismatic, by its name.
 
-    Of a revolute joint with its axis a and directions u, w across it (u x w = a) in both frames: cos = u_A . u_B, sin =
-    w_A . u_B, counted within half a turn of the middle of its range; of a prismatic one the offset along a.
+    Of a revolute joint with its axis a and directions u, w across it (u x w = a) in both frames:
+    cos = u_A . u_B, sin = w_A . u_B, counted within half a turn of the middle of its range; of a
+    prismatic one the offset along a.
 
     Args:
         mechanism, topology: the machine.
@@ -103,7 +108,9 @@ def cut_motions(mechanism: Mechanism, topology: Topology, q: ca.SX, v: ca.SX) ->
     joints = [joint for joint in _limited(topology.cuts) if joint.kind in SEEN]
     if not joints:
         return {}
-    motion = tree_motion(topology, nominal(mechanism), Configuration(q, {}), v, ca.SX(topology.n_v, 1))
+    motion = tree_motion(
+        topology, nominal(mechanism), Configuration(q, {}), v, ca.SX(topology.n_v, 1)
+    )
     return {joint.name: _motion(joint, motion) for joint in joints}
 
 
@@ -128,7 +135,9 @@ def _motion(joint: Joint, motion: TreeMotion) -> tuple[ca.SX, ca.SX]:
     cosine, sine = (ca.dot(_turned(A, R_A, letter), _turned(B, R_B, u)) for letter in (u, w))
     middle = _middle(joint.freedoms[0])
     c, s = np.cos(middle), np.sin(middle)
-    return middle + ca.atan2(c * sine - s * cosine, c * cosine + s * sine), ca.dot(a, B.in_base.w - A.in_base.w)
+    return middle + ca.atan2(c * sine - s * cosine, c * cosine + s * sine), ca.dot(
+        a, B.in_base.w - A.in_base.w
+    )
 
 
 def _turned(body: BodyMotion, rotation: ca.SX, axis: str) -> ca.SX:

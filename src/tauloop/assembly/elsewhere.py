@@ -16,7 +16,8 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
     """The assembly with its reference at other coordinates (n_q,), which are closed to rounding.
 
     Raises:
-        AssemblyError: the loops do not close there: which, by how much; or their rank is another one there.
+        AssemblyError: the loops do not close there: which, by how much; or their rank is another
+            one there.
     """
     loops, start = assembly.loops, numbers(q, "start")[None, :]
     closed, residual = close_loops(loops, start, held=(*assembly.independent, *assembly.locked))
@@ -33,4 +34,6 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
             "make it the reference pose of the machine file",
             file=loops.mechanism.file,
         )
-    return replace(assembly, q=closed[0], residual=loops.length * float(residual[0]), states=probe.states)
+    return replace(
+        assembly, q=closed[0], residual=loops.length * float(residual[0]), states=probe.states
+    )

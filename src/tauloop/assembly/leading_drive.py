@@ -1,7 +1,7 @@
 """The coordinates that positions of the leading actuators give at once.
 
-An actuator may drive several coordinates, as a tendon over two joints does. Couplings between them, and constant
-coordinates, are linear equations: what they leave is found before any loop is closed.
+An actuator may drive several coordinates, as a tendon over two joints does. Couplings between them,
+and constant coordinates, are linear equations: what they leave is found before any loop is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from tauloop.assembly.coordinates import independent_rows
 from tauloop.assembly.loops import Loops
 from tauloop.records import dataclass
 
-#: Singular values below this share of the largest are zero: ratios of gears span fewer orders of magnitude.
+#: Singular values below this share of the largest are zero: ratios of gears span fewer orders of
+#: magnitude.
 RANK_TOLERANCE = 1e-9
 
 
@@ -38,8 +39,8 @@ def leading_drive(
 ) -> LeadingDrive:
     """Return what the leading actuators drive, without the coordinates that follow others by couplings.
 
-    With R x = r for the couplings among the driven coordinates, and x = (y, z) where z follows, z = R_z^-1 (r - R_y y),
-    so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r.
+    With R x = r for the couplings among the driven coordinates, and x = (y, z) where z follows, z =
+    R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r.
 
     Args:
         loops: the machine's.
@@ -61,10 +62,13 @@ def leading_drive(
     )
 
 
-def _ties(loops: Loops, driven: list[int], constants: dict[int, float]) -> tuple[np.ndarray, np.ndarray]:
+def _ties(
+    loops: Loops, driven: list[int], constants: dict[int, float]
+) -> tuple[np.ndarray, np.ndarray]:
     """Linear equations R x = r (k, n_driven), (k,) between driven coordinates, independent of each other.
 
-    Couplings also name other coordinates: combinations of them in which those cancel are what is left.
+    Couplings also name other coordinates: combinations of them in which those cancel are what is
+    left.
     """
     n_v = loops.topology.n_v
     rows = np.concatenate([loops.coupling_ratios, np.eye(n_v)[list(constants)]])

@@ -20,7 +20,8 @@ from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 
-#: A coordinate is beyond a stop from this far on, rad or characteristic lengths: rounding of what was put onto it.
+#: A coordinate is beyond a stop from this far on, rad or characteristic lengths: rounding of what
+#: was put onto it.
 AT_THE_STOP = 1e-9
 #: Share of a range by which poses that are sought keep off its ends.
 MARGIN = 0.02
@@ -138,7 +139,9 @@ class Limits:
 
     def of(self, kinds: tuple[LimitKind, ...]) -> np.ndarray:
         """Which of them have limits of these kinds (n,)."""
-        return np.array([("stop" if stops else "drawing") in kinds for stops in self.is_stop], dtype=bool)
+        return np.array(
+            [("stop" if stops else "drawing") in kinds for stops in self.is_stop], dtype=bool
+        )
 
     def room(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
         """Distance of what is limited from the nearer end of its range (N, n), rad or m; negative beyond it.
@@ -174,12 +177,17 @@ class Limits:
         return Passed(least=least, greatest=greatest, outside=outside)
 
     def beyond(
-        self, q: np.ndarray, time: np.ndarray | None = None, kind: LimitKind = "stop", passed: Passed | None = None
+        self,
+        q: np.ndarray,
+        time: np.ndarray | None = None,
+        kind: LimitKind = "stop",
+        passed: Passed | None = None,
     ) -> tuple[Beyond, ...]:
         """What leaves its limits of one kind; the farthest sample of each coordinate.
 
         Args:
-            q: coordinates (n_q,), (N, n_q), or (N, T, n_q) of N motions; samples that are not numbers are none.
+            q: coordinates (n_q,), (N, n_q), or (N, T, n_q) of N motions; samples that are not
+                numbers are none.
             time: of the samples (N,), or of those of all motions (T,), s.
             kind: of limits.
             passed: what `passed` says of these motions, where it is known.
@@ -193,7 +201,10 @@ class Limits:
         samples = int(np.isfinite(q[..., 0]).sum()) if len(left) else 0
         for k in left:
             below, above = self.lower[k] - passed.least[:, k], passed.greatest[:, k] - self.upper[k]
-            far, earliest = int(np.nanargmax(np.fmax(below, above))), int(np.flatnonzero(passed.outside[:, k])[0])
+            far, earliest = (
+                int(np.nanargmax(np.fmax(below, above))),
+                int(np.flatnonzero(passed.outside[:, k])[0]),
+            )
             is_below = below[far] > above[far]
             value, stop = (passed.least, self.lower) if is_below else (passed.greatest, self.upper)
             i = int(np.flatnonzero(self.values(q[far])[:, k] == value[far, k])[0])
@@ -216,10 +227,14 @@ class Limits:
             )
         return tuple(beyond)
 
-    def _is_outside(self, least: np.ndarray, greatest: np.ndarray, k: int | slice = slice(None)) -> np.ndarray:
+    def _is_outside(
+        self, least: np.ndarray, greatest: np.ndarray, k: int | slice = slice(None)
+    ) -> np.ndarray:
         """Whether values between these leave ranges (of one coordinate), of any kind; not numbers do not."""
         rounding = AT_THE_STOP * self.scale[k]
-        return np.asarray((self.lower[k] - least > rounding) | (greatest - self.upper[k] > rounding))
+        return np.asarray(
+            (self.lower[k] - least > rounding) | (greatest - self.upper[k] > rounding)
+        )
 
     def like_degrees(self, q: np.ndarray) -> tuple[str, ...]:
         """Angles of which every value leaves its range, of whatever kind, by more than its width, but none in degrees.
@@ -242,7 +257,9 @@ class Limits:
         with np.errstate(invalid="ignore"):
             turned = np.radians(values)
             fits = (turned >= self.lower) & (turned <= self.upper)
-            suspect = angles & (far > 0).all(axis=0) & (quantile(far, 0.5) > width) & fits.all(axis=0)
+            suspect = (
+                angles & (far > 0).all(axis=0) & (quantile(far, 0.5) > width) & fits.all(axis=0)
+            )
         return tuple(self.names[k] for k in np.flatnonzero(suspect))
 
     def degrees_suspected(self, q: np.ndarray) -> tuple[Problem, ...]:
@@ -258,8 +275,8 @@ class Limits:
     ) -> tuple[Evidence, ...]:
         """Evidence of a pose or motion: coordinates beyond their stops, and those that look like degrees.
 
-        A machine without stops has none of the first kind, and where nothing looks like degrees there is none of the
-        second.
+        A machine without stops has none of the first kind, and where nothing looks like degrees
+        there is none of the second.
 
         Args:
             q: coordinates (n_q,), (N, n_q) or (N, T, n_q), as in `beyond`.
@@ -291,13 +308,22 @@ class Limits:
                 )
             )
         for name, kind in self.cuts.unseen if self.cuts is not None else ():
-            rows.append(Evidence(name=f"limits of {name} (a {kind} joint that closes a loop: not judged)", value=None))
+            rows.append(
+                Evidence(
+                    name=f"limits of {name} (a {kind} joint that closes a loop: not judged)",
+                    value=None,
+                )
+            )
         return tuple(rows)
 
 
 def beyond_limits(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """The pieces of evidence of any result that say that something lies beyond a stop, or looks like degrees."""
-    return tuple(item for item in evidence if not item.is_good and item.name.endswith((BEYOND_STOPS, LIKE_DEGREES)))
+    return tuple(
+        item
+        for item in evidence
+        if not item.is_good and item.name.endswith((BEYOND_STOPS, LIKE_DEGREES))
+    )
 
 
 def require_within_limits(evidence: Iterable[Evidence]) -> None:
@@ -311,7 +337,8 @@ def require_within_limits(evidence: Iterable[Evidence]) -> None:
     """
     remedy = "stay within the stops, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
     PoseError.raise_if_any(
-        Problem(where=item.name, what=item.advice, remedy=remedy) for item in beyond_limits(evidence)
+        Problem(where=item.name, what=item.advice, remedy=remedy)
+        for item in beyond_limits(evidence)
     )
 
 
@@ -379,7 +406,11 @@ def limited(loops: Loops) -> Loops:
     topology = loops.topology
     lower, upper = coordinate_limits(topology)
     margin = np.where(np.isfinite(upper - lower), MARGIN * (upper - lower), 0.0)
-    chosen = [i for i, j in enumerate(topology.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any()]
+    chosen = [
+        i
+        for i, j in enumerate(topology.q_of_v)
+        if j >= 0 and np.isfinite([lower[j], upper[j]]).any()
+    ]
     q = ca.SX.sym("q", topology.n_q)
     phi, K = loops.function.function(q) if loops.names else (ca.SX(0, 1), ca.SX(0, 1))
     above, below = q - (upper - margin), (lower + margin) - q
@@ -394,6 +425,10 @@ def limited(loops: Loops) -> Loops:
         loops,
         names=(*loops.names, *(f"{name}: limits" for name in names)),
         elements=(*loops.elements, *names),
-        is_length=np.concatenate([loops.is_length, [not topology.angular[i] for i in chosen]]).astype(bool),
-        function=BatchFunction(ca.Function("limited", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
+        is_length=np.concatenate(
+            [loops.is_length, [not topology.angular[i] for i in chosen]]
+        ).astype(bool),
+        function=BatchFunction(
+            ca.Function("limited", [q], [ca.densify(phi), ca.densify(ca.vec(K))])
+        ),
     )

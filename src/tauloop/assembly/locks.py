@@ -11,8 +11,9 @@ class Locks:
 
     Attributes:
         names: velocities by name; each must be the rate of a coordinate of its own.
-        spins: which spins of axisymmetric bodies are held too: None, those of links between two ball joints and of pins
-            between two hinges, unless the machine names one as independent; True, all; False, none.
+        spins: which spins of axisymmetric bodies are held too: None, those of links between two
+            ball joints and of pins between two hinges, unless the machine names one as independent;
+            True, all; False, none.
     """
 
     names: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
 """The loop equations of one machine: what rods and cut joints impose, and as functions of the full coordinates.
 
-Every row is one of three kinds: a distance (a rod), a coordinate of the offset between two points, or the cosine of
-an angle between two directions. Residuals are in metres (or are pure numbers for directions), so multipliers are
-forces in newtons (or couples in newton metres). The rows come with their rates and accelerations; `Loops` evaluates
-them on batches, for assembly and its checks.
+Every row is one of three kinds: a distance (a rod), a coordinate of the offset between two points,
+or the cosine of an angle between two directions. Residuals are in metres (or are pure numbers for
+directions), so multipliers are forces in newtons (or couples in newton metres). The rows come with
+their rates and accelerations; `Loops` evaluates them on batches, for assembly and its checks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Moving:
         x: its value.
     """
 
-    def __init__(self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]) -> None:
+    def __init__(
+        self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]
+    ) -> None:
         """Keep the value, and how its rates are found."""
         self.x, self._rate, self._acceleration = x, rate, acceleration
 
@@ -55,7 +57,8 @@ class Moving:
 class ClosureRow:
     """One scalar loop equation phi = psi / scale = 0.
 
-    Programs solve with the polynomial psi and its rates, which cost less, and scale multipliers afterwards.
+    Programs solve with the polynomial psi and its rates, which cost less, and scale multipliers
+    afterwards.
 
     Attributes:
         element: name of the rod or cut joint.
@@ -112,8 +115,8 @@ class ClosureRow:
 def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
     """All loop equations of a mechanism, rods first, then cut joints, then couplings.
 
-    A rod's is phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a coupling's is
-    phi = sum of ratio_j q_j - offset.
+    A rod's is phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a
+    coupling's is phi = sum of ratio_j q_j - offset.
     """
     lengths = {rod.name: motion.length(iq, iv) for rod, iq, iv in motion.topology.telescopes}
     rows = [_rod_row(rod, motion, lengths) for rod in mechanism.rods]
@@ -137,7 +140,9 @@ def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
     )
 
 
-def _rod_row(rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX, ca.SX]]) -> ClosureRow:
+def _rod_row(
+    rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX, ca.SX]]
+) -> ClosureRow:
     d = _between(motion.point(rod.start), motion.point(rod.end))
     if rod.name in lengths:
         L, rate, acceleration = lengths[rod.name]
@@ -149,7 +154,12 @@ def _rod_row(rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX
         moving=Moving(
             (ca.dot(d.x, d.x) - L * L) / 2,
             lambda: ca.dot(d.x, d.rate) - L * rate,
-            lambda: ca.dot(d.x, d.acceleration) + ca.dot(d.rate, d.rate) - rate * rate - L * acceleration,
+            lambda: (
+                ca.dot(d.x, d.acceleration)
+                + ca.dot(d.rate, d.rate)
+                - rate * rate
+                - L * acceleration
+            ),
         ),
         scale=L,
         difference=d.x,
@@ -183,15 +193,20 @@ def _product_row(joint: Joint, what: str, e: Moving, f: Moving, *, is_length: bo
         moving=Moving(
             ca.dot(e.x, f.x),
             lambda: ca.dot(e.rate, f.x) + ca.dot(e.x, f.rate),
-            lambda: ca.dot(e.acceleration, f.x) + 2 * ca.dot(e.rate, f.rate) + ca.dot(e.x, f.acceleration),
+            lambda: (
+                ca.dot(e.acceleration, f.x)
+                + 2 * ca.dot(e.rate, f.rate)
+                + ca.dot(e.x, f.acceleration)
+            ),
         ),
         is_length=is_length,
     )
 
 
-#: Which conditions a cut joint imposes: coordinates of the offset in the parent frame (or of the base frame, when all
-#: three vanish), and pairs (parent axis, child axis) of directions that stay perpendicular; "u" and "w" stand for
-#: the two directions across the joint's axis, "a" for the axis itself.
+#: Which conditions a cut joint imposes: coordinates of the offset in the parent frame (or of the
+#: base frame, when all three vanish), and pairs (parent axis, child axis) of directions that stay
+#: perpendicular; "u" and "w" stand for the two directions across the joint's axis, "a" for the axis
+#: itself.
 _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fixed": ("all", ("xy", "yz", "zx")),
     "revolute": ("all", ("ua", "wa")),
@@ -230,7 +245,9 @@ def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
             yield _product_row(joint, f"along {letter}", frame[letter], d, is_length=True)
     for pair in perpendicular:
         first, second = (letters[letter] for letter in pair)
-        yield _product_row(joint, f"{first} across {second}", frame[first], child[second], is_length=False)
+        yield _product_row(
+            joint, f"{first} across {second}", frame[first], child[second], is_length=False
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +255,8 @@ class Loops(Shown):
     """Residuals and Jacobians of all loop equations at given parameter values.
 
     Attributes:
-        mechanism: the machine, with its nominal parameter values, and ends of the joints that need them (`with_ends`).
+        mechanism: the machine, with its nominal parameter values, and ends of the joints that need
+            them (`with_ends`).
         topology: its coordinates.
         names: name of every loop equation (c,).
         elements: rod or joint of every loop equation.
@@ -246,7 +264,8 @@ class Loops(Shown):
         function: q -> (phi, K by columns).
         acceleration: (q, v) -> bias k with K a = k.
         transmission: matrix A (n_u, n_v) of actuator velocities.
-        coupling_ratios, coupling_offsets: matrix (n, n_v) and sums (n,) of the couplings: ratios @ coordinates = sums.
+        coupling_ratios, coupling_offsets: matrix (n, n_v) and sums (n,) of the couplings: ratios @
+            coordinates = sums.
         length: characteristic length of the machine, m; it makes angles and lengths comparable.
     """
 
@@ -329,7 +348,9 @@ def loops(mechanism: Mechanism) -> Loops:
         names=tuple(row.name for row in rows),
         elements=tuple(row.element for row in rows),
         is_length=np.array([row.is_length for row in rows], dtype=bool),
-        function=BatchFunction(ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
+        function=BatchFunction(
+            ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])
+        ),
         acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
         transmission=np.array(ca.DM(transmission(mechanism, shape, motion.values)).full()),
         coupling_ratios=coupling_ratios,
@@ -338,7 +359,9 @@ def loops(mechanism: Mechanism) -> Loops:
     )
 
 
-def _coupling_equations(mechanism: Mechanism, topology: Topology, values: Values) -> tuple[np.ndarray, np.ndarray]:
+def _coupling_equations(
+    mechanism: Mechanism, topology: Topology, values: Values
+) -> tuple[np.ndarray, np.ndarray]:
     """Ratios (n, n_v) and sums (n,) of the couplings at the nominal values."""
     ratios = np.zeros((len(mechanism.couplings), topology.n_v))
     for row, coupling in zip(ratios, mechanism.couplings, strict=True):
@@ -348,7 +371,8 @@ def _coupling_equations(mechanism: Mechanism, topology: Topology, values: Values
     return ratios, np.array(offsets, dtype=float)
 
 
-#: Axes of both frames that have to coincide in a cut joint, beyond being perpendicular to others; "a": the joint's own.
+#: Axes of both frames that have to coincide in a cut joint, beyond being perpendicular to others;
+#: "a": the joint's own.
 _COINCIDENT = {
     "fixed": "xyz",
     "prismatic": "xyz",
@@ -363,8 +387,9 @@ _COINCIDENT = {
 def aligned(loops: Loops) -> Loops:
     """The same loops with three more equations e_A - e_B = 0 for every axis that two frames of a cut joint share.
 
-    Closed loops satisfy them unless a joint came out a third or half turn away, where its directions are perpendicular
-    too. They are redundant, so they serve to close the loops from afar and to see which way a joint closed.
+    Closed loops satisfy them unless a joint came out a third or half turn away, where its
+    directions are perpendicular too. They are redundant, so they serve to close the loops from afar
+    and to see which way a joint closed.
     """
     if not loops.topology.cuts:
         return loops
@@ -387,8 +412,12 @@ def aligned(loops: Loops) -> Loops:
         loops,
         names=tuple(names),
         elements=tuple(elements),
-        is_length=np.concatenate([loops.is_length, np.zeros(len(names) - len(loops.names), dtype=bool)]),
-        function=BatchFunction(ca.Function("aligned", [motion.q], [ca.densify(phi), ca.densify(ca.vec(K))])),
+        is_length=np.concatenate(
+            [loops.is_length, np.zeros(len(names) - len(loops.names), dtype=bool)]
+        ),
+        function=BatchFunction(
+            ca.Function("aligned", [motion.q], [ca.densify(phi), ca.densify(ca.vec(K))])
+        ),
     )
 
 

@@ -24,8 +24,8 @@ SHOWN_SETS = 5
 def motor_candidates(assembly: Assembly) -> list[tuple[str, ...]]:
     """Sets of joints whose motors would move all freedoms that these joints have, the best first.
 
-    Each set has full rank at the assembled states. Joints on the base come first, as motors usually are there; among
-    equals the better conditioned set does.
+    Each set has full rank at the assembled states. Joints on the base come first, as motors usually
+    are there; among equals the better conditioned set does.
     """
     topology, loops = assembly.topology, assembly.loops
     names = [name for name in assembly.mechanism.unstated_motors if name in topology.velocity_names]
@@ -70,8 +70,13 @@ def unstated_motors(assembly: Assembly) -> Problem:
     remedy = motor_remedy(assembly.mechanism.file)
     if sets:
         has_option = "--motors" in remedy
-        choices = [f"`--motors {','.join(chosen)}`" if has_option else " and ".join(chosen) for chosen in sets]
+        choices = [
+            f"`--motors {','.join(chosen)}`" if has_option else " and ".join(chosen)
+            for chosen in sets
+        ]
         more = f" (and {len(sets) - SHOWN_SETS} more sets)" if len(sets) > SHOWN_SETS else ""
         listed = (", " if has_option else " or ").join(choices[:SHOWN_SETS])
-        remedy = f"name them; these move every freedom: {listed}{more}" + ("" if has_option else f"; {remedy}")
+        remedy = f"name them; these move every freedom: {listed}{more}" + (
+            "" if has_option else f"; {remedy}"
+        )
     return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

@@ -13,10 +13,13 @@ from tauloop.mechanism.quantities import interval, pairs, quantity
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
 
-#: Last parts of the names of a quaternion's numbers, and of the rotation vector that may stand for them.
+#: Last parts of the names of a quaternion's numbers, and of the rotation vector that may stand for
+#: them.
 QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
 #: A force and moment at the tool centre point, in the base frame.
-TOOL = Port(name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3)
+TOOL = Port(
+    name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3
+)
 
 
 def full_name(columns: Iterable[str], name: str, where: str) -> str:
@@ -26,7 +29,9 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
         InputError: there is none, or there are several.
     """
     columns = tuple(columns)
-    places = [c for c in columns if c == name] or [c for c in columns if c.rpartition(".")[2] == name]
+    places = [c for c in columns if c == name] or [
+        c for c in columns if c.rpartition(".")[2] == name
+    ]
     if len(places) == 1:
         return places[0]
     if places:
@@ -52,15 +57,15 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     Args:
         port: names and units.
         where: name of the option or argument, for messages.
-        values: a row of numbers in SI units; a mapping from whole names or their last parts to numbers in SI units or
-            texts with units; a text such as ``x=50mm,rz=10deg``; None for the default. Where the port has a
-            quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector r, rad, at most half a turn) turn that of the default:
-            R = exp([r]) R_default.
+        values: a row of numbers in SI units; a mapping from whole names or their last parts to
+            numbers in SI units or texts with units; a text such as ``x=50mm,rz=10deg``; None for
+            the default. Where the port has a quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector
+            r, rad, at most half a turn) turn that of the default: R = exp([r]) R_default.
         default: numbers (n,), which stay where they are not named.
 
     Raises:
-        InputError: names that are not known or not the only ones, wrong units, sizes, numbers that are not finite; all
-            at once.
+        InputError: names that are not known or not the only ones, wrong units, sizes, numbers that
+            are not finite; all at once.
     """
     problems = Problems()
     if values is None:
@@ -71,12 +76,17 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
         return _by_name(port, where, values, default, problems)
     arrays, single = checked({where: port}, {where: values})
     if not single:
-        what, remedy = f"has {len(arrays[where])} rows", f"give one position: {', '.join(port.columns)}"
+        what, remedy = (
+            f"has {len(arrays[where])} rows",
+            f"give one position: {', '.join(port.columns)}",
+        )
         raise InputError.of(where, what, remedy)
     return np.asarray(arrays[where][0])
 
 
-def named_motion(ports: Mapping[str, Port], stated: object, reference: np.ndarray) -> dict[str, np.ndarray]:
+def named_motion(
+    ports: Mapping[str, Port], stated: object, reference: np.ndarray
+) -> dict[str, np.ndarray]:
     """Numbers (n,) of several ports, each as stated in the attribute of its name; see `named_values`.
 
     Args:
@@ -97,7 +107,11 @@ def named_motion(ports: Mapping[str, Port], stated: object, reference: np.ndarra
 
 
 def _by_name(
-    port: Port, where: str, values: Mapping[str, str | float], default: np.ndarray, problems: Problems
+    port: Port,
+    where: str,
+    values: Mapping[str, str | float],
+    default: np.ndarray,
+    problems: Problems,
 ) -> np.ndarray:
     result = np.array(default, dtype=float)
     start = quaternion_start(port)
@@ -113,13 +127,25 @@ def _by_name(
             try:
                 text = value if isinstance(value, str) else f"{float(value):.17g}"
             except TypeError:
-                raise InputError.of(f"{where} {name}", f"is {value!r:.80}", "give a number, or text: '10 mm'") from None
-            numbers[column] = quantity(f"{where} {name}", text, parse_unit(units[column] or "1").dimension)
+                raise InputError.of(
+                    f"{where} {name}", f"is {value!r:.80}", "give a number, or text: '10 mm'"
+                ) from None
+            numbers[column] = quantity(
+                f"{where} {name}", text, parse_unit(units[column] or "1").dimension
+            )
     turn = [numbers.pop(column, 0.0) for column in units if column not in port.columns]
-    if start is not None and any(column in numbers for column in port.columns[start : start + 4]) and any(turn):
+    if (
+        start is not None
+        and any(column in numbers for column in port.columns[start : start + 4])
+        and any(turn)
+    ):
         problems.add(where, "has rotation vector and quaternion", "give one of the two")
     if np.linalg.norm(turn) > np.pi:
-        problems.add(where, f"turns by {np.degrees(np.linalg.norm(turn)):.4g} deg", "turn by at most half a turn")
+        problems.add(
+            where,
+            f"turns by {np.degrees(np.linalg.norm(turn)):.4g} deg",
+            "turn by at most half a turn",
+        )
     InputError.raise_if_any(problems)
     for column, number in numbers.items():
         result[port.columns.index(column)] = number
@@ -128,7 +154,9 @@ def _by_name(
     return result
 
 
-def ranges_of(text: str | Iterable[str] | None, where: str = "ranges") -> dict[str, tuple[float, float]]:
+def ranges_of(
+    text: str | Iterable[str] | None, where: str = "ranges"
+) -> dict[str, tuple[float, float]]:
     """Ranges by name from ``a=0:1,b=2 mm:3 mm``, or from several such.
 
     Raises:

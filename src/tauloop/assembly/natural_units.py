@@ -29,14 +29,18 @@ class NaturalUnits:
     def sizes(self, units: Iterable[str]) -> np.ndarray:
         """Return the size (n,) of each SI unit, such as "N m"; 1 for rad and pure numbers."""
         dimensions = [parse_unit(unit or "1").dimension for unit in units]
-        powers = np.array([[float(d.length), float(d.mass), float(d.time)] for d in dimensions]).reshape(-1, 3)
+        powers = np.array(
+            [[float(d.length), float(d.mass), float(d.time)] for d in dimensions]
+        ).reshape(-1, 3)
         return np.asarray(np.prod(np.array([self.length, self.mass, self.time]) ** powers, axis=1))
 
 
 def natural_units(mechanism: Mechanism) -> NaturalUnits:
     """Return the natural units of a machine at its nominal parameters."""
     length = mechanism.characteristic_length
-    inertias: list[Inertia] = [body.inertia for body in mechanism.bodies if body.inertia is not None]
+    inertias: list[Inertia] = [
+        body.inertia for body in mechanism.bodies if body.inertia is not None
+    ]
     parts = [part for rod in mechanism.rods for part in (rod.lower, rod.upper) if part is not None]
     mass = sum(mechanism.value(part.mass) for part in (*inertias, *parts))
     gravity = float(np.linalg.norm([mechanism.value(component) for component in mechanism.gravity]))

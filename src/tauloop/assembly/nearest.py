@@ -1,9 +1,10 @@
 """The point nearest to the origin that keeps linear conditions, for many samples at once: how cables share a load.
 
-min |y|^2 with G y >= h, by the dual method of Goldfarb and Idnani (1983): from the origin, the condition that is missed
-most is added, and conditions that would have to pull are dropped, until none is missed. Every change brings the dual
-closer, so it ends after a few; where none is possible, the conditions contradict each other and the method says how:
-weights c >= 0 with G^T c = 0 and c.h > 0 (Farkas).
+min |y|^2 with G y >= h, by the dual method of Goldfarb and Idnani (1983): from the origin, the
+condition that is missed most is added, and conditions that would have to pull are dropped, until
+none is missed. Every change brings the dual closer, so it ends after a few; where none is possible,
+the conditions contradict each other and the method says how: weights c >= 0 with G^T c = 0 and c.h
+> 0 (Farkas).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from tauloop.records import dataclass
 
 #: Conditions may be missed by this share of the largest side: rounding, 5e-9 N of 500 N.
 MISSED = 1e-11
-#: A condition that conditions at work leave less than this share of (of the longest row) depends on them.
+#: A condition that conditions at work leave less than this share of (of the longest row) depends on
+#: them.
 DEPENDENT = 1e-11
-#: Changes after which the search is given up: each adds or drops a condition, and a handful is usual.
+#: Changes after which the search is given up: each adds or drops a condition, and a handful is
+#: usual.
 MOST_CHANGES = 200
 #: The margin is looked for below this many times the largest side; beyond it has no bound.
 BEYOND = 1e6
@@ -32,7 +35,8 @@ class Nearest:
         point: y (N, r).
         multipliers: mu >= 0 (N, n) with y = G^T mu, and zero where G y > h.
         missed: by how much the worst condition is missed, of the largest side (N,).
-        weights: c >= 0 (N, n), their sum one, with G^T c = 0 where the conditions contradict each other; else zeros.
+        weights: c >= 0 (N, n), their sum one, with G^T c = 0 where the conditions contradict each
+            other; else zeros.
     """
 
     point: np.ndarray
@@ -48,8 +52,8 @@ def nearest(rows: np.ndarray, sides: np.ndarray) -> Nearest:
         rows: G (N, n, r).
         sides: h (N, n).
 
-    Source: Goldfarb and Idnani, "A numerically stable dual method for solving strictly convex quadratic programs",
-        Mathematical Programming 27, 1983.
+    Source: Goldfarb and Idnani, "A numerically stable dual method for solving strictly convex
+        quadratic programs", Mathematical Programming 27, 1983.
     """
     search = _NearestSearch(rows, sides)
     for _ in range(MOST_CHANGES):
@@ -69,7 +73,9 @@ class _NearestSearch:
         self._added = np.full(n, -1)
         self._scale = np.abs(sides).max(axis=1, initial=0.0)
         self._longest = np.sqrt((rows**2).sum(axis=2)).max(axis=1, initial=0.0)
-        self._left = np.flatnonzero(np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(sides).all(axis=1))
+        self._left = np.flatnonzero(
+            np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(sides).all(axis=1)
+        )
 
     def change(self) -> bool:
         """Add or drop a condition of every sample that is not done; False where all are."""
@@ -144,16 +150,16 @@ class _NearestSearch:
 def margin(rows: np.ndarray, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The largest m with G y >= h + m for some y: how far the conditions can be kept from, or how far they are missed.
 
-    By Newton's method on the dual: weights c of conditions that contradict each other at m bound it by -c.h, where they
-    hold just so; it ends when none contradict.
+    By Newton's method on the dual: weights c of conditions that contradict each other at m bound it
+    by -c.h, where they hold just so; it ends when none contradict.
 
     Args:
         rows: G (N, n, r).
         sides: h (N, n).
 
     Returns:
-        m (N,), negative where no y keeps the conditions, infinite where nothing bounds it; and the weights (N, n) that
-        bound it, zeros where nothing does.
+        m (N,), negative where no y keeps the conditions, infinite where nothing bounds it; and the
+        weights (N, n) that bound it, zeros where nothing does.
     """
     n = len(rows)
     scale = np.abs(sides).max(axis=1, initial=0.0) + 1e-300

@@ -65,11 +65,14 @@ def checked(
 
     Args:
         ports: the ports that must be given, by name.
-        arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from column names.
-        finite: whether numbers that are not finite are refused; else `require_finite` is the caller's to call.
+        arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from
+            column names.
+        finite: whether numbers that are not finite are refused; else `require_finite` is the
+            caller's to call.
 
     Returns:
-        Float arrays (N, n), as they lie in memory or one row seen as many, and whether a single sample was given.
+        Float arrays (N, n), as they lie in memory or one row seen as many, and whether a single
+        sample was given.
 
     Raises:
         InputError: all problems at once.
@@ -101,7 +104,9 @@ def checked(
     InputError.raise_if_any(problems)
     n = counts.pop() if counts else 1
     return {
-        name: np.broadcast_to(array[:1], (n, array.shape[1])) if len(array) == 1 or is_one_row(array) else array
+        name: np.broadcast_to(array[:1], (n, array.shape[1]))
+        if len(array) == 1 or is_one_row(array)
+        else array
         for name, array in arrays.items()
     }, single
 
@@ -122,19 +127,31 @@ def require_finite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray]) 
     InputError.raise_if_any(problems)
 
 
-def _look_for_infinite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray], problems: Problems) -> None:
+def _look_for_infinite(
+    ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray], problems: Problems
+) -> None:
     for name, array in arrays.items():
         finite = np.isfinite(array[:1] if is_one_row(array) else array)
         if not finite.all():
             bad = np.argwhere(~finite)
-            places = ", ".join(f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:LISTED])
+            places = ", ".join(
+                f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:LISTED]
+            )
             more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
-            problems.add(ports[name].name, f"is not finite at {places}{more}", "repair or leave out these samples")
+            problems.add(
+                ports[name].name,
+                f"is not finite at {places}{more}",
+                "repair or leave out these samples",
+            )
 
 
 def is_masked(argument: object) -> bool:
     """Whether this is one of NumPy's masked arrays, whose module is imported by those who use them."""
-    return isinstance(argument, np.ndarray) and type(argument) is not np.ndarray and hasattr(argument, "mask")
+    return (
+        isinstance(argument, np.ndarray)
+        and type(argument) is not np.ndarray
+        and hasattr(argument, "mask")
+    )
 
 
 def real(argument: object) -> np.ndarray:
@@ -160,19 +177,25 @@ def numbers(argument: object, where: str) -> np.ndarray:
     """An array of real numbers, which may be the argument itself; whether they are finite is not looked at.
 
     Raises:
-        InputError: it is complex or masked, its parts are no numbers, too large, or differ in length.
+        InputError: it is complex or masked, its parts are no numbers, too large, or differ in
+            length.
     """
     try:
         return real(argument)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError.of(where, f"is not an array of real numbers: {error}", "give real numbers") from error
+        raise InputError.of(
+            where, f"is not an array of real numbers: {error}", "give real numbers"
+        ) from error
 
 
 def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
     """Numbers by the names of columns, where some are named by what behind the last point they alone have."""
     ends = [column.rpartition(".")[2] for column in port.columns]
-    whole = {end: column for end, column in zip(ends, port.columns, strict=True) if ends.count(end) == 1}
-    whole = {end: column for end, column in whole.items() if column not in argument}  # else it is given twice
+    whole = {
+        end: column for end, column in zip(ends, port.columns, strict=True) if ends.count(end) == 1
+    }
+    # else it is given twice
+    whole = {end: column for end, column in whole.items() if column not in argument}
     return {whole.get(key, key): value for key, value in argument.items()}
 
 
@@ -183,7 +206,9 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
         missing = [column for column in port.columns if column not in argument]
         if unknown or missing:
             wrong = {"unknown": unknown, "missing": missing}
-            what = "; ".join(f"{word} columns {', '.join(names)}" for word, names in wrong.items() if names)
+            what = "; ".join(
+                f"{word} columns {', '.join(names)}" for word, names in wrong.items() if names
+            )
             problems.add(port.name, what, f"columns are: {', '.join(port.columns)}")
             return None
     try:
@@ -208,8 +233,8 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
 class Entry(enum.Enum):
     """Whose motion is given, from which everything else follows: `PLATFORM`'s or `ACTUATORS`'.
 
-    The names are those in messages, files and on the command line. What an entry is in numbers on one machine tells
-    `entry_ports`.
+    The names are those in messages, files and on the command line. What an entry is in numbers on
+    one machine tells `entry_ports`.
     """
 
     platform = "platform"
@@ -229,10 +254,12 @@ class EntryPorts:
 
     Attributes:
         entry: whose motion.
-        position, velocity: ports of the given positions and velocities; accelerations have the velocity's columns.
+        position, velocity: ports of the given positions and velocities; accelerations have the
+            velocity's columns.
         q, v: indices of the coordinates and velocities that the given motion determines at once.
         to_q, to_v: matrices from the given numbers to those coordinates and velocities.
-        offset: those coordinates where the given numbers are zero; couplings whose sum is not zero leave one.
+        offset: those coordinates where the given numbers are zero; couplings whose sum is not zero
+            leave one.
     """
 
     entry: Entry
@@ -251,7 +278,9 @@ class EntryPorts:
 
     def whole_quaternions(self, topology: Topology) -> tuple[int, ...]:
         """Where, among the given positions, unit quaternions begin."""
-        return tuple(self.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*self.q})
+        return tuple(
+            self.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*self.q}
+        )
 
     @property
     def motion(self) -> dict[str, Port]:
@@ -267,15 +296,22 @@ class EntryPorts:
     def leading_acceleration(self, count: int) -> Port:
         """Port of the accelerations of the first columns: in the actuators' entry those of the leading actuators."""
         port = self.acceleration
-        return Port(name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count])
+        return Port(
+            name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count]
+        )
 
     def products(self, force: Port) -> dict[str, Port]:
         """Ports of directions of a motion and of forces, and of factors of forces and accelerations, by name."""
-        moved = replace(self.velocity, units=tuple(unit.removesuffix("/s") for unit in self.velocity.units))
+        moved = replace(
+            self.velocity, units=tuple(unit.removesuffix("/s") for unit in self.velocity.units)
+        )
         steps = {**self.motion, "position": moved, "force": force}
         weighed = {"force": force, "acceleration": self.acceleration}
         made = {step_of(name): port for name, port in steps.items()}
-        made |= {factor_of(name): replace(port, units=("",) * port.size) for name, port in weighed.items()}
+        made |= {
+            factor_of(name): replace(port, units=("",) * port.size)
+            for name, port in weighed.items()
+        }
         return {name: replace(port, name=name) for name, port in made.items()}
 
     def at(self, q: np.ndarray) -> np.ndarray:
@@ -310,7 +346,8 @@ def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
     """Ports of the motion of the platform or of the actuators of a machine.
 
     Raises:
-        AssemblyError: actuators and passive freedoms do not determine the coordinates that the actuators drive.
+        AssemblyError: actuators and passive freedoms do not determine the coordinates that the
+            actuators drive.
     """
     return _platform_ports(assembly) if entry == PLATFORM else _actuator_ports(assembly)
 
@@ -318,12 +355,15 @@ def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
 def _platform_ports(assembly: Assembly) -> EntryPorts:
     """Motion of the independent coordinates (the platform's).
 
-    A rotation of a free body enters with its quaternion: all four numbers where all three rotations are independent,
-    else the vector components that belong to the independent ones (the others follow).
+    A rotation of a free body enters with its quaternion: all four numbers where all three rotations
+    are independent, else the vector components that belong to the independent ones (the others
+    follow).
     """
     topology = assembly.topology
     independent = assembly.independent
-    q = [topology.q_of_v[i] for i in independent if topology.q_of_v[i] >= 0] + _turning(topology, independent)
+    q = [topology.q_of_v[i] for i in independent if topology.q_of_v[i] >= 0] + _turning(
+        topology, independent
+    )
     q.sort()
     return EntryPorts(
         entry=PLATFORM,
@@ -343,7 +383,8 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     With redundant actuation only the leading actuators are given: the others follow them.
 
     Raises:
-        AssemblyError: actuators and passive freedoms do not determine the coordinates that the actuators drive.
+        AssemblyError: actuators and passive freedoms do not determine the coordinates that the
+            actuators drive.
     """
     topology, mechanism = assembly.topology, assembly.mechanism
     leading, passive = list(assembly.leading), list(assembly.passive)
@@ -364,7 +405,10 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     turns = _turning(topology, assembly.passive)
     passive_q = [topology.q_of_v[i] for i in passive if topology.q_of_v[i] >= 0]
     rows = [k for k, i in enumerate(given_v) if topology.q_of_v[i] >= 0]
-    columns = [*range(len(leading)), *(len(leading) + k for k, i in enumerate(passive) if topology.q_of_v[i] >= 0)]
+    columns = [
+        *range(len(leading)),
+        *(len(leading) + k for k, i in enumerate(passive) if topology.q_of_v[i] >= 0),
+    ]
     to_q = np.eye(len(rows) + len(turns))
     to_q[: len(rows), : len(rows)] = inverse[np.ix_(rows, columns)]
     offset = np.zeros(len(to_q))
@@ -374,12 +418,14 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
         position=Port(
             name="position",
             columns=names + tuple(topology.coordinate_names[i] for i in passive_q + turns),
-            units=tuple("rad" if r else "m" for r in rotary) + coordinate_units(topology, passive_q + turns),
+            units=tuple("rad" if r else "m" for r in rotary)
+            + coordinate_units(topology, passive_q + turns),
         ),
         velocity=Port(
             name="velocity",
             columns=names + assembly.passive_names,
-            units=tuple("rad/s" if r else "m/s" for r in rotary) + velocity_units(topology, assembly.passive),
+            units=tuple("rad/s" if r else "m/s" for r in rotary)
+            + velocity_units(topology, assembly.passive),
         ),
         q=tuple(topology.q_of_v[i] for i in given_v if topology.q_of_v[i] >= 0) + tuple(turns),
         v=tuple(given_v),
@@ -413,14 +459,17 @@ def force_port(assembly: Assembly) -> Port:
 def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Port:
     """Port of a number for each actuator, with the units of motors that turn and of those that slide."""
     actuators = assembly.mechanism.actuators
-    units = tuple(turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators)
+    units = tuple(
+        turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators
+    )
     return Port(name=name, columns=tuple(actuator.name for actuator in actuators), units=units)
 
 
 def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
     """Quaternion numbers that stand for angular velocities among those given.
 
-    All four where all three rotations are given, else the vector components of the same names (the others follow).
+    All four where all three rotations are given, else the vector components of the same names (the
+    others follow).
     """
     indices: list[int] = []
     for q0, v0 in topology.quaternions:

@@ -1,20 +1,28 @@
 """The assembled pose that a machine starts from: the nearest to its file's start values that is within its limits.
 
-Closing takes the nearest assembled state, which may be none that is meant: the platform moved away although the legs
-could reach it, an angle came out full turns away, or a coordinate left its range. Then the loops are closed again from
-further starts, and the nearest of the poses found is taken.
+Closing takes the nearest assembled state, which may be none that is meant: the platform moved away
+although the legs could reach it, an angle came out full turns away, or a coordinate left its range.
+Then the loops are closed again from further starts, and the nearest of the poses found is taken.
 
-It may be singular. All consistent motions of a pose, free of units, are the columns of N (K N = 0). With P the rows of
-the independent velocities and A those of the actuators and passive freedoms, a pose is singular where P N, A N or K
-loses rank: then the independent coordinates do not determine the machine, the actuators do not hold it, or ways to move
-branch off. A regular pose nearby is then the reference instead.
+It may be singular. All consistent motions of a pose, free of units, are the columns of N (K N = 0).
+With P the rows of the independent velocities and A those of the actuators and passive freedoms, a
+pose is singular where P N, A N or K loses rank: then the independent coordinates do not determine
+the machine, the actuators do not hold it, or ways to move branch off. A regular pose nearby is then
+the reference instead.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.closing import ALIGNED, CLOSED, RANK_FLOOR, Probe, close_from_reference, close_loops
+from tauloop.assembly.closing import (
+    ALIGNED,
+    CLOSED,
+    RANK_FLOOR,
+    Probe,
+    close_from_reference,
+    close_loops,
+)
 from tauloop.assembly.coordinates import Actuation, unit_free
 from tauloop.assembly.limits import coordinate_limits, excess, limited, limits_of, moved_inside
 from tauloop.assembly.loops import Loops, aligned
@@ -23,19 +31,22 @@ from tauloop.errors import Problem
 from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.records import dataclass
 
-#: A pose is singular where a kept singular value falls below this share of the largest, and not so at other poses; a
-#: map whose least stretch is below this share of its largest over all states has lost a direction. Loops closed
-#: to 1e-10 tell how far a pose is from a dead centre to the root of that, 1e-5: nearer ones may lie beyond it.
+#: A pose is singular where a kept singular value falls below this share of the largest, and not so
+#: at other poses; a map whose least stretch is below this share of its largest over all states has
+#: lost a direction. Loops closed to 1e-10 tell how far a pose is from a dead centre to the root of
+#: that, 1e-5: nearer ones may lie beyond it.
 NEARLY = 1e-4
 
 
-#: Further starts from which the nearest pose is chosen, and standard deviation of their positions, in lengths.
+#: Further starts from which the nearest pose is chosen, and standard deviation of their positions,
+#: in lengths.
 STARTS, SPREAD = 40, 1.0
 #: Poses are the same when they are nearer than this, rad or characteristic lengths.
 SAME = 1e-5
 #: A start value that closing moves by less than this, rad or characteristic lengths, was meant.
 NEAR = 0.35
-#: A message names at most this many coordinates, and none that moved less, rad or characteristic lengths.
+#: A message names at most this many coordinates, and none that moved less, rad or characteristic
+#: lengths.
 NAMED, SHOWN = 6, 1e-3
 
 
@@ -60,7 +71,8 @@ def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
 
     Args:
         loops: the loop equations.
-        independent: velocities whose coordinates stay where the file puts them, if the loops close there.
+        independent: velocities whose coordinates stay where the file puts them, if the loops close
+            there.
     """
     start = np.array([loops.topology.reference])
     q, residual = close_from_reference(loops, independent)
@@ -120,13 +132,19 @@ def distance_modulo_turns(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.
 
 
 def closed_from_further_starts(
-    loops: Loops, start: np.ndarray, held: tuple[int, ...] = (), *, count: int = STARTS, searched: Loops | None = None
+    loops: Loops,
+    start: np.ndarray,
+    held: tuple[int, ...] = (),
+    *,
+    count: int = STARTS,
+    searched: Loops | None = None,
 ) -> np.ndarray:
     """Different assembled poses (M, n_q) within the limits, from one start and random ones; always the same.
 
     Args:
         loops: the loop equations.
-        start: coordinates (1, n_q); those that are held stay there, lengths lie around them, and angles anywhere.
+        start: coordinates (1, n_q); those that are held stay there, lengths lie around them, and
+            angles anywhere.
         held: indices of velocities whose coordinates stay.
         count: how many random starts.
         searched: loops with further equations, which are closed before the loops themselves.
@@ -148,7 +166,12 @@ def closed_from_further_starts(
     strict = aligned(loops) if topology.cuts else loops
     upright = strict.openings(strict.residuals(q)[0]) < ALIGNED
     lengths = [i for _, i, _ in topology.telescopes]
-    good = (residual < CLOSED) & upright & (q[:, lengths] > 0).all(axis=1) & ~excess(loops, q).any(axis=1)
+    good = (
+        (residual < CLOSED)
+        & upright
+        & (q[:, lengths] > 0).all(axis=1)
+        & ~excess(loops, q).any(axis=1)
+    )
     return _different(loops, q[good])
 
 
@@ -180,15 +203,23 @@ def _on_the_nearest_turn(
     return np.where(better[:, None], turned, q), np.where(better, left, residual)
 
 
-def _within_limits(loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray) -> ReferencePose:
+def _within_limits(
+    loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
+) -> ReferencePose:
     """A pose within the limits, where closing left them."""
     limits = limits_of(loops.mechanism, loops.topology)
     exceeded = "; ".join(str(item) for kind in LIMIT_KINDS for item in limits.beyond(q, kind=kind))
     inside = moved_inside(loops, start)
     lower, upper = coordinate_limits(loops.topology)
-    ranged = tuple(i for i, j in enumerate(loops.topology.q_of_v) if j >= 0 and np.isfinite([lower[j], upper[j]]).any())
+    ranged = tuple(
+        i
+        for i, j in enumerate(loops.topology.q_of_v)
+        if j >= 0 and np.isfinite([lower[j], upper[j]]).any()
+    )
     for held, searched in ((ranged, None), ((), limited(loops))):
-        poses = nearest_first(loops, inside, closed_from_further_starts(loops, inside, held, searched=searched))
+        poses = nearest_first(
+            loops, inside, closed_from_further_starts(loops, inside, held, searched=searched)
+        )
         if len(poses):
             nearest, left = close_loops(loops, poses[:1])
             note = Problem(
@@ -212,10 +243,18 @@ def _within_limits(loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.
 def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
     """Values at a pose (n_q,) of the coordinates that lie farthest on the way (n_v,) to it."""
     topology = loops.topology
-    moved = [i for i in np.argsort(-np.abs(way), kind="stable") if topology.q_of_v[i] >= 0 and abs(way[i]) > SHOWN]
+    moved = [
+        i
+        for i in np.argsort(-np.abs(way), kind="stable")
+        if topology.q_of_v[i] >= 0 and abs(way[i]) > SHOWN
+    ]
     return ", ".join(
         f"{topology.velocity_names[i]} = "
-        + (f"{np.degrees(q[topology.q_of_v[i]]):.4g} deg" if topology.angular[i] else f"{q[topology.q_of_v[i]]:.4g} m")
+        + (
+            f"{np.degrees(q[topology.q_of_v[i]]):.4g} deg"
+            if topology.angular[i]
+            else f"{q[topology.q_of_v[i]]:.4g} m"
+        )
         for i in sorted(moved[:NAMED])
     )
 
@@ -231,7 +270,9 @@ MEANING = {
 
 def in_words(kinds: tuple[str, ...], detail: str) -> str:
     """Kinds of singularities with their meaning, and what shows them."""
-    return "; ".join([*(f"{kind}: {MEANING[kind]}" for kind in kinds), *([detail] if detail else [])])
+    return "; ".join(
+        [*(f"{kind}: {MEANING[kind]}" for kind in kinds), *([detail] if detail else [])]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,8 +281,10 @@ class Substitute:
 
     Attributes:
         kinds: of singularities there, among `MEANING`.
-        detail: which coordinates or actuators stand still there (dead centres), or which rank the loops have.
-        condition: largest over least stretch of the worst map there; infinite at the singularity itself.
+        detail: which coordinates or actuators stand still there (dead centres), or which rank the
+            loops have.
+        condition: largest over least stretch of the worst map there; infinite at the singularity
+            itself.
         q: the singular pose (n_q,).
     """
 
@@ -255,7 +298,9 @@ class Substitute:
         """Which singularity it is, in words, and the condition there."""
         return f"{in_words(self.kinds, self.detail)}; condition {self.condition:.3g} there"
 
-    def note(self, loops: Loops, q: np.ndarray, independent: tuple[int, ...], condition: float) -> Problem:
+    def note(
+        self, loops: Loops, q: np.ndarray, independent: tuple[int, ...], condition: float
+    ) -> Problem:
         """The note that another pose is used.
 
         Args:
@@ -296,7 +341,9 @@ class Maps:
     parallel_names: tuple[str, ...]
 
 
-def maps_of(loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation) -> Maps:
+def maps_of(
+    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation
+) -> Maps:
     """Maps from all motions (N, n_v, m) to the independent, and to the driven and passive, velocities."""
     names = loops.topology.velocity_names
     rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(actuation.passive)]])
@@ -371,7 +418,11 @@ def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if weak[0] < enough:
             continue
         size = np.linalg.norm(matrices, axis=2)
-        still = [name for name, now, most in zip(rows, size[0], size.max(axis=0), strict=True) if now < NEARLY * most]
+        still = [
+            name
+            for name, now, most in zip(rows, size[0], size.max(axis=0), strict=True)
+            if now < NEARLY * most
+        ]
         kinds.append("dead centre" if still else kind)
         names += still
     return tuple(dict.fromkeys(kinds)), tuple(dict.fromkeys(names))

@@ -22,7 +22,9 @@ def singular_kind(assembly: Assembly, q: np.ndarray) -> str:
         sigma = np.linalg.svd(K[:1], compute_uv=False)[0]
         rank = int((sigma > RANK_FLOOR * sigma[0]).sum())
         if rank < assembly.rank:
-            return in_words(("constraint",), f"the loops have rank {rank} there, elsewhere {assembly.rank}")
+            return in_words(
+                ("constraint",), f"the loops have rank {rank} there, elsewhere {assembly.rank}"
+            )
     free = [i for i in range(loops.topology.n_v) if i not in assembly.locked]
     actuation = Actuation(leading=assembly.leading, passive=assembly.passive)
     maps = maps_of(loops, null_space(K, assembly.rank, free), assembly.independent, actuation)

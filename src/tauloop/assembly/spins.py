@@ -1,7 +1,8 @@
 """Freedoms that are held: coordinates by name, and the spins of axisymmetric bodies.
 
-A body that turns about an axis of symmetry of its own mass, through joints that leave this turn free, moves nothing: a
-rod between two balls, for one. Its spin is a passive freedom, felt by the rest only through its own momentum.
+A body that turns about an axis of symmetry of its own mass, through joints that leave this turn
+free, moves nothing: a rod between two balls, for one. Its spin is a passive freedom, felt by the
+rest only through its own momentum.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
-#: A spin moves other bodies and the ends of rods by less than this share of what the turn itself is.
+#: A spin moves other bodies and the ends of rods by less than this share of what the turn itself
+#: is.
 STILL = 1e-6
-#: Mass centres of bodies that spin lie nearer to the axis than this share of the machine's characteristic length.
+#: Mass centres of bodies that spin lie nearer to the axis than this share of the machine's
+#: characteristic length.
 OFF_AXIS = 1e-3
-#: Moments of inertia across the axis agree to this share: rods of CAD have clevises and screws. The difference enters
-#: forces by the rod's own rotation alone, and is stated where it is above `EXACT`.
+#: Moments of inertia across the axis agree to this share: rods of CAD have clevises and screws. The
+#: difference enters forces by the rod's own rotation alone, and is stated where it is above
+#: `EXACT`.
 NEARLY_SYMMETRIC, EXACT = 0.05, 1e-4
 
 
@@ -60,8 +64,9 @@ class Spin:
 def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
     """Assemble a machine and hold what is to be held.
 
-    A spin that has a coordinate of its own is held there. The spin of a body on a ball joint is held by a universal
-    joint in its place, both axes across the spin at the reference pose; the assembly has the changed mechanism.
+    A spin that has a coordinate of its own is held there. The spin of a body on a ball joint is
+    held by a universal joint in its place, both axes across the spin at the reference pose; the
+    assembly has the changed mechanism.
 
     Raises:
         AssemblyError: the loops cannot be closed.
@@ -129,18 +134,26 @@ def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
 def _acts(freedom: Freedom) -> bool:
     """Whether a freedom has forces, inertia or stops of its own."""
     stops = np.isfinite([freedom.lower, freedom.upper]).any()
-    return bool(stops or any(part is not None for part in (freedom.friction, freedom.spring, freedom.inertia)))
+    return bool(
+        stops
+        or any(part is not None for part in (freedom.friction, freedom.spring, freedom.inertia))
+    )
 
 
 def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
     """Whether two perpendicular axes of a ball joint have together what its three have without a spin.
 
-    Viscous friction and inertia that are equal about all axes do not depend on the axes' directions; all else does.
+    Viscous friction and inertia that are equal about all axes do not depend on the axes'
+    directions; all else does.
     """
     for freedom in freedoms:
         friction = freedom.friction
         is_viscous = friction is None or friction == Friction(viscous=friction.viscous)
-        if freedom != freedoms[0] or not is_viscous or _acts(replace(freedom, friction=None, inertia=None)):
+        if (
+            freedom != freedoms[0]
+            or not is_viscous
+            or _acts(replace(freedom, friction=None, inertia=None))
+        ):
             return False
     return True
 
@@ -150,7 +163,9 @@ def _indices(loops: Loops, names: list[str]) -> tuple[int, ...]:
 
 
 def _require_scalar(topology: Topology, names: tuple[str, ...]) -> None:
-    known = [name for name, i in zip(topology.velocity_names, topology.q_of_v, strict=True) if i >= 0]
+    known = [
+        name for name, i in zip(topology.velocity_names, topology.q_of_v, strict=True) if i >= 0
+    ]
     what, remedy = "is not the rate of a coordinate of its own", f"lock one of {', '.join(known)}"
     InputError.raise_if_any(unknown_names(names, known, what, "locks.{}", remedy))
 
@@ -163,7 +178,8 @@ class _BodyMotions:
         names: bodies (k,).
         rotation: their orientations (N, k, 3, 3).
         center: their mass centres (N, k, 3), base frame.
-        turn, shift: of these bodies, and of their mass centres (N, k, 3, p); massless ones shift nothing.
+        turn, shift: of these bodies, and of their mass centres (N, k, 3, p); massless ones shift
+            nothing.
         ends: shift of the ends of all rods (N, r, 3, p).
     """
 
@@ -190,13 +206,18 @@ def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
         unit = largest * length
         if not (largest > 0).all():
             continue
-        if (np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0) > STILL * unit).any():
+        if (
+            np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0) > STILL * unit
+        ).any():
             continue
         turning = (rate > STILL * largest[:, None]).any(axis=0)
         if (shift[:, ~turning] > STILL * unit[:, None]).any():
             continue
         bodies = np.flatnonzero(turning)
-        asymmetry = max((_asymmetry(group, unit) for group in _rigid_groups(moved, inertias, bodies, k)), default=0.0)
+        asymmetry = max(
+            (_asymmetry(group, unit) for group in _rigid_groups(moved, inertias, bodies, k)),
+            default=0.0,
+        )
         if asymmetry < NEARLY_SYMMETRIC:
             name = assembly.topology.velocity_names[index]
             spinning = tuple(moved.names[b] for b in bodies)
@@ -208,7 +229,9 @@ def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
     """Velocities (N, n_v, p) per unit of each passive freedom, the actuators and the other passive freedoms at rest."""
     loops, n_v = assembly.loops, assembly.topology.n_v
     _, K = loops.residuals(q)
-    fixed = np.concatenate([loops.transmission[list(assembly.leading)], np.eye(n_v)[list(assembly.passive)]])
+    fixed = np.concatenate(
+        [loops.transmission[list(assembly.leading)], np.eye(n_v)[list(assembly.passive)]]
+    )
     hold = np.eye(n_v)[list(assembly.frozen)]
     rest = np.broadcast_to(np.concatenate([fixed, hold]), (len(q), len(fixed) + len(hold), n_v))
     matrix = np.concatenate([loops.scaled(K), rest * loops.velocity_scale], axis=1)
@@ -232,18 +255,26 @@ def _body_motions(assembly: Assembly) -> _BodyMotions:
         turns.append(moving.in_base.w)
         shifts.append(moving.point(ca.SX(center)).v if m > 0 else ca.SX(3, 1))
     ends = [motion.point(end).v for rod in mechanism.rods for end in (rod.start, rod.end)]
-    jacobians = [ca.jacobian(ca.vertcat(ca.SX(0, 1), *rates), motion.v) for rates in (turns, shifts, ends)]
+    jacobians = [
+        ca.jacobian(ca.vertcat(ca.SX(0, 1), *rates), motion.v) for rates in (turns, shifts, ends)
+    ]
     function = BatchFunction(
         ca.Function(
             "bodies",
             [motion.q],
-            [ca.vertcat(*rotations), ca.vertcat(*centers), *(ca.vec(ca.densify(J).T) for J in jacobians)],
+            [
+                ca.vertcat(*rotations),
+                ca.vertcat(*centers),
+                *(ca.vec(ca.densify(J).T) for J in jacobians),
+            ],
         )
     )
     states = assembly.states
     n, D = len(states), _passive_motions(assembly, states)
     R, center, *J = function([states], n)
-    turn, shift, end = (matrix.reshape(n, matrix.shape[1] // topology.n_v, topology.n_v) @ D for matrix in J)
+    turn, shift, end = (
+        matrix.reshape(n, matrix.shape[1] // topology.n_v, topology.n_v) @ D for matrix in J
+    )
     return _BodyMotions(
         names=tuple(body.name for body in bodies),
         rotation=R.reshape(n, len(bodies), 3, 3).transpose(0, 1, 3, 2),
@@ -279,7 +310,10 @@ class _Group:
 
 
 def _rigid_groups(
-    moved: _BodyMotions, inertias: dict[str, tuple[float, np.ndarray, np.ndarray]], bodies: np.ndarray, k: int
+    moved: _BodyMotions,
+    inertias: dict[str, tuple[float, np.ndarray, np.ndarray]],
+    bodies: np.ndarray,
+    k: int,
 ) -> list[_Group]:
     """Bodies of a spin by their angular velocity: a rod may be two halves that a loop welds together."""
     groups: list[_Group] = []
@@ -296,7 +330,9 @@ def _rigid_groups(
         for m, b in zip(mass, alike, strict=True):
             R, d = moved.rotation[:, b], moved.center[:, b] - center
             inertia += R @ inertias[moved.names[b]][2] @ R.transpose(0, 2, 1)
-            inertia += m * ((d * d).sum(axis=1)[:, None, None] * np.eye(3) - d[:, :, None] * d[:, None, :])
+            inertia += m * (
+                (d * d).sum(axis=1)[:, None, None] * np.eye(3) - d[:, :, None] * d[:, None, :]
+            )
         shift = np.einsum("b,nbi->ni", share, moved.shift[..., k][:, alike])
         groups.append(_Group(turn=turn, shift=shift, inertia=inertia))
     return groups
@@ -331,9 +367,13 @@ def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
     changed = {}
     for spin in spins:
         ball = next(tree.joint for tree in topology.tree if spin.index in tree.v)
-        turn = moved.turn[:, moved.names.index(spin.bodies[0]), :, assembly.passive.index(spin.index)]
+        turn = moved.turn[
+            :, moved.names.index(spin.bodies[0]), :, assembly.passive.index(spin.index)
+        ]
         is_child = ball.child.body in spin.bodies
-        frame = _axes_across(turn, orientation[ball.parent.body if is_child else ball.child.body], is_first=is_child)
+        frame = _axes_across(
+            turn, orientation[ball.parent.body if is_child else ball.child.body], is_first=is_child
+        )
         changed[ball.name] = replace(
             ball,
             kind="universal",
@@ -355,8 +395,9 @@ def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
 def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> np.ndarray:
     """Axes (3, 3) of a universal joint in the base frame at the reference pose, the spin's axis last.
 
-    The joint cannot hold the spin where the axis that its neighbour carries is along the spin. So this axis is the one
-    from which the link stays away farthest over all states, across the spin at the reference pose.
+    The joint cannot hold the spin where the axis that its neighbour carries is along the spin. So
+    this axis is the one from which the link stays away farthest over all states, across the spin at
+    the reference pose.
 
     Args:
         turn: angular velocity (N, 3) of the spin, the reference pose first.

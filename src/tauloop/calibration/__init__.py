@@ -13,7 +13,10 @@ from tauloop.calibration.judging.identifiability import (
     LeftOut as LeftOut,
     identifiability as identifiability,
 )
-from tauloop.calibration.judging.observability import Observability as Observability, observability as observability
+from tauloop.calibration.judging.observability import (
+    Observability as Observability,
+    observability as observability,
+)
 from tauloop.calibration.judging.residual_analysis import (
     ResidualAnalysis as ResidualAnalysis,
     analyse_residuals as analyse_residuals,
@@ -50,7 +53,11 @@ from tauloop.calibration.measurements.simulated import (
     simulated_readings as simulated_readings,
     simulated_series as simulated_series,
 )
-from tauloop.calibration.measurements.surfaces import Cylinder as Cylinder, Plane as Plane, Sphere as Sphere
+from tauloop.calibration.measurements.surfaces import (
+    Cylinder as Cylinder,
+    Plane as Plane,
+    Sphere as Sphere,
+)
 from tauloop.calibration.pose_selection.candidates import (
     Candidates as Candidates,
     PoseLimits as PoseLimits,
@@ -75,7 +82,10 @@ from tauloop.calibration.problem.problem import (
     calibration_problem as calibration_problem,
     hanging_coordinates as hanging_coordinates,
 )
-from tauloop.calibration.problem.residuals import ForwardKinematics as ForwardKinematics, LoopEquations as LoopEquations
+from tauloop.calibration.problem.residuals import (
+    ForwardKinematics as ForwardKinematics,
+    LoopEquations as LoopEquations,
+)
 from tauloop.calibration.problem.unknowns import (
     PICKED_GROUPS as PICKED_GROUPS,
     Bounds as Bounds,
@@ -83,16 +93,30 @@ from tauloop.calibration.problem.unknowns import (
     Unknown as Unknown,
     select_unknowns as select_unknowns,
 )
-from tauloop.calibration.result import Calibration as Calibration, EstimatedUnknown as EstimatedUnknown
-from tauloop.calibration.solving.align import aligned as aligned, aligned_together as aligned_together
+from tauloop.calibration.result import (
+    Calibration as Calibration,
+    EstimatedUnknown as EstimatedUnknown,
+)
+from tauloop.calibration.solving.align import (
+    aligned as aligned,
+    aligned_together as aligned_together,
+)
 from tauloop.calibration.solving.checks import inspect as inspect
 from tauloop.calibration.solving.exchanges import (
     Exchanges as Exchanges,
     indistinguishable_swaps as indistinguishable_swaps,
 )
-from tauloop.calibration.solving.losses import Cauchy as Cauchy, Huber as Huber, Loss as Loss, Squares as Squares
+from tauloop.calibration.solving.losses import (
+    Cauchy as Cauchy,
+    Huber as Huber,
+    Loss as Loss,
+    Squares as Squares,
+)
 from tauloop.calibration.solving.solver import Solution as Solution, solve as solve
-from tauloop.calibration.workflow import CalibrationOptions as CalibrationOptions, calibrate as calibrate
+from tauloop.calibration.workflow import (
+    CalibrationOptions as CalibrationOptions,
+    calibrate as calibrate,
+)
 from tauloop.lazy import public_names
 
 __dir__, __all__ = public_names(__name__)

@@ -37,14 +37,16 @@ from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, plain, provenance
 
-#: Loops are closed to this at the optimum, characteristic lengths or pure numbers: 10 nm on a machine of 0.2 m.
+#: Loops are closed to this at the optimum, characteristic lengths or pure numbers: 10 nm on a
+#: machine of 0.2 m.
 CLOSED = 5e-8
 #: At an optimum, the residuals' share along any direction of the Jacobian (a cosine).
 STATIONARY = 1e-4
-#: Weighted sums of squares over degrees of freedom within which the stated noise is believed; wider for few of them.
+#: Weighted sums of squares over degrees of freedom within which the stated noise is believed; wider
+#: for few of them.
 BELIEVED = (0.25, 4.0)
-#: Corrections of a machine's parameters in tolerances, beyond which the result is doubtful: a tolerance is the usual
-#: size, and nominal drawings of prototypes are some ten tolerances off.
+#: Corrections of a machine's parameters in tolerances, beyond which the result is doubtful: a
+#: tolerance is the usual size, and nominal drawings of prototypes are some ten tolerances off.
 FAR_CORRECTION = 30.0
 #: A trend of residuals less likely than this by chance is a fault of the model.
 CLEAR_TREND = 1e-6
@@ -55,8 +57,8 @@ class FitOptions(Options):
     """How a calibration is fitted.
 
     Attributes:
-        bounds: least and largest value of unknowns by name or pattern, such as 'track1.length=1.2 m:1.3 m' or
-            'tower*.angle=:1 deg', with commas between them.
+        bounds: least and largest value of unknowns by name or pattern, such as 'track1.length=1.2
+            m:1.3 m' or 'tower*.angle=:1 deg', with commas between them.
         loss: how residuals count.
         leave_out_weak: also leave out unknowns that the data tell less well than their tolerance.
         exchanges: processor time for the search for exchanged encoder columns, s; none for 0.
@@ -64,7 +66,9 @@ class FitOptions(Options):
         refuse: raise on measurements that cannot be what they claim.
     """
 
-    bounds: Mapping[str, Bounds] = option(factory=dict, read=read_bounds, repeated=True, metavar="NAME=LOW:HIGH")
+    bounds: Mapping[str, Bounds] = option(
+        factory=dict, read=read_bounds, repeated=True, metavar="NAME=LOW:HIGH"
+    )
     loss: Loss = option(SQUARES, named=LOSSES)
     leave_out_weak: bool = False
     exchanges: float = option(SECONDS, least=0.0)
@@ -96,7 +100,12 @@ def fit_geometry(
     options = options or FitOptions()
     problem = problem.bounded(options.bounds)
     at_start = problem.predicting().evaluate(np.zeros(len(problem.free)))
-    findings = inspect(problem, gross=isinstance(options.loss, Squares), start=at_start, exchanges=options.exchanges)
+    findings = inspect(
+        problem,
+        gross=isinstance(options.loss, Squares),
+        start=at_start,
+        exchanges=options.exchanges,
+    )
     if findings and options.refuse:
         raise IdentificationError(findings)
     # where residuals are those of forward kinematics, what was evaluated already serves again
@@ -165,7 +174,9 @@ def fit_geometry(
                 "scale_covariance": options.scale_covariance,
                 "encoder_noise": problem.encoder_noise,
                 "equilibrium": problem.equilibrium is not None,
-                "bounds": {name: [_finite(b.lower), _finite(b.upper)] for name, b in options.bounds.items()},
+                "bounds": {
+                    name: [_finite(b.lower), _finite(b.upper)] for name, b in options.bounds.items()
+                },
             },
             inputs={
                 "machine": problem.mechanism.name,
@@ -189,7 +200,9 @@ def fit_geometry(
         *_trends(result),
         *hanging(forward, after_evaluation),
     )
-    return replace(result, evidence=(*_evidence(result, after_evaluation), *doubts, *misfits, *priors))
+    return replace(
+        result, evidence=(*_evidence(result, after_evaluation), *doubts, *misfits, *priors)
+    )
 
 
 def _finite(value: float) -> float | None:
@@ -232,7 +245,9 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Evidence, ..
 
 def _corrections(result: Calibration) -> tuple[Evidence, ...]:
     """Corrections of the machine far above their tolerances: a frame or target may start anywhere."""
-    relative = {e.name: abs(e.correction) / e.tolerance for e in result.estimates if not e.is_nuisance}
+    relative = {
+        e.name: abs(e.correction) / e.tolerance for e in result.estimates if not e.is_nuisance
+    }
     if not relative:
         return ()
     worst = max(relative, key=lambda name: relative[name])
@@ -249,7 +264,9 @@ def _corrections(result: Calibration) -> tuple[Evidence, ...]:
 
 def _trends(result: Calibration) -> tuple[Evidence, ...]:
     """The trend of the residuals that chance explains least."""
-    trends = [(item, trend) for item in result.residual_analysis.quantities for trend in item.trends]
+    trends = [
+        (item, trend) for item in result.residual_analysis.quantities for trend in item.trends
+    ]
     if not trends:
         return ()
     item, trend = min(trends, key=lambda pair: pair[1].p)
@@ -271,7 +288,8 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
     factors = loops.length * loops.row_scale[list(independent_rows(problem.assembly))]
     for station, state in zip(problem.predicting().stations, predicted.states, strict=True):
         f, _ = station.evaluate(x, state.q)
-        of_a_pose = np.ones(station.n_equations[0] // station.poses)  # those of equilibrium are lengths already
+        # those of equilibrium are lengths already
+        of_a_pose = np.ones(station.n_equations[0] // station.poses)
         of_a_pose[: len(factors)] = factors
         residuals = np.tile(of_a_pose, station.poses) * f[:, : station.n_equations[0]]
         open_loops = max(open_loops, float(np.abs(residuals).max(initial=0.0)))
@@ -314,7 +332,11 @@ def _evidence(result: Calibration, predicted: Evaluation) -> tuple[Evidence, ...
         ),
         Evidence(
             name="unknowns at a bound"
-            + (f" ({', '.join(e.name for e in estimates if e.bound is not None)})" if any(held) else ""),
+            + (
+                f" ({', '.join(e.name for e in estimates if e.bound is not None)})"
+                if any(held)
+                else ""
+            ),
             value=float(sum(held)),
             upper=0.0,
             advice="the data want values beyond the bounds, and error bars do not count these: widen the bounds, or "

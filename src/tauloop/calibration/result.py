@@ -38,10 +38,12 @@ class EstimatedUnknown(Corrected):
         name, members, unit, tolerance, has_prior, is_nuisance: as in `Unknown`.
         nominal: value of its first member before.
         value, correction: after the fit, and their difference.
-        deviation: standard deviation; None where no degree of freedom is left to size the noise by, or where the
-            fitted geometry does not determine the unknown.
-        half_width: of its 95 % interval, by Student's t with the fit's degrees of freedom; None where `deviation` is.
-        bound: the bound at which the estimate ends, SI, where the data would have it go further; None without.
+        deviation: standard deviation; None where no degree of freedom is left to size the noise by,
+            or where the fitted geometry does not determine the unknown.
+        half_width: of its 95 % interval, by Student's t with the fit's degrees of freedom; None
+            where `deviation` is.
+        bound: the bound at which the estimate ends, SI, where the data would have it go further;
+            None without.
     """
 
     nominal: float
@@ -82,7 +84,8 @@ class Calibration(Result):
         errors: errors (N, n_errors) of every series after, SI.
         outliers: poses that do not belong.
         prior_tightness: whether the priors are as wide as the data want them; None without priors.
-        exchanges, leave_one_out, bootstrap, comparison: further judgements (`calibrate`); None where nobody asked.
+        exchanges, leave_one_out, bootstrap, comparison: further judgements (`calibrate`); None
+            where nobody asked.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -110,7 +113,9 @@ class Calibration(Result):
         unknowns = self.estimates
         names = ("nominal", "value", "correction", "deviation", "half_width")
         values = {name: [_number(getattr(unknown, name)) for unknown in unknowns] for name in names}
-        yield from rows("parameter", (u.name for u in unknowns), (u.unit for u in unknowns), **values)
+        yield from rows(
+            "parameter", (u.name for u in unknowns), (u.unit for u in unknowns), **values
+        )
         for k, (series, errors) in enumerate(zip(self.problem.series, self.errors, strict=True)):
             pose = ("pose" if len(self.errors) == 1 else f"pose_{k + 1}",)
             yield Variable(name=pose[0], values=np.arange(1, len(errors) + 1), over=pose)
@@ -163,9 +168,22 @@ class Calibration(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
-        fitted = ("covariance", "correlations", "strong_correlations", "degrees_of_freedom", "variance_factor")
+        fitted = (
+            "covariance",
+            "correlations",
+            "strong_correlations",
+            "degrees_of_freedom",
+            "variance_factor",
+        )
         return self.plain_data(
-            *(*fitted, "identifiability", "findings", "outliers", "prior_tightness", "residual_analysis"),
+            *(
+                *fitted,
+                "identifiability",
+                "findings",
+                "outliers",
+                "prior_tightness",
+                "residual_analysis",
+            ),
             format=FORMAT,
             parameters=self.estimates,
             evaluations=self.solution.evaluations,
@@ -179,13 +197,22 @@ class Calibration(Result):
         content: dict[str, Any] = {}
         if (exchanges := self.exchanges) is not None:
             content["indistinguishable_swaps"] = exchanges.pairs
-            content["exchanges"] = {"tried": exchanges.tried, "of": exchanges.of, "seconds": exchanges.seconds}
+            content["exchanges"] = {
+                "tried": exchanges.tried,
+                "of": exchanges.of,
+                "seconds": exchanges.seconds,
+            }
         if self.leave_one_out is not None:
-            content["leave_one_out"] = {"rms": self.leave_one_out.rms, "errors": self.leave_one_out.errors}
+            content["leave_one_out"] = {
+                "rms": self.leave_one_out.rms,
+                "errors": self.leave_one_out.errors,
+            }
         if (drawn := self.bootstrap) is not None:
             content["bootstrap"] = {
                 "replicates": len(drawn.corrections),
-                "standard_deviations": dict(zip(drawn.names, drawn.standard_deviations, strict=True)),
+                "standard_deviations": dict(
+                    zip(drawn.names, drawn.standard_deviations, strict=True)
+                ),
                 "intervals_95": dict(zip(drawn.names, drawn.intervals, strict=True)),
             }
         if (comparison := self.comparison) is not None:

@@ -10,7 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.calibration.fitting import FitOptions, fit_geometry
-from tauloop.calibration.judging.validation import Comparison, bootstrap, compare_unknowns, leave_one_out
+from tauloop.calibration.judging.validation import (
+    Comparison,
+    bootstrap,
+    compare_unknowns,
+    leave_one_out,
+)
 from tauloop.calibration.measurements.measurement_grammar import KINDS
 from tauloop.calibration.measurements.measurement_set import MeasurementSet, joined
 from tauloop.calibration.measurements.reading import read_measurements
@@ -42,18 +47,21 @@ class CalibrationOptions(Options):
     Attributes:
         measure: what a bare table holds.
         noise: standard deviation of a bare table, such as '0.02 mm'; a number is in SI units.
-        encoder_noise: standard deviation of the encoders, such as '0.01 mm', in place of that of the measurement set;
-            those of redundant drives are weighed by it.
+        encoder_noise: standard deviation of the encoders, such as '0.01 mm', in place of that of
+            the measurement set; those of redundant drives are weighed by it.
         data: folder of the files that a YAML names; beside it without this.
-        parameters: unknowns: names or patterns, separated by commas; NAME=PATTERN ties all that match. Those that the
-            measurement set proposes where none are named.
-        priors: patterns of unknowns whose tolerance is a prior; '*': all. The data show whether it is too tight.
+        parameters: unknowns: names or patterns, separated by commas; NAME=PATTERN ties all that
+            match. Those that the measurement set proposes where none are named.
+        priors: patterns of unknowns whose tolerance is a prior; '*': all. The data show whether it
+            is too tight.
         tolerances: usual sizes of corrections; those of the measurement set without them.
         residuals: what the residuals are.
         fit: how they are made small.
-        equilibrium: the machine hangs still at every pose, in the freedoms that its actuators leave open, as a platform
-            on fewer cables than freedoms does: weight and springs give the rest of the pose.
-        align: start from the instrument frames that fit the nominal machine best; tied ones are aligned together.
+        equilibrium: the machine hangs still at every pose, in the freedoms that its actuators leave
+            open, as a platform on fewer cables than freedoms does: weight and springs give the rest
+            of the pose.
+        align: start from the instrument frames that fit the nominal machine best; tied ones are
+            aligned together.
         against: another set of unknowns, as the parameters, to compare with on unseen poses.
         draws: random draws of 5 folds for that comparison.
         replicates: bootstrap replicates; none for 0.
@@ -71,7 +79,9 @@ class CalibrationOptions(Options):
     noise: str | float | None = None
     encoder_noise: str | float | None = None
     data: Path | None = None
-    parameters: tuple[str, ...] = option((), read=listed, repeated=True, flag="--parameters -p", names="parameters")
+    parameters: tuple[str, ...] = option(
+        (), read=listed, repeated=True, flag="--parameters -p", names="parameters"
+    )
     priors: tuple[str, ...] = option((), read=listed, repeated=True, flag="--prior")
     tolerances: Tolerances | None = option(None, flag="")
     residuals: ResidualKind = option(FORWARD_KINEMATICS, named=RESIDUALS)
@@ -96,9 +106,9 @@ def calibrate(
 ) -> Calibration:
     """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
 
-    Measurements are checked, the unknowns that they can show are chosen, corrections found by (robust) least squares of
-    the whitened residuals, and judged as the options ask: see `fit_geometry`, `indistinguishable_swaps`,
-    `leave_one_out`, `bootstrap` and `compare_unknowns`.
+    Measurements are checked, the unknowns that they can show are chosen, corrections found by
+    (robust) least squares of the whitened residuals, and judged as the options ask: see
+    `fit_geometry`, `indistinguishable_swaps`, `leave_one_out`, `bootstrap` and `compare_unknowns`.
 
     Args:
         mechanism: the nominal machine.
@@ -139,16 +149,25 @@ def calibrate(
         if options.replicates:
             tick = partial(report, "bootstrap")
             drawn = bootstrap(
-                result.problem, result.solution, rng, replicates=options.replicates, progress=tick, processes=processes
+                result.problem,
+                result.solution,
+                rng,
+                replicates=options.replicates,
+                progress=tick,
+                processes=processes,
             )
         comparison = None
         if options.against:
             comparison = _compared(mechanism, measured, result, options, rng, report, processes)
-    return replace(result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison)
+    return replace(
+        result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison
+    )
 
 
 def _measured(
-    mechanism: Mechanism, measurements: Measurements | Sequence[Measurements], options: CalibrationOptions
+    mechanism: Mechanism,
+    measurements: Measurements | Sequence[Measurements],
+    options: CalibrationOptions,
 ) -> MeasurementSet:
     """All measurements as one set, as the options would have it."""
     several = [measurements] if isinstance(measurements, Measurements) else measurements
@@ -162,7 +181,9 @@ def _measured(
     series = measured.series
     if options.align:
         parameters = options.parameters or measured.parameters
-        series = aligned_together(mechanism, series, parameters, options.against, equilibrium=options.equilibrium)
+        series = aligned_together(
+            mechanism, series, parameters, options.against, equilibrium=options.equilibrium
+        )
     tolerances = options.tolerances or measured.tolerances or Tolerances()
     if options.priors:
         tolerances = replace(tolerances, priors=options.priors)
@@ -173,17 +194,32 @@ def _measured(
 
 def _encoder_noise(stated: str | float) -> float:
     """A standard deviation of encoders, m or rad."""
-    noise = quantity("encoder_noise", stated, LENGTH, ANGLE) if isinstance(stated, str) else float(stated)
+    noise = (
+        quantity("encoder_noise", stated, LENGTH, ANGLE)
+        if isinstance(stated, str)
+        else float(stated)
+    )
     if not (np.isfinite(noise) and noise > 0.0):
-        raise InputError.of("encoder_noise", f"is {noise:g}", "give a standard deviation above zero, such as '0.01 mm'")
+        raise InputError.of(
+            "encoder_noise",
+            f"is {noise:g}",
+            "give a standard deviation above zero, such as '0.01 mm'",
+        )
     return noise
 
 
 def _problem(
-    mechanism: Mechanism, measured: MeasurementSet, parameters: tuple[str, ...], options: CalibrationOptions
+    mechanism: Mechanism,
+    measured: MeasurementSet,
+    parameters: tuple[str, ...],
+    options: CalibrationOptions,
 ) -> CalibrationProblem:
     if not parameters:
-        raise InputError.of("parameters", "no unknowns are named", "name them, such as 'track*.length,track*.offset_?'")
+        raise InputError.of(
+            "parameters",
+            "no unknowns are named",
+            "name them, such as 'track*.length,track*.offset_?'",
+        )
     return calibration_problem(
         mechanism,
         measured.series,
@@ -206,7 +242,9 @@ def _compared(
     processes: SharedWork,
 ) -> Comparison:
     """Both sets of unknowns, each set's identifiable part, judged at the same poses."""
-    other = fit_geometry(_problem(mechanism, measured, options.against, options), rng, options=options.fit)
+    other = fit_geometry(
+        _problem(mechanism, measured, options.against, options), rng, options=options.fit
+    )
     sets = {"--parameters": result.problem.predicting(), "--against": other.problem.predicting()}
     tick = partial(report, "comparing")
     return compare_unknowns(sets, rng, draws=options.draws, progress=tick, processes=processes)

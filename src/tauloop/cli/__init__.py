@@ -31,7 +31,9 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line; Ctrl-C while it is still being imported ends it without a traceback."""
     prepare_process()
-    gc.disable()  # what is imported stays: to look through it for garbage, now and at the end, is a tenth of a look-up
+    # what is imported stays: to look through it for garbage, now and at the end, is a tenth of a
+    # look-up
+    gc.disable()
     try:
         from tauloop.cli.app import main as run
 

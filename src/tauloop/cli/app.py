@@ -1,7 +1,7 @@
 """The command line's frame: its commands, each imported only when it is called.
 
-Exit codes: 0 all is well; 1 the command ran and found something wrong (a failed check, a doubtful result); 2 the input
-cannot be used.
+Exit codes: 0 all is well; 1 the command ran and found something wrong (a failed check, a doubtful
+result); 2 the input cannot be used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tauloop.cli.examples import EXAMPLES
 from tauloop.extensions import brought
 from tauloop.mechanism.suggestions import suggestion
 
-#: Commands by group, in the order of the help: the module that holds each, and what the list of commands says of it.
+#: Commands by group, in the order of the help: the module that holds each, and what the list of
+#: commands says of it.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Describe": {
         "demo": ("demo", "A machine in motion on a page, and what to do next."),
@@ -58,7 +59,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure": {
         "excite": ("excite", "Optimise an excitation for identification, under limits."),
         "identify": ("identify", "Identify dynamic parameters from logs."),
-        "link-parameters": ("link_parameters", "Masses and centres of links from identified parameters."),
+        "link-parameters": (
+            "link_parameters",
+            "Masses and centres of links from identified parameters.",
+        ),
         "forces": ("forces", "Forces from outside on the platform, and contacts, from a log."),
         "track": ("track", "Payload and friction along a log, by a recursive fit."),
         "subtract": ("subtract", "Subtract the actuators' own forces from a log."),
@@ -90,9 +94,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 #: All of them by name.
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
-#: Group of the entry points by which other distributions bring commands: name of the command, and its function.
+#: Group of the entry points by which other distributions bring commands: name of the command, and
+#: its function.
 BROUGHT = "tauloop.commands"
-#: Commands of Tauloop's own other distributions: how each is installed, and what the list says of it.
+#: Commands of Tauloop's own other distributions: how each is installed, and what the list says of
+#: it.
 ELSEWHERE = {
     "reproduce": (
         "run `pip install ./papers` in a clone of Tauloop (the distribution tauloop-papers)",
@@ -143,7 +149,8 @@ class QuickCommand(Quick, TyperCommand):
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
-            if isinstance(error.param, TyperArgument) or not error.message:  # what is missing has no message
+            # what is missing has no message
+            if isinstance(error.param, TyperArgument) or not error.message:
                 error.message = f"{error.message} {self.epilog or ''}".strip()
             raise
 
@@ -155,7 +162,11 @@ class FirstWord(QuickCommand):
         """Options are the command's own, which is imported for them."""
         group = ctx.parent.command
         own = group.get_command(ctx.parent, ctx.info_name)
-        return list(own.shell_complete(own.make_context(ctx.info_name, [], resilient_parsing=True), incomplete))
+        return list(
+            own.shell_complete(
+                own.make_context(ctx.info_name, [], resilient_parsing=True), incomplete
+            )
+        )
 
 
 def _first_word(machine: Annotated[str, typer.Argument(autocompletion=machines)]) -> None:
@@ -173,9 +184,18 @@ class LazyGroup(Quick, TyperGroup):
         """Names of commands that begin so, with their summaries; none of them is imported."""
         if incomplete.startswith("-"):
             return list(super().shell_complete(ctx, incomplete))
-        known = {name: COMMANDS[name][1] if name in COMMANDS else None for name in self.list_commands(ctx)}
-        light = TyperGroup(commands={name: TyperCommand(name, help=summary) for name, summary in known.items()})
-        return list(light.shell_complete(light.make_context(ctx.info_name, [], resilient_parsing=True), incomplete))
+        known = {
+            name: COMMANDS[name][1] if name in COMMANDS else None
+            for name in self.list_commands(ctx)
+        }
+        light = TyperGroup(
+            commands={name: TyperCommand(name, help=summary) for name, summary in known.items()}
+        )
+        return list(
+            light.shell_complete(
+                light.make_context(ctx.info_name, [], resilient_parsing=True), incomplete
+            )
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command of the first word; of an unknown one, what was meant."""
@@ -192,7 +212,8 @@ class LazyGroup(Quick, TyperGroup):
         """The command of that name, or None."""
         if cmd_name in COMMANDS:
             function = getattr(
-                importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name][0]}"), cmd_name.replace("-", "_")
+                importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name][0]}"),
+                cmd_name.replace("-", "_"),
             )
         elif cmd_name in brought(BROUGHT):
             function = brought(BROUGHT)[cmd_name].load()
@@ -202,14 +223,24 @@ class LazyGroup(Quick, TyperGroup):
             return None
         single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
         example = EXAMPLES.get(cmd_name)
-        single.command(cmd_name, cls=QuickCommand, epilog=f"Example: tauloop {example}" if example else None)(function)
+        single.command(
+            cmd_name, cls=QuickCommand, epilog=f"Example: tauloop {example}" if example else None
+        )(function)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, for which none of them is imported."""
-        summaries = {name: f"Brought by {entry.dist.name}." for name, entry in brought(BROUGHT).items() if entry.dist}
+        summaries = {
+            name: f"Brought by {entry.dist.name}."
+            for name, entry in brought(BROUGHT).items()
+            if entry.dist
+        }
         summaries |= {name: summary for name, (_, summary) in ELSEWHERE.items()}
-        others = {name: ("", summary) for name, summary in sorted(summaries.items()) if name not in COMMANDS}
+        others = {
+            name: ("", summary)
+            for name, summary in sorted(summaries.items())
+            if name not in COMMANDS
+        }
         for title, commands in {**GROUPS, "Others": others}.items():
             with formatter.section(title):
                 formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])

@@ -10,6 +10,7 @@ from tauloop.codegen import CacheOptions, compiled_cache
 def cache(options: CacheOptions) -> None:
     """List the compiled libraries that are kept, or remove them.
 
-    Exit code 1 when one of them is damaged or could have been written by another user: it is not loaded but made anew.
+    Exit code 1 when one of them is damaged or could have been written by another user: it is not
+    loaded but made anew.
     """
     finish(compiled_cache(options))

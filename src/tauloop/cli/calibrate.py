@@ -26,17 +26,24 @@ def calibrate(
     ],
     options: tl.CalibrationOptions,
     side: SideOption,
-    out: Annotated[Path | None, typer.Option(help="Write the calibrated machine to this YAML file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the calibrated machine to this YAML file.")
+    ] = None,
     hal: Annotated[
         Path | None,
-        typer.Option(help="Write HAL lines to this file that set the geometry in LinuxCNC (`export linuxcnc`)."),
+        typer.Option(
+            help="Write HAL lines to this file that set the geometry in LinuxCNC (`export linuxcnc`)."
+        ),
     ] = None,
     ini: Annotated[
         Path | None,
-        typer.Option(help="Write joints' sections of an INI file for LinuxCNC to this file: homes of the geometry."),
+        typer.Option(
+            help="Write joints' sections of an INI file for LinuxCNC to this file: homes of the geometry."
+        ),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw errors and corrections into this file (PNG, PDF, SVG).")
+        Path | None,
+        typer.Option(help="Draw errors and corrections into this file (PNG, PDF, SVG)."),
     ] = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:

@@ -48,7 +48,10 @@ def actuators(ctx: Any, incomplete: str) -> list[str]:
 
 
 #: By what an option names (`tauloop.options.Option.names`).
-COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {"parameters": parameters, "actuators": actuators}
+COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
+    "parameters": parameters,
+    "actuators": actuators,
+}
 
 
 def _machine(ctx: Any) -> Any:
@@ -85,4 +88,8 @@ def _files(incomplete: str) -> list[str]:
         for path in paths
         if path.is_dir() or path.suffix.lower() in ENDINGS
     ]
-    return [name for name in _beginning(names, incomplete) if not name.startswith(".") or incomplete.startswith(".")]
+    return [
+        name
+        for name in _beginning(names, incomplete)
+        if not name.startswith(".") or incomplete.startswith(".")
+    ]

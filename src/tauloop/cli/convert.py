@@ -17,15 +17,20 @@ def convert(
     machine: MachineArgument,
     options: tl.ConvertOptions,
     out: Annotated[
-        Path, typer.Option("--out", help="Write the machine to this file; arm.urdf gets arm.urdf.side.yaml next to it.")
+        Path,
+        typer.Option(
+            "--out",
+            help="Write the machine to this file; arm.urdf gets arm.urdf.side.yaml next to it.",
+        ),
     ],
     side: SideOption = None,
 ) -> None:
     """Write a machine as a machine file (YAML), for MuJoCo (MJCF), for Gazebo (SDF), or as URDF.
 
-    The machine file reads back to an equal machine, with all its parameters. The others hold numbers: rods are
-    bodies there; a side file has what a URDF or SDF cannot hold, and what is lost is listed. What is written is read
-    again and compared at random states; exit code 1 where forces or the pose of the tool differ.
+    The machine file reads back to an equal machine, with all its parameters. The others hold
+    numbers: rods are bodies there; a side file has what a URDF or SDF cannot hold, and what is lost
+    is listed. What is written is read again and compared at random states; exit code 1 where forces
+    or the pose of the tool differ.
     """
     conversion = tl.convert(load_machine(machine, side), out, options)
     finish(conversion, written=conversion.written.files)

@@ -12,8 +12,9 @@ from tauloop.cli.progress import bar
 def cost(machine: MachineArgument, options: tl.CountOptions, side: SideOption = None) -> None:
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
 
-    Kinematics are included in every row, so the parts of a velocity matrix do not add up to the whole; a Newton
-    block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
+    Kinematics are included in every row, so the parts of a velocity matrix do not add up to the
+    whole; a Newton block is counted apart, per iteration. What a paper prints of its own machine
+    stands below ours.
     """
     model = load_model(machine, side)
     with bar("functions") as progress:

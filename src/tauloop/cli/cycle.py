@@ -18,7 +18,10 @@ from tauloop.cli.progress import bar
 def cycle(
     machine: MachineArgument,
     stations: Annotated[
-        Path, typer.Argument(metavar="LIST", help="A YAML file: stations in order, with dwell times and conveyors.")
+        Path,
+        typer.Argument(
+            metavar="LIST", help="A YAML file: stations in order, with dwell times and conveyors."
+        ),
     ],
     options: tl.CycleOptions,
     side: SideOption,
@@ -28,7 +31,8 @@ def cycle(
 ) -> None:
     """A cyclic motion between stations, as fast as limits, conveyors and the motors' heat allow.
 
-    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the simulator.
+    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
+    simulator.
     """
     with bar("legs") as progress:
         result = tl.cycle(load_model(machine, side), stations, options, progress=progress)

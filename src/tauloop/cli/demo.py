@@ -22,12 +22,18 @@ def demo(
     machine: Annotated[
         str,
         typer.Argument(
-            metavar="MACHINE", help="A shipped machine, a YAML, URDF or MJCF (.xml) file.", autocompletion=machines
+            metavar="MACHINE",
+            help="A shipped machine, a YAML, URDF or MJCF (.xml) file.",
+            autocompletion=machines,
         ),
     ] = shipped_machines(gallery=False)[0],
     side: SideOption = None,
-    out: Annotated[Path | None, typer.Option(help="Write the page (HTML) there; demo-MACHINE.html without it.")] = None,
-    show: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the page (HTML) there; demo-MACHINE.html without it.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
 ) -> None:
     """Show a machine in motion: a page with the machine in 3D, its stroke and its motors' forces; and what to do next.
 

@@ -30,17 +30,20 @@ def check(
 ) -> None:
     """Check a machine file: does it read, do its loops close, is it driven?
 
-    Exit code 1 when it assembles but does not work as described: no actuator at all, independent coordinates that are
-    constant or do not determine the pose, a start outside its limits, loops whose rank is unclear. Exit code 2 when it
-    cannot be read or its loops do not close. Exit code 0 with notes: a singular reference pose in whose place a regular
-    one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
+    Exit code 1 when it assembles but does not work as described: no actuator at all, independent
+    coordinates that are constant or do not determine the pose, a start outside its limits, loops
+    whose rank is unclear. Exit code 2 when it cannot be read or its loops do not close. Exit code 0
+    with notes: a singular reference pose in whose place a regular one is used, freedoms that
+    nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
     finish(tl.check(load_machine(machine, side), options))
 
 
 @command()
 def schema(
-    drive: Annotated[bool, typer.Option("--drive", help="Of drive-line files, in place of machine files.")] = False,
+    drive: Annotated[
+        bool, typer.Option("--drive", help="Of drive-line files, in place of machine files.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of machine files, for editors (JSON with or without --json)."""
     print_json(drive_schema() if drive else json_schema())

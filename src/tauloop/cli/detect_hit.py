@@ -17,9 +17,11 @@ def detect_hit(
 ) -> None:
     """Find how soon a blow at a moving platform is noticed without a sensor of forces.
 
-    The model's masses and friction are wrong by what you say, drawn anew for each of many machines. Thresholds are
-    those of one false alarm an hour. Exit code 1 when a blow goes unnoticed.
+    The model's masses and friction are wrong by what you say, drawn anew for each of many machines.
+    Thresholds are those of one false alarm an hour. Exit code 1 when a blow goes unnoticed.
     """
     with bar("machines") as progress:
-        result = tl.detect_hit(load_model(machine, side, threads=threads), options, progress=progress)
+        result = tl.detect_hit(
+            load_model(machine, side, threads=threads), options, progress=progress
+        )
     finish(result)

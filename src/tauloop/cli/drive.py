@@ -10,7 +10,16 @@ import typer
 
 import tauloop as tl
 from tauloop.cli.machine import LineArgument
-from tauloop.cli.output import FigureOption, any_ending, command, figure_ending, finish, folder, log_ending, log_file
+from tauloop.cli.output import (
+    FigureOption,
+    any_ending,
+    command,
+    figure_ending,
+    finish,
+    folder,
+    log_ending,
+    log_file,
+)
 from tauloop.drives import export_control, load_drive
 from tauloop.report.drive_figure import drive_figure
 
@@ -20,12 +29,16 @@ def drive(
     line: LineArgument,
     options: tl.DriveOptions,
     beside: Annotated[
-        str | None, typer.Option(help="A second drive line, for the figure: the same step beside the first.")
+        str | None,
+        typer.Option(help="A second drive line, for the figure: the same step beside the first."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write all signals to this CSV or Parquet file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all signals to this CSV or Parquet file.")
+    ] = None,
     figure: FigureOption = None,
     control_c: Annotated[
-        Path | None, typer.Option(help="Write the control law as C99 with its test program into this folder.")
+        Path | None,
+        typer.Option(help="Write the control law as C99 with its test program into this folder."),
     ] = None,
 ) -> None:
     """Simulate a step of a drive line with its control, and judge it.
@@ -34,11 +47,17 @@ def drive(
     """
     if beside is not None and figure is None:
         what = "given without --figure, the only thing that it changes"
-        raise tl.InputError(tl.Problem(where="--beside", what=what, remedy="name a figure, or leave it out"))
+        raise tl.InputError(
+            tl.Problem(where="--beside", what=what, remedy="name a figure, or leave it out")
+        )
     shown = [tl.drive(load_drive(line), options)]
     if beside is not None:
         shown.append(tl.drive(load_drive(beside), replace(options, parameters={}, cycle=False)))
-    made = None if control_c is None else export_control(shown[0].line, options.parameters, folder=control_c)
+    made = (
+        None
+        if control_c is None
+        else export_control(shown[0].line, options.parameters, folder=control_c)
+    )
     written = () if made is None else made.written
     log, draw = log_file(out, shown[0].to_xarray), lambda: drive_figure(*shown)
     finish(shown[0], log, figure=figure, draw=draw, written=written)

@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import (
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
 from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
 from tauloop.drives import play_section
@@ -24,7 +30,8 @@ def ballbar(
 ) -> None:
     """Drive a machine with drive lines round a circle: with two motors, with one, without play, and with rigid drives.
 
-    Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
+    Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends
+    early or is doubtful.
     """
     model = load_model(machine, side)
     with bar("runs") as progress:
@@ -37,7 +44,9 @@ def play(
     machine: MachineArgument,
     options: tl.PlayOptions,
     side: SideOption = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map of the volume as NetCDF.")] = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",

@@ -37,10 +37,11 @@ def dynamics(
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).
 
-    A machine with passive freedoms is moved by its actuators (--entry actuators): accelerations are given for these
-    alone, and those of the passive freedoms come out beside the forces. For one pose name the coordinates that differ
-    from the reference pose; for many give a table. A table that passes a singularity between two rows is refused. Exit
-    code 1 when a pose lies beyond a stop.
+    A machine with passive freedoms is moved by its actuators (--entry actuators): accelerations are
+    given for these alone, and those of the passive freedoms come out beside the forces. For one
+    pose name the coordinates that differ from the reference pose; for many give a table. A table
+    that passes a singularity between two rows is refused. Exit code 1 when a pose lies beyond a
+    stop.
     """
     model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces") as progress:

@@ -21,7 +21,9 @@ def equations(
     formulation: FormulationOption = "newton-euler",
     text: Annotated[Path | None, typer.Option(help="Write the text to this file.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write a LaTeX document to this file.")] = None,
-    python: Annotated[Path | None, typer.Option(help="Write a module that needs NumPy alone to this file.")] = None,
+    python: Annotated[
+        Path | None, typer.Option(help="Write a module that needs NumPy alone to this file.")
+    ] = None,
 ) -> None:
     """Write a machine's loop and dynamic equations, and the formulas by which they are solved, block by block.
 

@@ -18,7 +18,11 @@ from tauloop.identification import slow_sampling
 def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
     """Whether a table that is asked for would not show its fastest term."""
     task = arguments["options"].task
-    return slow_sampling(arguments["frequency"], task.harmonics, task.period) if arguments["out"] is not None else None
+    return (
+        slow_sampling(arguments["frequency"], task.harmonics, task.period)
+        if arguments["out"] is not None
+        else None
+    )
 
 
 @command(out=log_ending, figure=figure_ending, also=_slow_sampling, json_file=any_ending)
@@ -28,14 +32,16 @@ def excite(
     side: SideOption,
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
     out: Annotated[
-        Path | None, typer.Option(help="Write one period of the motion to this CSV, Parquet or MCAP file.")
+        Path | None,
+        typer.Option(help="Write one period of the motion to this CSV, Parquet or MCAP file."),
     ] = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Optimise an excitation: finite Fourier series under limits, from several starts.
 
-    Ranges, speeds and forces of the machine file hold for all joints and rods, driven or not. Ctrl-C ends the search
-    and keeps the best motion so far. Exit code 1 when no start ends at an optimum, or a check fails.
+    Ranges, speeds and forces of the machine file hold for all joints and rods, driven or not.
+    Ctrl-C ends the search and keeps the best motion so far. Exit code 1 when no start ends at an
+    optimum, or a check fails.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars() as report:

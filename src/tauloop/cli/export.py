@@ -28,10 +28,15 @@ class ExportFormat(enum.Enum):
 @command(out=folder)
 def export(
     form: Annotated[
-        ExportFormat, typer.Argument(metavar="FORMAT", help=f"What to write: {', '.join(ExportFormat.__members__)}.")
+        ExportFormat,
+        typer.Argument(
+            metavar="FORMAT", help=f"What to write: {', '.join(ExportFormat.__members__)}."
+        ),
     ],
     machine: MachineArgument,
-    out: Annotated[Path, typer.Option(help="Write to this folder; other files in it are left alone.")],
+    out: Annotated[
+        Path, typer.Option(help="Write to this folder; other files in it are left alone.")
+    ],
     options: tl.ExportOptions,
     controller: tl.ControllerOptions,
     fmu: tl.FmuOptions,
@@ -41,15 +46,21 @@ def export(
 ) -> None:
     """Write functions of a machine or its controller as C99, an FMU, a component of LinuxCNC, or a package of ROS 2.
 
-    c: source, header, a program that checks them, and a manifest. All parameters are baked in. The code needs only
-    math.h, has no heap and keeps no state. controller: a sampled controller that is safe by construction, and a program
-    that checks it. fmu: NAME.fmu for simulators and real-time targets (FMI 2 or 3), with a library for this platform
-    and its sources. linuxcnc: a component with the geometry on HAL pins, and a headless simulation; `halcompile` builds
-    it. ros2: URDF with ros2_control, launch file, and a node that publishes the passive joints; its name is that of the
-    package.
+    c: source, header, a program that checks them, and a manifest. All parameters are baked in. The
+    code needs only math.h, has no heap and keeps no state. controller: a sampled controller that is
+    safe by construction, and a program that checks it. fmu: NAME.fmu for simulators and real-time
+    targets (FMI 2 or 3), with a library for this platform and its sources. linuxcnc: a component
+    with the geometry on HAL pins, and a headless simulation; `halcompile` builds it. ros2: URDF
+    with ros2_control, launch file, and a node that publishes the passive joints; its name is that
+    of the package.
     """
-    name, classes = form.value, {"c": options, "controller": controller, "fmu": fmu, "linuxcnc": linuxcnc}
-    _refuse_others(name, *(others for kind, others in classes.items() if kind not in (name, fmu.kind)))
+    name, classes = (
+        form.value,
+        {"c": options, "controller": controller, "fmu": fmu, "linuxcnc": linuxcnc},
+    )
+    _refuse_others(
+        name, *(others for kind, others in classes.items() if kind not in (name, fmu.kind))
+    )
     model = load_model(machine, side, within_limits=within_limits)
     result: Any
     with bar("functions") as progress:
@@ -57,11 +68,17 @@ def export(
             fmu = replace(fmu, name=options.name)
             result = tl.export_fmu(model, fmu, controller=controller, folder=out, progress=progress)
         elif name == "controller":
-            result = tl.export_controller(model, controller, name=options.name, folder=out, progress=progress)
+            result = tl.export_controller(
+                model, controller, name=options.name, folder=out, progress=progress
+            )
         elif name == "linuxcnc":
-            result = tl.export_linuxcnc(model, replace(linuxcnc, name=options.name), folder=out, progress=progress)
+            result = tl.export_linuxcnc(
+                model, replace(linuxcnc, name=options.name), folder=out, progress=progress
+            )
         elif name == "ros2":
-            result = tl.export_ros2(model, tl.Ros2Options(package=options.name or ""), folder=out, progress=progress)
+            result = tl.export_ros2(
+                model, tl.Ros2Options(package=options.name or ""), folder=out, progress=progress
+            )
         else:
             result = tl.export_c(model, options, folder=out, progress=progress)
     finish(result, written=result.written)
@@ -70,7 +87,9 @@ def export(
 def _refuse_others(form: str, *classes: object) -> None:
     """Refuse options of other formats, all at once; a name is everybody's."""
     tl.InputError.raise_if_any(
-        tl.Problem(where=item.name, what=f"is no option of the format {form}", remedy="leave it out")
+        tl.Problem(
+            where=item.name, what=f"is no option of the format {form}", remedy="leave it out"
+        )
         for options in classes
         for item in fields(options)  # type: ignore[arg-type]
         if item.name != "name" and getattr(options, item.name) != item.default

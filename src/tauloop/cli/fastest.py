@@ -20,7 +20,8 @@ def fastest(
 ) -> None:
     """The fastest motion along a path: which limit is reached where, and by how much it is shorter than other laws.
 
-    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the simulator.
+    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
+    simulator.
     """
     with bar("plans") as progress:
         result = tl.fastest_motion(load_model(machine, side), options, progress=progress)

@@ -17,7 +17,10 @@ from tauloop.drives import load_drive
 @command(figure=figure_ending)
 def fit_plant(
     line: LineArgument,
-    steps: Annotated[Path, typer.Argument(metavar="STEPS", help="A file of measured steps (docs/drive-tuning.md).")],
+    steps: Annotated[
+        Path,
+        typer.Argument(metavar="STEPS", help="A file of measured steps (docs/drive-tuning.md)."),
+    ],
     options: tl.PlantFitOptions,
 ) -> None:
     """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.

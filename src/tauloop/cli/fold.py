@@ -17,12 +17,18 @@ from tauloop.cli.progress import bar
 def fold(
     machine: MachineArgument,
     log: Annotated[
-        list[Path], typer.Argument(metavar="LOG", help="Recordings, as of `tauloop identify`; any number of them.")
+        list[Path],
+        typer.Argument(
+            metavar="LOG", help="Recordings, as of `tauloop identify`; any number of them."
+        ),
     ],
     options: tl.FoldOptions,
     side: SideOption = None,
     folder: Annotated[
-        Path, typer.Option(help="Write what is made of each log into this folder, from which --resume goes on.")
+        Path,
+        typer.Option(
+            help="Write what is made of each log into this folder, from which --resume goes on."
+        ),
     ] = Path("folded"),
     out: Annotated[
         Path | None,
@@ -31,9 +37,9 @@ def fold(
 ) -> None:
     """Identify base parameters from any number of logs: each is folded into a small triangle by a worker.
 
-    The result is that of identify with all logs at once, whose samples would have to be in memory together. A log that
-    comes later is folded into a written triangle by --add, without reading the old ones. Exit code 1 when the result is
-    doubtful: it says what is wrong with which logs.
+    The result is that of identify with all logs at once, whose samples would have to be in memory
+    together. A log that comes later is folded into a written triangle by --add, without reading the
+    old ones. Exit code 1 when the result is doubtful: it says what is wrong with which logs.
     """
     mechanism = load_model(machine, side).mechanism
     with bar("readings") as progress:

@@ -18,19 +18,24 @@ def forces(
     machine: MachineArgument,
     log: Annotated[
         Path,
-        typer.Argument(metavar="LOG", help="Recording with the positions and forces of all actuators, as of identify."),
+        typer.Argument(
+            metavar="LOG",
+            help="Recording with the positions and forces of all actuators, as of identify.",
+        ),
     ],
     options: tl.ExternalWrenchOptions,
     side: SideOption,
     out: Annotated[
-        Path | None, typer.Option(help="Write the estimates over time to this CSV, Parquet or MCAP file.")
+        Path | None,
+        typer.Option(help="Write the estimates over time to this CSV, Parquet or MCAP file."),
     ] = None,
     threads: ThreadsOption = "1",
 ) -> None:
     """Estimate the wrench that acts on the platform from outside, and find contacts in a log.
 
-    The threshold of a contact follows from stretches without contact, which are named with --free or found from the
-    log. Exit code 1 when the result is doubtful, such as when another log without contact raises too many alarms.
+    The threshold of a contact follows from stretches without contact, which are named with --free
+    or found from the log. Exit code 1 when the result is doubtful, such as when another log without
+    contact raises too many alarms.
     """
     with bar("logs") as progress:
         result = tl.estimate_external_wrench(

@@ -14,12 +14,13 @@ from types import FrameType
 
 #: Exit code of a program that Ctrl-C ended (128 and the signal's number).
 INTERRUPTED = 130
-#: Time in which a command may end by itself after Ctrl-C, s: it cleans up then. Temporary files that stay are removed
-#: by the next command that writes there.
+#: Time in which a command may end by itself after Ctrl-C, s: it cleans up then. Temporary files
+#: that stay are removed by the next command that writes there.
 GRACE = 1.0
 #: What the first Ctrl-C says where there is a result to keep.
 AGAIN = b"\nending with the result so far; Ctrl-C again ends at once, without it\n"
-#: Signals by which supervisors, closed terminals and shutdowns end a program, where the system has them.
+#: Signals by which supervisors, closed terminals and shutdowns end a program, where the system has
+#: them.
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -29,11 +30,12 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
 
     So do SIGTERM and SIGHUP, with the exit codes that shells give for them (143 and 129).
 
-    Python's own handler only marks the interrupt, and raises when the main thread comes back from machine code; some
-    libraries swallow what it raises. A search that keeps its best result has a handler of its own: the first Ctrl-C
-    leaves it alone, a second one does not. What the process has started, such as compilers, ends with it. A command
-    that a swallowed interrupt did not keep from its own end counts as interrupted all the same. One that has kept its
-    best result ends the process as soon as this is written: what was at work is not waited for.
+    Python's own handler only marks the interrupt, and raises when the main thread comes back from
+    machine code; some libraries swallow what it raises. A search that keeps its best result has a
+    handler of its own: the first Ctrl-C leaves it alone, a second one does not. What the process
+    has started, such as compilers, ends with it. A command that a swallowed interrupt did not keep
+    from its own end counts as interrupted all the same. One that has kept its best result ends the
+    process as soon as this is written: what was at work is not waited for.
     """
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
@@ -42,7 +44,9 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
     os.set_blocking(writing, False)
     former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     is_ending, was_asked = threading.Event(), threading.Event()
-    threading.Thread(target=_watch, args=(reading, grace, is_ending, was_asked), daemon=True).start()
+    threading.Thread(
+        target=_watch, args=(reading, grace, is_ending, was_asked), daemon=True
+    ).start()
     with _as_interrupts() as received:
         try:
             yield
@@ -77,7 +81,8 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
 def _as_interrupts() -> Iterator[list[int]]:
     """Within it SIGTERM and SIGHUP do what Ctrl-C does, unless they are ignored (`nohup`); those that came.
 
-    By default they end the process where it is: its temporary files stay, and what it has started goes on.
+    By default they end the process where it is: its temporary files stay, and what it has started
+    goes on.
     """
     received: list[int] = []
 
@@ -113,18 +118,23 @@ def keeping() -> Iterator[None]:
         signal.signal(signal.SIGINT, former)
 
 
-def _watch(reading: int, grace: float, is_ending: threading.Event, was_asked: threading.Event) -> None:
+def _watch(
+    reading: int, grace: float, is_ending: threading.Event, was_asked: threading.Event
+) -> None:
     asked = 0
     with suppress(OSError):
         while signals := os.read(reading, 64):
             ending = [number for number in signals if number in (signal.SIGINT, *ENDING)]
             asked += len(ending)
-            if asked > 1 or (asked and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+            if asked > 1 or (
+                asked and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            ):
                 is_ending.set()
                 time.sleep(grace)
                 if sys.stderr is not None and sys.stderr.isatty():
                     with suppress(OSError):  # its terminal may be closed
-                        os.write(2, b"\x1b[?25h\n")  # the cursor, which a bar of progress has hidden
+                        # the cursor, which a bar of progress has hidden
+                        os.write(2, b"\x1b[?25h\n")
                 end_children()
                 os._exit(128 + ending[-1] if ending else INTERRUPTED)
             if ending:
@@ -140,7 +150,9 @@ def end_children() -> None:
     with suppress(OSError):
         for place in Path("/proc").glob("[1-9]*"):
             with suppress(OSError, ValueError, IndexError):  # it has ended in the meantime
-                _, parent, group = (place / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[:3]
+                _, parent, group = (
+                    (place / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[:3]
+                )
                 child = int(place.name)
                 if int(parent) == own:
                     (os.killpg if int(group) == child else os.kill)(child, signal.SIGKILL)

@@ -15,7 +15,8 @@ from tauloop.cli.progress import bars, search
 ActuatorsOption = Annotated[
     str | None,
     typer.Option(
-        help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.", autocompletion=actuators
+        help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.",
+        autocompletion=actuators,
     ),
 ]
 PlatformOption = Annotated[
@@ -37,9 +38,10 @@ def fk(
 ) -> None:
     """Forward kinematics: where the platform and the tool are at given positions of the actuators.
 
-    The machine is followed from its reference pose; --all-modes lists every pose in which its loops close. Passive
-    freedoms that are not named come to rest under springs, gravity and stops. Exit code 1 when a pose lies beyond a
-    stop, when the straight line from the reference pose does not lead to it, or when nothing holds a passive freedom.
+    The machine is followed from its reference pose; --all-modes lists every pose in which its loops
+    close. Passive freedoms that are not named come to rest under springs, gravity and stops. Exit
+    code 1 when a pose lies beyond a stop, when the straight line from the reference pose does not
+    lead to it, or when nothing holds a passive freedom.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:
@@ -56,8 +58,9 @@ def ik(
 ) -> None:
     """Inverse kinematics: where the actuators are at a given position of the platform.
 
-    On the working mode of the reference pose; --all-modes lists every posture of the legs. Exit code 1 when a
-    pose lies beyond a stop, or when the straight line from the reference pose does not lead to it.
+    On the working mode of the reference pose; --all-modes lists every posture of the legs. Exit
+    code 1 when a pose lies beyond a stop, or when the straight line from the reference pose does
+    not lead to it.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:

@@ -17,15 +17,18 @@ from tauloop.cli.progress import bar
 def link_parameters(
     machine: MachineArgument,
     estimates: Annotated[
-        Path, typer.Argument(help="The JSON file of `tauloop identify ... --json-file`.", metavar="IDENTIFICATION")
+        Path,
+        typer.Argument(
+            help="The JSON file of `tauloop identify ... --json-file`.", metavar="IDENTIFICATION"
+        ),
     ],
     options: tl.LinkOptions,
     side: SideOption = None,
 ) -> None:
     """Say what identified base parameters and what is known determine of the links, and bound the rest.
 
-    Parameters that forces show in combinations only are families, with intervals over all links that can exist. Exit
-    code 1 when no links can have the estimated and known values.
+    Parameters that forces show in combinations only are families, with intervals over all links
+    that can exist. Exit code 1 when no links can have the estimated and known values.
     """
     mechanism = load_machine(machine, side)
     with bar("intervals") as progress:

@@ -32,7 +32,10 @@ MachineArgument = Annotated[
 ]
 
 LineArgument = Annotated[
-    str, typer.Argument(metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")
+    str,
+    typer.Argument(
+        metavar="LINE", help="A shipped drive line (dual_motor_axis, ...), or a drive-line file."
+    ),
 ]
 
 
@@ -49,12 +52,18 @@ class BesidePosition:
     ] = None
     platform_body: Annotated[
         str | None,
-        typer.Option("--platform-body", metavar="BODY", help="Of a URDF, SDF or MJCF: the body that does the work."),
+        typer.Option(
+            "--platform-body",
+            metavar="BODY",
+            help="Of a URDF, SDF or MJCF: the body that does the work.",
+        ),
     ] = None
     independent: Annotated[
         str | None,
         typer.Option(
-            "--independent", metavar="NAMES", help="Of a URDF, SDF or MJCF: the independent coordinates, with commas."
+            "--independent",
+            metavar="NAMES",
+            help="Of a URDF, SDF or MJCF: the independent coordinates, with commas.",
         ),
     ] = None
     motors: Annotated[
@@ -74,24 +83,42 @@ class BesidePosition:
     ] = False
     gravity: Annotated[
         str | None,
-        typer.Option("--gravity", metavar="X,Y,Z", help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81."),
+        typer.Option(
+            "--gravity",
+            metavar="X,Y,Z",
+            help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81.",
+        ),
     ] = None
     keyframe: Annotated[
         str | None,
-        typer.Option("--keyframe", metavar="NAME", help="Of an MJCF: the keyframe that the machine starts at."),
+        typer.Option(
+            "--keyframe",
+            metavar="NAME",
+            help="Of an MJCF: the keyframe that the machine starts at.",
+        ),
     ] = None
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="NAME", help="Of an SDF world with several machines: the one that is meant."),
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Of an SDF world with several machines: the one that is meant.",
+        ),
     ] = None
     origins: Annotated[
         bool,
-        typer.Option("--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."),
+        typer.Option(
+            "--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."
+        ),
     ] = False
 
     xacro: Annotated[
         list[str] | None,
-        typer.Option("--xacro", metavar="NAME:=VALUE", help="Of a xacro: the value of an argument. May be repeated."),
+        typer.Option(
+            "--xacro",
+            metavar="NAME:=VALUE",
+            help="Of a xacro: the value of an argument. May be repeated.",
+        ),
     ] = None
     package_folder: Annotated[
         list[Path] | None,
@@ -134,23 +161,33 @@ class Beside(BesidePosition):
     ] = None
 
 
-#: A parameter with this annotation stands for all of `Beside`: `tauloop.cli.output.reports_errors` spreads it out.
+#: A parameter with this annotation stands for all of `Beside`: `tauloop.cli.output.reports_errors`
+#: spreads it out.
 SideOption = Beside | None
 
 FormulationOption = Annotated[
-    str, typer.Option(help=f"How the forces are found: {', '.join(formulation.name for formulation in FORMULATIONS)}.")
+    str,
+    typer.Option(
+        help=f"How the forces are found: {', '.join(formulation.name for formulation in FORMULATIONS)}."
+    ),
 ]
 
 WithinLimitsOption = Annotated[
     bool,
     typer.Option(
-        "--within-limits", help="Refuse what goes beyond a stop of the machine file; without it that is named."
+        "--within-limits",
+        help="Refuse what goes beyond a stop of the machine file; without it that is named.",
     ),
 ]
 
 #: Text: Typer would import Pydantic for a number, a tenth of a second.
 ThreadsOption = Annotated[
-    str, typer.Option("--threads", metavar="N", help="Cores that batches are shared out over; no number depends on it.")
+    str,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Cores that batches are shared out over; no number depends on it.",
+    ),
 ]
 
 
@@ -200,7 +237,10 @@ def announced(model: Model, within_limits: bool = False) -> Model:
     if within_limits:
         require_within_limits(model.limits.evidence(model.assembly.q))
     screen = Screen(stderr=True, soft_wrap=True, quiet=is_quiet())
-    for note in (*model.assembly.moved, *(f"reference pose: {item}" for item in model.limits.beyond(model.assembly.q))):
+    for note in (
+        *model.assembly.moved,
+        *(f"reference pose: {item}" for item in model.limits.beyond(model.assembly.q)),
+    ):
         screen.print(f"note: {note}")
     return model
 
@@ -211,7 +251,9 @@ def _names(option_name: str, text: str | None) -> tuple[str, ...]:
         return ()
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise InputError.of(option_name, f"{text!r} has an empty name", "write names with commas between them")
+        raise InputError.of(
+            option_name, f"{text!r} has an empty name", "write names with commas between them"
+        )
     return names
 
 
@@ -222,6 +264,9 @@ def _vector(text: str) -> tuple[float, ...]:
     except ValueError:
         numbers = ()
     if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
-        what, remedy = f"{text!r} is not three finite numbers", "give x, y, z in m/s^2, such as 0,0,-9.81"
+        what, remedy = (
+            f"{text!r} is not three finite numbers",
+            "give x, y, z in m/s^2, such as 0,0,-9.81",
+        )
         raise InputError.of("--gravity", what, remedy)
     return numbers

@@ -20,15 +20,17 @@ def motion(
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."),
+        typer.Option(
+            help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."
+        ),
     ] = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
 
-    The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes through a singularity
-    is refused with the place. `tauloop transfer` finds the path, too (--optimise time, energy or wear), and
-    `tauloop fastest` keeps more limits along a path.
+    The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes
+    through a singularity is refused with the place. `tauloop transfer` finds the path, too
+    (--optimise time, energy or wear), and `tauloop fastest` keeps more limits along a path.
     """
     result = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
     finish(result, log_file(out, lambda: result.log(frequency)))

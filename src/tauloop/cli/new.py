@@ -20,10 +20,13 @@ from tauloop.templates import TEMPLATES, NamedValue, dimensions, title
 
 @command(out=any_ending, figure=figure_ending)
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the new machine; NAME.yaml is written.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Of the new machine; NAME.yaml is written.")
+    ],
     options: tl.NewMachineOptions,
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="With --from urdf or mjcf: the file to read.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="With --from urdf or mjcf: the file to read."),
     ] = None,
     source: Annotated[
         str | None,
@@ -35,18 +38,25 @@ def new(
         ),
     ] = None,
     side: BesidePosition | None = None,
-    out: Annotated[Path | None, typer.Option(help="Write the machine file there, in place of NAME.yaml here.")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there already.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the machine file there, in place of NAME.yaml here.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write over a file that is there already.")
+    ] = False,
 ) -> None:
     """Write a machine file of your own dimensions, ready for `tauloop view` and `tauloop check`.
 
-    In a terminal it asks for what no --set says; elsewhere, and with --quiet, the template's values stand. The machine
-    is checked: closure, mobility, units, and reach over its work volume. Exit code 1 when it does not work or reach.
+    In a terminal it asks for what no --set says; elsewhere, and with --quiet, the template's values
+    stand. The machine is checked: closure, mobility, units, and reach over its work volume. Exit
+    code 1 when it does not work or reach.
     """
     path = Path(name)
     name, out = path.stem if path.suffix else name, out or path.with_suffix(".yaml")
     if out.exists() and not replace:
-        raise tl.InputError.of(str(out), "is there already", "give another name or --out, or --replace it")
+        raise tl.InputError.of(
+            str(out), "is there already", "give another name or --out, or --replace it"
+        )
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not (is_json() or is_quiet())
     if file is None and source is None:
         source = _source(asks)
@@ -54,7 +64,11 @@ def new(
     options = dataclasses.replace(options, side=read.side, reading=read.options())
     origin = file or source or ""
     if asks:
-        asked = {item.name: _answer(item) for item in dimensions(origin) if item.name not in options.values}
+        asked = {
+            item.name: _answer(item)
+            for item in dimensions(origin)
+            if item.name not in options.values
+        }
         own = {name: text for name, (text, default) in asked.items() if text != default}
         options = dataclasses.replace(options, values={**options.values, **own})
     with bar("what to change") as progress:
@@ -66,7 +80,9 @@ def new(
 
 def _source(asks: bool) -> str:
     if not asks:
-        raise tl.InputError.of("--from", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file")
+        raise tl.InputError.of(
+            "--from", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file"
+        )
     for template, path in TEMPLATES.items():
         typer.echo(f"{template:<14} {title(path)}", err=True)
     return str(typer.prompt("Made from which of these, or which file", err=True))

@@ -2,15 +2,19 @@
 
 A parameter of a command whose annotation is a dataclass stands for all of its fields:
 
-    @command(out=any_ending)
-    def reduce(machine: MachineArgument, options: ReductionOptions, out: OutOption = None) -> None: ...
+    @command(out=any_ending) def reduce(machine: MachineArgument, options: ReductionOptions, out:
+    OutOption = None) -> None: ...
 
-`spread` makes ``--massless-rods`` of the field ``massless_rods``, with the text below "Attributes:" of the docstring as
-its help, and `gathered` makes the object of what was given. What a type looks like on the command line:
+`spread` makes ``--massless-rods`` of the field ``massless_rods``, with the text below "Attributes:"
+of the docstring as its help, and `gathered` makes the object of what was given. What a type looks
+like on the command line:
 
-- bool: a flag (``--no-...`` where the default is true); text, numbers, paths and enumerations: themselves;
-- a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers with commas between them;
-- a mapping: NAME=VALUE, may be repeated, numbers also with commas between; another class of options: its fields too;
+- bool: a flag (``--no-...`` where the default is true); text, numbers, paths and enumerations:
+  themselves;
+- a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers with commas
+  between them;
+- a mapping: NAME=VALUE, may be repeated, numbers also with commas between; another class of
+  options: its fields too;
 - one of some named objects: its name, in whatever case;
 - anything else: text, read by the field's own ``read`` (`tauloop.options.option`).
 """
@@ -47,7 +51,8 @@ def spread(options: type) -> list[inspect.Parameter]:
     """The parameters of a command that stand for the fields of a class of options."""
     texts, hints = described(options), get_type_hints(options, include_extras=True)
     parameters: list[inspect.Parameter] = []
-    for item in sorted(fields(options), key=lambda item: item.name not in options.__annotations__):  # its own first
+    # its own first
+    for item in sorted(fields(options), key=lambda item: item.name not in options.__annotations__):
         spec = _said(item)
         if spec.flag == "":
             continue
@@ -64,7 +69,9 @@ def spread(options: type) -> list[inspect.Parameter]:
             default = next((name for name in spec.named if spec.named[name] == default), None)
         elif not isinstance(default, (*_PLAIN, enum.Enum)) or spec.read is not None:
             default = None
-        parameters.append(inspect.Parameter(item.name, keyword, default=default, annotation=annotation))
+        parameters.append(
+            inspect.Parameter(item.name, keyword, default=default, annotation=annotation)
+        )
     return parameters
 
 
@@ -125,7 +132,11 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     union = get_origin(annotation) in (Union, types.UnionType)
-    return tuple(kind for kind in get_args(annotation) if kind is not types.NoneType) if union else (annotation,)
+    return (
+        tuple(kind for kind in get_args(annotation) if kind is not types.NoneType)
+        if union
+        else (annotation,)
+    )
 
 
 def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> Any:
@@ -142,7 +153,11 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
         shown = bool
         if _default(item) is True and "/" not in flag:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
-    elif spec.read is None and isinstance(kind, type) and (kind in _PLAIN or issubclass(kind, enum.Enum)):
+    elif (
+        spec.read is None
+        and isinstance(kind, type)
+        and (kind in _PLAIN or issubclass(kind, enum.Enum))
+    ):
         shown = kind if _default(item) is not None else kind | None
     elif spec.repeated or _is_repeated(kind, spec):
         shown = list[Path] | None if get_args(kind)[:1] == (Path,) else list[str] | None
@@ -154,7 +169,13 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
     names = COMPLETIONS.get(spec.names)
     return Annotated[
         shown,
-        typer.Option(*flag.split(), help=help_, metavar=metavar, show_default=default or True, autocompletion=names),
+        typer.Option(
+            *flag.split(),
+            help=help_,
+            metavar=metavar,
+            show_default=default or True,
+            autocompletion=names,
+        ),
     ]
 
 
@@ -162,7 +183,11 @@ def _words_of_default(spec: Option, default: Any, help_: str) -> str:
     """A default that Typer does not know, numbers in SI units; "" where the help says what holds without the option."""
     parts = default if isinstance(default, tuple) else (default,)
     is_known = spec.read is None and isinstance(default, (*_PLAIN, enum.Enum))
-    if is_known or "without" in help_ or not all(isinstance(part, str | int | float) and part != inf for part in parts):
+    if (
+        is_known
+        or "without" in help_
+        or not all(isinstance(part, str | int | float) and part != inf for part in parts)
+    ):
         return ""
     return ",".join(part if isinstance(part, str) else f"{part:g}" for part in parts)
 
@@ -182,7 +207,9 @@ def _read(name: str, spec: Option, annotation: Any, value: Any) -> Any:
     if spec.named:
         matches = [spec.named[word] for word in spec.named if word.casefold() == value.casefold()]
         if not matches:
-            raise InputError.of(name, f"{value!r} is unknown", f"choose among {', '.join(spec.named)}")
+            raise InputError.of(
+                name, f"{value!r} is unknown", f"choose among {', '.join(spec.named)}"
+            )
         return matches[0]
     return spec.read(value) if spec.read else _value(name, annotation, value)
 
@@ -191,14 +218,21 @@ def _value(name: str, annotation: Any, value: Any) -> Any:
     """The value of a field from what the command line was given."""
     kind = _members(annotation)[0]
     if get_origin(kind) is tuple and isinstance(value, str):
-        return tuple(_number(name, get_args(kind)[0], text) for text in value.split(",") if text.strip())
+        return tuple(
+            _number(name, get_args(kind)[0], text) for text in value.split(",") if text.strip()
+        )
     if get_origin(kind) is tuple:
         return tuple(value)
     if _is_mapping(kind):
-        from tauloop.mechanism.quantities import pairs_reader  # with NumPy, which most options do without
+        # with NumPy, which most options do without
+        from tauloop.mechanism.quantities import pairs_reader
 
         number, pairs = get_args(kind)[1], pairs_reader(name)(value)
-        return {key: _number(name, number, text) for key, text in pairs.items()} if number in (int, float) else pairs
+        return (
+            {key: _number(name, number, text) for key, text in pairs.items()}
+            if number in (int, float)
+            else pairs
+        )
     return value
 
 

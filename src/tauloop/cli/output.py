@@ -35,18 +35,26 @@ WORDS: ContextVar[tuple[str, ...]] = ContextVar("WORDS", default=())
 
 #: The option `--json-file` of commands whose results `tauloop report` makes a page of.
 JsonFileOption = Annotated[
-    Path | None, typer.Option(help="Write the whole result to this JSON file, of which `tauloop report` makes a page.")
+    Path | None,
+    typer.Option(
+        help="Write the whole result to this JSON file, of which `tauloop report` makes a page."
+    ),
 ]
 
 #: The option `--figure`.
 FigureOption = Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")]
 
 #: The option `--json` of every command.
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON for machines instead of text.")
+]
 #: The option `--quiet` of every command.
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print problems alone: no tables, notes, progress.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print problems alone: no tables, notes, progress.")
+]
 
-#: What a command gets without taking it: the files that it is said to write, and how every command prints.
+#: What a command gets without taking it: the files that it is said to write, and how every command
+#: prints.
 _SHARED: Mapping[str, Any] = {
     "figure": FigureOption,
     "json_file": JsonFileOption,
@@ -103,16 +111,18 @@ def folder(path: Path) -> Problem | None:
 
 
 def writes(
-    also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None, **files: Callable[[Path], Problem | None]
+    also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None,
+    **files: Callable[[Path], Problem | None],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Check the files that a command writes before its work begins.
 
-    Of `figure` and `json_file` the command gets the option even where it takes no such argument: `finish` writes them.
+    Of `figure` and `json_file` the command gets the option even where it takes no such argument:
+    `finish` writes them.
 
     Args:
         also: what else is wrong with the command's arguments, to be said together.
-        files: what is wrong with a name, by the command's argument: `log_ending`, `figure_ending`, `any_ending`;
-            `folder` for one that holds files.
+        files: what is wrong with a name, by the command's argument: `log_ending`, `figure_ending`,
+            `any_ending`; `folder` for one that holds files.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
@@ -121,9 +131,13 @@ def writes(
         @functools.wraps(command)
         def wrapped(*args: Any, **kwargs: Any) -> None:
             paths = {name: kwargs[name] for name in files if kwargs.get(name) is not None}
-            problems = Problems(problem for name, path in paths.items() if (problem := files[name](path)))
+            problems = Problems(
+                problem for name, path in paths.items() if (problem := files[name](path))
+            )
             with problems.collecting(InputError):
-                require_writable(*(path for name, path in paths.items() if files[name] is not folder))
+                require_writable(
+                    *(path for name, path in paths.items() if files[name] is not folder)
+                )
             problems += [problem] if (problem := also(kwargs)) else []
             InputError.raise_if_any(problems)
             command(*args, **{name: value for name, value in kwargs.items() if name in taken})
@@ -147,7 +161,9 @@ def log_file(path: Path | None, log: Callable[[], Any]) -> Written:
 
 def map_file(path: Path | None, result: Any) -> Written:
     """A NetCDF file that is to hold the data of a map, and how it is written."""
-    return path, lambda path: write_file(path, lambda beside: result.data.to_netcdf(beside, engine="scipy"))
+    return path, lambda path: write_file(
+        path, lambda beside: result.data.to_netcdf(beside, engine="scipy")
+    )
 
 
 def machine_file(path: Path | None, made: Callable[[], Any]) -> Written:
@@ -188,15 +204,16 @@ def finish(
 ) -> None:
     """Write a result's files, draw it, print it as JSON or as tables; exit with 1 where it is doubtful.
 
-    The file of `--json-file` holds the whole result, with the record that `tauloop report` makes a page of.
+    The file of `--json-file` holds the whole result, with the record that `tauloop report` makes a
+    page of.
 
     A quiet command says only what makes it doubtful, on standard error.
 
     Args:
         result: what the command has found.
         files: what is written of it.
-        figure: file of its figure, what `plot` draws, if it is not that of `--figure`; figures that packages bring
-            stand beside it, each named after its part.
+        figure: file of its figure, what `plot` draws, if it is not that of `--figure`; figures that
+            packages bring stand beside it, each named after its part.
         draw: makes the figure, where it shows what the result alone does not say.
         within_limits: whether it is refused where it goes beyond a stop.
         written: what the workflow has written.
@@ -209,7 +226,11 @@ def finish(
     shown = result
     if isinstance(result, Result) and omitted:
         result = replace(result, evidence=(*result.evidence, *omitted))
-    parts, figure, json_file = parts_of(result), figure or ASKED.get().get("figure"), ASKED.get().get("json_file")
+    parts, figure, json_file = (
+        parts_of(result),
+        figure or ASKED.get().get("figure"),
+        ASKED.get().get("json_file"),
+    )
     drawn = _drawn(parts, result, figure, draw) if figure is not None else ()
     asked_for = [(path, write) for path, write in files if path is not None]
     for path, write in asked_for:
@@ -221,7 +242,11 @@ def finish(
         page_record(result, WORDS.get(), outputs).write_json(json_file, result.as_dict())
     if is_json():
         beside = {part.name: data for part in parts if (data := part.data(result))}
-        doubt = {"status": Status.DOUBTFUL, "evidence": omitted} if omitted and not isinstance(result, Result) else {}
+        doubt = (
+            {"status": Status.DOUBTFUL, "evidence": omitted}
+            if omitted and not isinstance(result, Result)
+            else {}
+        )
         print_json(result.as_dict() | doubt | ({"parts": beside} if beside else {}))
     else:
         screen = console()
@@ -234,7 +259,11 @@ def finish(
             screen.print(f"written: {path}", soft_wrap=True)
     if result.status is not Status.OK or omitted:
         if is_quiet():
-            named = [str(line) for key in ("advice", "problems", "findings") for line in getattr(result, key, ())]
+            named = [
+                str(line)
+                for key in ("advice", "problems", "findings")
+                for line in getattr(result, key, ())
+            ]
             named += [] if isinstance(result, Result) else [str(item) for item in omitted]
             Screen(stderr=True, soft_wrap=True).print(*named, sep="\n")
         raise typer.Exit(FAILED)
@@ -243,7 +272,11 @@ def finish(
 def _omitted(result: Any) -> tuple[Evidence, ...]:
     """Return the evidence of forces that the machine of the command lacks, where the result needs it and lacks it."""
     mechanism = MACHINE.get()
-    if mechanism is None or not mechanism.omitted_forces or not getattr(result, "needs_forces", True):
+    if (
+        mechanism is None
+        or not mechanism.omitted_forces
+        or not getattr(result, "needs_forces", True)
+    ):
         return ()
     from tauloop.mechanism.omissions import OMITTED, omission_evidence
 
@@ -251,7 +284,9 @@ def _omitted(result: Any) -> tuple[Evidence, ...]:
     return () if stated else omission_evidence(mechanism)
 
 
-def _drawn(parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None) -> tuple[Path, ...]:
+def _drawn(
+    parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None
+) -> tuple[Path, ...]:
     """Figures of all parts, drawn and written."""
     from tauloop.report.figures import save_figure
 
@@ -260,8 +295,15 @@ def _drawn(parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[
     written = []
     with bar("figure") as progress:
         stages = Stages(progress, 2 * len(own[:1] + others))
-        for part in own[:1] + others:  # a derived class has a part of its own and that of its base: one picture
-            drawn = part.figure(result) if part in others else draw() if draw is not None else _own_figure(own, result)
+        # a derived class has a part of its own and that of its base: one picture
+        for part in own[:1] + others:
+            drawn = (
+                part.figure(result)
+                if part in others
+                else draw()
+                if draw is not None
+                else _own_figure(own, result)
+            )
             stages.done()
             if drawn is not None:
                 file = path.with_stem(f"{path.stem}-{part.name}") if part in others else path
@@ -273,11 +315,14 @@ def _drawn(parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[
 def _own_figure(parts: Sequence[ReportPart], result: Any) -> Any:
     """The picture of the first part that has one; without any that of `plot`."""
     figures = (part.figure(result) for part in parts)
-    return next((figure for figure in figures if figure is not None), None) or result.plot()[0].figure
+    return (
+        next((figure for figure in figures if figure is not None), None) or result.plot()[0].figure
+    )
 
 
 def command(
-    also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None, **files: Callable[[Path], Problem | None]
+    also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None,
+    **files: Callable[[Path], Problem | None],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command: it `writes` files and `reports_errors`."""
     return lambda function: reports_errors(writes(also, **files)(function))
@@ -286,8 +331,9 @@ def command(
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2.
 
-    A parameter that is annotated with a class of options becomes an option of the command for each of its fields; what
-    is wrong with a field is said of that option. Every command has `--json` and `--quiet`, even where it takes neither.
+    A parameter that is annotated with a class of options becomes an option of the command for each
+    of its fields; what is wrong with a field is said of that option. Every command has `--json` and
+    `--quiet`, even where it takes neither.
     """
     # evaluated here, where the names that the annotations use are known
     signature = inspect.signature(command, eval_str=True)
@@ -298,7 +344,9 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     added = {name: _SHARED[name] for name in untaken if name in ("as_json", "quiet", *files)}
     names = {
         name: next(iter(entry.param_decls or ()), f"--{name.replace('_', '-')}")
-        for name, annotation in ({name: p.annotation for name, p in signature.parameters.items()} | added).items()
+        for name, annotation in (
+            {name: p.annotation for name, p in signature.parameters.items()} | added
+        ).items()
         for entry in getattr(annotation, "__metadata__", ())
         if isinstance(entry, typer.models.OptionInfo)
     }
@@ -311,16 +359,26 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
         MACHINE.set(None)
         try:
             with solving(InputError):
-                own = {name: value for name, value in kwargs.items() if name in files or name not in added}
-                command(*args, **own | {name: gathered(kind, own) for name, kind in options.items()})
+                own = {
+                    name: value
+                    for name, value in kwargs.items()
+                    if name in files or name not in added
+                }
+                command(
+                    *args, **own | {name: gathered(kind, own) for name, kind in options.items()}
+                )
         except TauloopError as error:
-            problems = [replace(problem, where=_flagged(problem.where, names)) for problem in error.problems]
+            problems = [
+                replace(problem, where=_flagged(problem.where, names)) for problem in error.problems
+            ]
             if is_json():
                 listed = [problem.as_dict() for problem in problems]
                 print_json({"status": "error", "kind": type(error).__name__, "problems": listed})
             else:
                 err = Screen(stderr=True, soft_wrap=True)
-                err.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}:", style="bold red")
+                err.print(
+                    f"{len(problems)} problem{'s' if len(problems) > 1 else ''}:", style="bold red"
+                )
                 for problem in problems:
                     err.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None

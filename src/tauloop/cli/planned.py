@@ -12,18 +12,29 @@ from tauloop.cli.output import finish, log_file, text_file
 if TYPE_CHECKING:
     from tauloop.simulation import Cycle, FastestMotion
 
-SamplesOption = Annotated[float, typer.Option(help="Samples per second in the table and the C array, Hz.")]
+SamplesOption = Annotated[
+    float, typer.Option(help="Samples per second in the table and the C array, Hz.")
+]
 TableOption = Annotated[
     Path | None,
-    typer.Option(help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."),
+    typer.Option(
+        help="Write time, positions, velocities and accelerations to this CSV, Parquet or MCAP file."
+    ),
 ]
 CArrayOption = Annotated[
     Path | None,
-    typer.Option(help="Write positions, velocities and forces of the actuators as arrays to this C file."),
+    typer.Option(
+        help="Write positions, velocities and forces of the actuators as arrays to this C file."
+    ),
 ]
 
 
-def finish_motion(result: Cycle | FastestMotion, samples: float, out: Path | None, c_array: Path | None) -> None:
+def finish_motion(
+    result: Cycle | FastestMotion, samples: float, out: Path | None, c_array: Path | None
+) -> None:
     """Write, draw and print a planned motion."""
-    log, text = log_file(out, lambda: result.log(samples)), text_file(c_array, lambda: result.c_array(samples))
+    log, text = (
+        log_file(out, lambda: result.log(samples)),
+        text_file(c_array, lambda: result.c_array(samples)),
+    )
     finish(result, log, text)

@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, ThreadsOption, WithinLimitsOption, load_model
+from tauloop.cli.machine import (
+    MachineArgument,
+    SideOption,
+    ThreadsOption,
+    WithinLimitsOption,
+    load_model,
+)
 from tauloop.cli.output import any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars
 
@@ -18,8 +24,12 @@ def poses(
     machine: MachineArgument,
     options: tl.PosePlanOptions,
     side: SideOption,
-    figure: Annotated[Path | None, typer.Option(help="Draw poses and curve into this file (PNG, PDF, SVG).")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the selected poses to this CSV file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw poses and curve into this file (PNG, PDF, SVG).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the selected poses to this CSV file.")
+    ] = None,
     within_limits: WithinLimitsOption = False,
     threads: ThreadsOption = "1",
 ) -> None:

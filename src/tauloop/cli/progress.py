@@ -9,14 +9,23 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+)
 from rich.text import Text
 
 from tauloop import progress
 from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.screen import Screen
 
-#: Called with the phase of a workflow (and, behind a comma, how it stands), what is done of it and to do.
+#: Called with the phase of a workflow (and, behind a comma, how it stands), what is done of it and
+#: to do.
 Report = Callable[[str, float, float | None], None]
 
 
@@ -24,10 +33,18 @@ Report = Callable[[str, float, float | None], None]
 def bars(is_silent: bool = False) -> Iterator[Report]:
     """One bar for each phase, with the time that is left, on standard error; all gone when the work is done.
 
-    None where the command prints JSON or is quiet, nor where standard output or error is no terminal: nobody looks.
+    None where the command prints JSON or is quiet, nor where standard output or error is no
+    terminal: nobody looks.
     """
-    silent = is_silent or is_json() or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeLeft())
+    silent = (
+        is_silent or is_json() or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
+    )
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeLeft(),
+    )
     with Progress(*columns, console=Screen(stderr=True), transient=True, disable=silent) as shown:
         phases: dict[str, TaskID] = {}
 
@@ -65,4 +82,6 @@ def _clock(seconds: float | None) -> str:
 
 def search(report: Report) -> Callable[[Any], None]:
     """What a search for modes calls with its `SearchProgress`: one bar for each phase of a block."""
-    return lambda at: report(f"block {at.block} of {at.blocks}: {at.phase}, {at.solutions} known", at.done, at.total)
+    return lambda at: report(
+        f"block {at.block} of {at.blocks}: {at.phase}, {at.solutions} known", at.done, at.total
+    )

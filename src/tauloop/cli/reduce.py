@@ -19,13 +19,15 @@ def reduce(
     machine: MachineArgument,
     options: tl.ReductionOptions,
     side: SideOption,
-    out: Annotated[Path | None, typer.Option(help="Write the reduced machine to this machine file (YAML).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the reduced machine to this machine file (YAML).")
+    ] = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Reduce a machine by equivalent lumped masses and parts that move alike.
 
-    Exact steps run wherever they apply; approximations only when asked for. Exit code 1 when no approximation was asked
-    for and a force differs nevertheless.
+    Exact steps run wherever they apply; approximations only when asked for. Exit code 1 when no
+    approximation was asked for and a force differs nevertheless.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bar("reduction") as progress:

@@ -15,13 +15,18 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-#: Control characters but line ends and tabs; signs that turn the direction of text or end lines; halves of characters.
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+#: Control characters but line ends and tabs; signs that turn the direction of text or end lines;
+#: halves of characters.
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def visible(text: str) -> str:
     """Text with the signs that would steer a terminal written out, such as an escape as its number."""
-    return STEERING.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+    return STEERING.sub(
+        lambda match: match[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text
+    )
 
 
 def json_text(data: Any) -> str:
@@ -37,7 +42,9 @@ class Screen(Console):
         """See `rich.console.Console`."""
         super().__init__(markup=False, highlight=False, emoji=False, **options)
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """Segments of text, made visible; rich's own styles and movements of the cursor are no text."""
         for segment in super().render(renderable, options):
             if segment.control is None and STEERING.search(segment.text):
@@ -82,7 +89,8 @@ def streams() -> Iterator[None]:
             yield
         except SystemExit as end:
             status = end
-        if sys.stdout is not output:  # Click puts another one in the place of a pipe whose reader has ended
+        # Click puts another one in the place of a pipe whose reader has ended
+        if sys.stdout is not output:
             sys.stdout, sys.stderr = output, errors
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         sys.stdout.flush()

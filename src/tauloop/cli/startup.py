@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
-#: Sizes of a terminal that variables of the environment may state; a size outside is ignored, as if it were not set.
+#: Sizes of a terminal that variables of the environment may state; a size outside is ignored, as if
+#: it were not set.
 _SIZES = {"COLUMNS": (20, 10_000), "LINES": (4, 10_000)}
 
 
 def prepare_process() -> None:
     """Open the standard streams that are closed, and correct variables of the environment that would end a command.
 
-    Without a stream of the number 0, 1 or 2 the next file that is opened gets that number, and what a library prints
-    goes into it. Writing to a closed standard output fails, as it does in other programs; a closed standard error takes
-    everything and keeps nothing, for a command that has no complaint does not need it.
+    Without a stream of the number 0, 1 or 2 the next file that is opened gets that number, and what
+    a library prints goes into it. Writing to a closed standard output fails, as it does in other
+    programs; a closed standard error takes everything and keeps nothing, for a command that has no
+    complaint does not need it.
     """
     if sys.stdin is None:
         sys.stdin = open(_null(os.O_RDONLY), encoding="utf-8")

@@ -22,17 +22,24 @@ def subtract(
         ),
     ],
     disconnected: Annotated[
-        Path, typer.Argument(metavar="DISCONNECTED", help="Log of the same motion with the structure taken off.")
+        Path,
+        typer.Argument(
+            metavar="DISCONNECTED", help="Log of the same motion with the structure taken off."
+        ),
     ],
     options: tl.SubtractionOptions,
     out: Annotated[
-        Path, typer.Option(help="Write positions and structure's forces to this CSV, Parquet or MCAP file.")
+        Path,
+        typer.Option(
+            help="Write positions and structure's forces to this CSV, Parquet or MCAP file."
+        ),
     ],
 ) -> None:
     """Subtract the actuators' own forces, measured with the structure taken off, sample by sample.
 
-    The runs are aligned by their positions. The result goes to `tauloop identify`, with a machine whose carts, drives
-    and friction are zero. Exit code 1 when the motions differ so much that the forces may not belong together.
+    The runs are aligned by their positions. The result goes to `tauloop identify`, with a machine
+    whose carts, drives and friction are zero. Exit code 1 when the motions differ so much that the
+    forces may not belong together.
     """
     with bar("runs") as progress:
         result = tl.subtract(connected, disconnected, options, progress=progress)

@@ -20,7 +20,8 @@ def transfer(
 ) -> None:
     """The best motion from here to there: its path is free, past obstacles and away from singularities.
 
-    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the simulator.
+    Exit code 1 when forces saturate, or the machine is lost, under the sampled controller in the
+    simulator.
     """
     with bar("plans") as progress:
         result = tl.transfer(load_model(machine, side), options, progress=progress)

@@ -17,7 +17,8 @@ def tune(
 ) -> None:
     """Tune parameters of a drive line: the least cost of a step of its reference, within bounds.
 
-    The first Ctrl-C ends the search with the best so far. Exit code 1 when the result is doubtful; it says why.
+    The first Ctrl-C ends the search with the best so far. Exit code 1 when the result is doubtful;
+    it says why.
     """
     drive = load_drive(line)
     steps = options.budget * options.starts

@@ -17,10 +17,11 @@ def verify(
 ) -> None:
     """Compare inverse and forward dynamics and Jacobians with Pinocchio and MuJoCo on random consistent states.
 
-    The engines give tree forces, mass matrices and Jacobians, from which loops are solved without regularisation;
-    Pinocchio's own constraint solver (its mimic joints, where couplings act) is one more row. Exit code 1 when one
-    disagrees by more than 1e-9 of the largest number of a state (1e-8 where accelerations have a part in it); what
-    could not be compared is listed and does not count.
+    The engines give tree forces, mass matrices and Jacobians, from which loops are solved without
+    regularisation; Pinocchio's own constraint solver (its mimic joints, where couplings act) is one
+    more row. Exit code 1 when one disagrees by more than 1e-9 of the largest number of a state
+    (1e-8 where accelerations have a part in it); what could not be compared is listed and does not
+    count.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("engines") as progress:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
         CompiledCache as CompiledCache,
         compiled_cache as compiled_cache,
     )
-    from tauloop.codegen.evaluator import Compiled as Compiled, Evaluator as Evaluator, Interpreted as Interpreted
+    from tauloop.codegen.evaluator import (
+        Compiled as Compiled,
+        Evaluator as Evaluator,
+        Interpreted as Interpreted,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -7,19 +7,22 @@ from collections.abc import Sequence
 from tauloop.codegen.signature import CPort, CSignature
 from tauloop.programs.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
-#: Samples per block of a batch kernel: two to four vector registers' worth. With the registers of AVX-512, which are
-#: twice as many too, kernels in one piece keep a block of half the size in them.
+#: Samples per block of a batch kernel: two to four vector registers' worth. With the registers of
+#: AVX-512, which are twice as many too, kernels in one piece keep a block of half the size in them.
 LANES, LANES_OF_WIDE_REGISTERS = 16, 8
-#: A kernel whose ports and kept values are more numbers than this has smaller blocks on every processor: those of 16
-#: samples would leave the core's first cache (TX40 with Jacobians 211 to 163 ns, with AVX2's registers 291 to 242).
+#: A kernel whose ports and kept values are more numbers than this has smaller blocks on every
+#: processor: those of 16 samples would leave the core's first cache (TX40 with Jacobians 211 to 163
+#: ns, with AVX2's registers 291 to 242).
 NUMBERS_IN_CACHE, FEW_LANES = 380, 8
 #: Threads start to pay for themselves at this many samples of a batch.
 SAMPLES_FOR_THREADS = 2048
-#: Columns of a port that are copied by a line each; more are copied in a loop, or turned back by `tl_back`.
+#: Columns of a port that are copied by a line each; more are copied in a loop, or turned back by
+#: `tl_back`.
 MOST_LINES = 24
 #: Columns of ports that compilers would turn from rows into lanes number by number.
 TURNED_IN_PAIRS = (5, 6, 7)
-#: Whether a lane is in reach, regular and near its start; without branches, so that it stays vector instructions.
+#: Whether a lane is in reach, regular and near its start; without branches, so that it stays vector
+#: instructions.
 _IS_SOUND = (
     f"(lanes_health[0][l] >= 0.0) & (lanes_health[1][l] > {SMALLEST_PIVOT!r})"
     f" & (fabs(lanes_health[2][l]) < {CONVERGED!r}) & (lanes_health[3][l] <= {float(FEW_STEPS)!r})"
@@ -31,20 +34,24 @@ def batch_text(function: CSignature, *, is_counted: bool = False) -> str:
 
     Args:
         function: what is computed.
-        is_counted: whether the kernel takes the numbers by which each array advances a sample (zero where all samples
-            share one row, which is then there for a whole block), and returns the number of samples that failed.
+        is_counted: whether the kernel takes the numbers by which each array advances a sample (zero
+            where all samples share one row, which is then there for a whole block), and returns the
+            number of samples that failed.
     """
     ports = function.arguments
     results = ports[len(function.inputs) :]
     blocks = ", ".join(_advanced(i, port, is_counted=is_counted) for i, port in enumerate(ports))
     rest = ", ".join(f"tail_{port.name}" for port in ports)
-    steps = [f"steps[{i}]" if is_counted else str(port.size) for i, port in enumerate(function.inputs)]
+    steps = [
+        f"steps[{i}]" if is_counted else str(port.size) for i, port in enumerate(function.inputs)
+    ]
     fill = [
         f"tail_{port.name}[l * {port.size} + i] = {port.name}[s * {step} + i];"
         for port, step in zip(function.inputs, steps, strict=True)
     ]
     copy_back = [
-        f"{port.name}[(first + l) * {port.size} + i] = tail_{port.name}[l * {port.size} + i];" for port in results
+        f"{port.name}[(first + l) * {port.size} + i] = tail_{port.name}[l * {port.size} + i];"
+        for port in results
     ]
     add, end = ("bad += ", ["    return bad;"]) if is_counted else ("", [])
     lines = [
@@ -100,16 +107,24 @@ def _rows(function: CSignature, *, is_counted: bool) -> str:
     """Return the C text of a function for a block of samples, turned from rows into lanes and back."""
     arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
     names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
-    lines = [f"static {'size_t' if is_counted else 'void'} TL_APART {function.name}_rows({arguments})", "{"]
+    lines = [
+        f"static {'size_t' if is_counted else 'void'} TL_APART {function.name}_rows({arguments})",
+        "{",
+    ]
     lines += [f"    (void){port.name};" for port in function.arguments if not port.size]
-    lines += [f"    double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];" for port in function.arguments]
+    lines += [
+        f"    double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];"
+        for port in function.arguments
+    ]
     if is_counted:
         lines.append("    long long bad = 0;")
     lines += [_turned(port, k) for port in function.inputs for k in _pairs(port)]
     lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
     for port in function.inputs:
         if not _pairs(port):
-            lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];")
+            lines += _columns(
+                port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];"
+            )
     lines += ["    }", f"    {function.name}_block({names});"]
     results = function.arguments[len(function.inputs) :]
     lines += [
@@ -120,10 +135,15 @@ def _rows(function: CSignature, *, is_counted: bool) -> str:
     lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
     for port in results:
         if port.size <= MOST_LINES:
-            lines += _columns(port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
+            lines += _columns(
+                port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];"
+            )
     lines.append("    }")
     if is_counted:
-        lines += [f"    for (int l = 0; l < TL_LANES; ++l) bad += {_IS_SOUND} ? 0 : 1;", "    return (size_t)bad;"]
+        lines += [
+            f"    for (int l = 0; l < TL_LANES; ++l) bad += {_IS_SOUND} ? 0 : 1;",
+            "    return (size_t)bad;",
+        ]
     return "\n".join([*lines, "}", ""])
 
 

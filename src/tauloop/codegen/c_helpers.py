@@ -18,7 +18,9 @@ _NEEDED = {
 }
 _SIZES = f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED {MISSED!r}\n#define TL_DEPENDENT {DEPENDENT!r}\n"
 #: In floats conditions of cables are kept to a millionth of the largest side.
-_SINGLE_SIZES = f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
+_SINGLE_SIZES = (
+    f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
+)
 
 
 def c_file(package: str, name: str) -> str:
@@ -31,7 +33,10 @@ def pieces() -> dict[str, str]:
     """The pieces of `helpers.c` and `single.c` by name, in their order, without the comments in front of them."""
     texts = _pieces("helpers.c") | _pieces("single.c")
     nearest = texts["tl_nearest"]
-    return texts | {"tl_nearest": _SIZES + nearest, "tl_nearestf": _SINGLE_SIZES + in_single(nearest)}
+    return texts | {
+        "tl_nearest": _SIZES + nearest,
+        "tl_nearestf": _SINGLE_SIZES + in_single(nearest),
+    }
 
 
 def _pieces(file: str) -> dict[str, str]:
@@ -43,11 +48,15 @@ def _pieces(file: str) -> dict[str, str]:
 
 def mathematics() -> str:
     """Elementary functions, all of them."""
-    return "\n".join(pieces()[name] for name in ("tl_reduced", "tl_sin", "tl_cos", "tl_atan2", "tl_exp"))
+    return "\n".join(
+        pieces()[name] for name in ("tl_reduced", "tl_sin", "tl_cos", "tl_atan2", "tl_exp")
+    )
 
 
 def used_helpers(body: str) -> list[str]:
     """Helpers that a text calls: compilers warn of functions that nobody does."""
-    called = {name for name in pieces() if f"{name}(" in body} | ({"TL_APART"} if "TL_APART" in body else set())
+    called = {name for name in pieces() if f"{name}(" in body} | (
+        {"TL_APART"} if "TL_APART" in body else set()
+    )
     called |= {name for name, users in _NEEDED.items() if called & set(users)}
     return [text for name, text in pieces().items() if name in called]

@@ -1,7 +1,8 @@
 """Where compiled code is kept: a folder of the user's own, whose files are checked before they are loaded.
 
-Machine code runs with all the user's rights, and a damaged library ends the process or gives wrong numbers. So nothing
-is loaded that someone else could have written, or that is not what its SHA-256, kept beside it, says.
+Machine code runs with all the user's rights, and a damaged library ends the process or gives wrong
+numbers. So nothing is loaded that someone else could have written, or that is not what its SHA-256,
+kept beside it, says.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from tauloop.records import dataclass
 from tauloop.result import Status
 from tauloop.shown import Shown
 
-#: Bytes that all files together may have; beyond, those go that were used longest ago. A library has some hundred
-#: thousand.
+#: Bytes that all files together may have; beyond, those go that were used longest ago. A library
+#: has some hundred thousand.
 LARGEST_CACHE = 500_000_000
-#: Share of these bytes that stays when some must go, so that the next library does not drive out another one.
+#: Share of these bytes that stays when some must go, so that the next library does not drive out
+#: another one.
 STAYS = 0.8
 CHECKSUM = ".sha256"
 #: Mode of files here; and the permissions of others that make a file or folder worthless.
@@ -37,7 +39,9 @@ MODE, OTHERS_WRITE = 0o644, stat.S_IWGRP | stat.S_IWOTH
 #: Names of what lies here: nothing else is counted or removed.
 _LIBRARY = re.compile(r"(?:caller-)?[0-9a-f]{24}\.(?:so|cubin)")
 _OURS = re.compile(r"(?:caller-)?[0-9a-f]{24}(?:\.(?:so|cubin|ptxas)(?:\.sha256)?|\.json)")
-_TEMPORARY = re.compile(r"\.build-.{1,40}|\.(?:caller-)?[0-9a-f]{1,24}[^/]{0,7}\.[0-9a-f]{16}\.\w{1,7}")
+_TEMPORARY = re.compile(
+    r"\.build-.{1,40}|\.(?:caller-)?[0-9a-f]{1,24}[^/]{0,7}\.[0-9a-f]{16}\.\w{1,7}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +53,9 @@ class Kept:
         size: bytes, with the records that name it.
         used: when it was read last, as far as the file system tells, s since 1970.
         functions: names of the functions that records call in it.
-        state: "intact", which is loaded; "damaged" (or not written by this user alone) or "unchecked" (without a
-            checksum, of an older version), which are made anew when they are needed.
+        state: "intact", which is loaded; "damaged" (or not written by this user alone) or
+            "unchecked" (without a checksum, of an older version), which are made anew when they are
+            needed.
     """
 
     path: Path
@@ -97,7 +102,11 @@ class CompiledCache(Shown):
     @property
     def status(self) -> Status:
         """Doubtful where one is damaged, or could have been written by another user."""
-        return Status.DOUBTFUL if any(entry.state == "damaged" for entry in self.libraries) else Status.OK
+        return (
+            Status.DOUBTFUL
+            if any(entry.state == "damaged" for entry in self.libraries)
+            else Status.OK
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -145,26 +154,35 @@ def private(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     state = folder.stat()
     if not _is_ours(state):
-        raise PermissionError(f"{folder} belongs to the user {state.st_uid}, not to {os.geteuid()}, who runs this")
+        raise PermissionError(
+            f"{folder} belongs to the user {state.st_uid}, not to {os.geteuid()}, who runs this"
+        )
     if state.st_mode & OTHERS_WRITE:
         if folder != cache_folder():
-            raise PermissionError(f"others may write to {folder} (mode {stat.S_IMODE(state.st_mode):o})")
+            raise PermissionError(
+                f"others may write to {folder} (mode {stat.S_IMODE(state.st_mode):o})"
+            )
         folder.chmod(stat.S_IMODE(state.st_mode) & ~OTHERS_WRITE)
     if (place := _exposed(folder)) is not None:
-        raise PermissionError(f"others could put another folder in its place, for they may write to {place}")
+        raise PermissionError(
+            f"others could put another folder in its place, for they may write to {place}"
+        )
     return folder
 
 
 def _exposed(folder: Path) -> Path | None:
     """A folder on the way to this one in which others may rename what is not theirs; None without one.
 
-    Between the look at a library and its loading they could exchange it. Sticky folders (/tmp) do not let them.
+    Between the look at a library and its loading they could exchange it. Sticky folders (/tmp) do
+    not let them.
     """
     if not hasattr(os, "geteuid"):
         return None
     for place in folder.resolve().parents:
         state = place.stat()
-        if not _is_ours(state) or (state.st_mode & stat.S_IWOTH and not state.st_mode & stat.S_ISVTX):
+        if not _is_ours(state) or (
+            state.st_mode & stat.S_IWOTH and not state.st_mode & stat.S_ISVTX
+        ):
             return place
     return None
 
@@ -191,7 +209,10 @@ def is_intact(path: Path) -> bool:
     """
     try:
         wanted = _beside(path).read_text(encoding="ascii").strip()
-        if not all(map(is_own, (path.parent, path, _beside(path)))) or _exposed(path.parent) is not None:
+        if (
+            not all(map(is_own, (path.parent, path, _beside(path))))
+            or _exposed(path.parent) is not None
+        ):
             return False
         return hashlib.sha256(path.read_bytes()).hexdigest() == wanted
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
@@ -205,7 +226,8 @@ def keep(made: Path, target: Path) -> Path:
         InputError: the disk is full, ...
     """
     content = made.read_bytes()
-    with locked(target.parent):  # two processes that make the same: neither's checksum goes with the other's file
+    # two processes that make the same: neither's checksum goes with the other's file
+    with locked(target.parent):
         put(target, content)
         put(_beside(target), f"{hashlib.sha256(content).hexdigest()}\n".encode())
     _make_room(target.parent, target)
@@ -231,7 +253,8 @@ def put(target: Path, content: bytes) -> None:
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
     """A folder in the cache to work in, gone afterwards; those of killed processes go first."""
-    import tempfile  # with a fifth of the time that a function from the cache takes, which needs none
+    # with a fifth of the time that a function from the cache takes, which needs none
+    import tempfile
 
     sweep(folder)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as place:
@@ -245,7 +268,9 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 def sweep(folder: Path) -> int:
     """Remove what killed processes left unfinished; the number of files and folders."""
-    left = [path for path in _listed(folder) if _TEMPORARY.fullmatch(path.name) and is_abandoned(path)]
+    left = [
+        path for path in _listed(folder) if _TEMPORARY.fullmatch(path.name) and is_abandoned(path)
+    ]
     for path in left:
         _remove(path)
     return len(left)
@@ -258,7 +283,9 @@ def kept(folder: Path) -> tuple[Kept, ...]:
         if path.suffix == ".json" and _OURS.fullmatch(path.name):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 record = json.loads(path.read_text(encoding="ascii").partition("\n")[2])
-                records.setdefault(str(record["library"]), []).append((str(record["name"]), path.stat().st_size))
+                records.setdefault(str(record["library"]), []).append(
+                    (str(record["name"]), path.stat().st_size)
+                )
     entries = []
     for path in _listed(folder):
         if not _LIBRARY.fullmatch(path.name):

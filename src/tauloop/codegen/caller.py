@@ -1,7 +1,8 @@
 """Calls of machine code from Python at the cost of a call: a small extension module instead of ctypes.
 
-It is made once by the C compiler that makes the machine code, where Python's headers are there; without them ctypes
-does the same, some two tenths of a microsecond slower. It uses only Python's stable interface.
+It is made once by the C compiler that makes the machine code, where Python's headers are there;
+without them ctypes does the same, some two tenths of a microsecond slower. It uses only Python's
+stable interface.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from tauloop.codegen.compiler import build, compiler_stamp, find_compiler, proce
 from tauloop.errors import EngineError, InputError
 from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 
-#: Runs the machine code; with an argument, contiguous float64 numbers (no masked array, whose mask would be dropped),
-#: these are put at the front of the inputs first.
+#: Runs the machine code; with an argument, contiguous float64 numbers (no masked array, whose mask
+#: would be dropped), these are put at the front of the inputs first.
 Call = Callable[..., None]
 
 _MODULE = "tauloop_caller"
@@ -57,7 +58,9 @@ def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: n
         return functools.partial(_called, code, ctypes.byref(table), inputs)
     address = ctypes.cast(code, ctypes.c_void_p).value
     kept = (code, table, inputs)
-    call: Call = module.bind(address, ctypes.addressof(table), inputs.ctypes.data, inputs.size, np.ndarray, kept)
+    call: Call = module.bind(
+        address, ctypes.addressof(table), inputs.ctypes.data, inputs.size, np.ndarray, kept
+    )
     return call
 
 
@@ -75,14 +78,17 @@ def checked_call(
         library, name: the machine code.
         arrays: as of `bound_call`; the last one is the health.
         buffers: those of them that the arguments of a call go to.
-        result: what a call gives a copy of, where its arguments are float64 arrays of the right sizes, all finite, and
-            the health is good.
-        otherwise: is called with the same arguments where anything else is the case; what it gives, the call gives.
+        result: what a call gives a copy of, where its arguments are float64 arrays of the right
+            sizes, all finite, and the health is good.
+        otherwise: is called with the same arguments where anything else is the case; what it gives,
+            the call gives.
     """
     code, table = _code(library, name, arrays)
     module, health = _binding(), arrays[-1]
     if module is None:
-        return functools.partial(_checked, code, ctypes.byref(table), buffers, health, result, otherwise)
+        return functools.partial(
+            _checked, code, ctypes.byref(table), buffers, health, result, otherwise
+        )
     address = ctypes.cast(code, ctypes.c_void_p).value
     parts = tuple((array.ctypes.data, array.size) for array in buffers)
     call: Callable[..., Any] = module.bind_checked(
@@ -105,22 +111,27 @@ def counted_call(
 ) -> Callable[..., int | None] | None:
     """Return a call of a batch, `call(first, count, n, *arrays)`; None where the extension module cannot be made.
 
-    The call runs samples `first` to `first + count` of n and returns the number of those that failed. It returns None,
-    and runs nothing, unless all arrays are plain float64 arrays (n, size): inputs contiguous or one row seen as many,
-    outputs contiguous and writable. Other threads of Python run in the meantime.
+    The call runs samples `first` to `first + count` of n and returns the number of those that
+    failed. It returns None, and runs nothing, unless all arrays are plain float64 arrays (n, size):
+    inputs contiguous or one row seen as many, outputs contiguous and writable. Other threads of
+    Python run in the meantime.
 
     Args:
-        library, name: the machine code, `size_t name(size_t n, double *const *arrays, const size_t *steps)`.
+        library, name: the machine code, `size_t name(size_t n, double *const *arrays, const size_t
+            *steps)`.
         sizes: numbers per sample of each array.
         n_inputs: how many of the arrays are inputs, the first ones.
-        block: samples of the largest block of lanes, for which a row that all samples share is laid out.
+        block: samples of the largest block of lanes, for which a row that all samples share is laid
+            out.
     """
     module = _binding()
     if module is None or len(sizes) > MOST_ARRAYS:
         return None
     code = ctypes.CDLL(str(library))[name]
     address = ctypes.cast(code, ctypes.c_void_p).value
-    call: Callable[..., int | None] = module.bind_counted(address, np.ndarray, code, tuple(sizes), n_inputs, block)
+    call: Callable[..., int | None] = module.bind_counted(
+        address, np.ndarray, code, tuple(sizes), n_inputs, block
+    )
     return call
 
 
@@ -129,9 +140,11 @@ def _code(library: Path, name: str, arrays: Sequence[np.ndarray]) -> tuple[Any, 
     pointer = ctypes.POINTER(ctypes.c_double)
     table = (pointer * len(arrays))()
     for i, array in enumerate(arrays):
-        if array.size:  # a pointer made in this way keeps the array alive, and the table keeps the pointers
+        # a pointer made in this way keeps the array alive, and the table keeps the pointers
+        if array.size:
             table[i] = ctypes.cast((ctypes.c_double * array.size).from_buffer(array), pointer)
-    # Without a release of the interpreter's lock, which would cost as much as the code that runs under it.
+    # Without a release of the interpreter's lock, which would cost as much as the code that runs
+    # under it.
     code = ctypes.PyDLL(str(library))[name]
     code.restype = None
     return code, table
@@ -149,10 +162,15 @@ def _checked(
     if len(arguments) != len(buffers):
         return otherwise(*arguments)
     for array, argument in zip(buffers, arguments, strict=True):
-        if type(argument) is not np.ndarray or argument.dtype != np.float64 or argument.shape != array.shape:
+        if (
+            type(argument) is not np.ndarray
+            or argument.dtype != np.float64
+            or argument.shape != array.shape
+        ):
             return otherwise(*arguments)
         array[:] = argument
-        if not math.isfinite(array.sum()):  # of finite numbers too, beyond all use, if they are huge
+        # of finite numbers too, beyond all use, if they are huge
+        if not math.isfinite(array.sum()):
             return otherwise(*arguments)
     code(table)
     least, pivot, residual, _ = health.tolist()
@@ -177,7 +195,9 @@ def _binding() -> ModuleType | None:
     """The extension module, or None where there is no compiler, no header, or no room."""
     headers, source = Path(sysconfig.get_path("include")), c_file("tauloop.codegen", "caller.c")
     parts = (source, sys.version, str(headers), *compiler_stamp(), *processor_stamp())
-    module = cache_folder() / f"caller-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
+    module = (
+        cache_folder() / f"caller-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
+    )
     with suppress(ImportError, OSError):
         if is_intact(module):
             return _loaded(module)
@@ -197,6 +217,8 @@ def _made(source: str, module: Path, headers: Path) -> Path:
 
 def _loaded(library: Path) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(library))
-    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(_MODULE, loader, origin=str(library)))
+    module = importlib.util.module_from_spec(
+        importlib.machinery.ModuleSpec(_MODULE, loader, origin=str(library))
+    )
     loader.exec_module(module)
     return module

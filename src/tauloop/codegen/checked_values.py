@@ -1,9 +1,10 @@
 """Which numbers generated code must check itself, and which follow from others that are checked anyway.
 
-A number that is not finite (infinite or not-a-number) stays so through sums, differences, products, square roots, sines
-and cosines, and as the numerator of a quotient. An input from which such a path leads to a checked output, or to a
-residual of Newton's method, needs no check of its own: the output or the residual is not finite either. Pivots that are
-the same expression need only one comparison.
+A number that is not finite (infinite or not-a-number) stays so through sums, differences, products,
+square roots, sines and cosines, and as the numerator of a quotient. An input from which such a path
+leads to a checked output, or to a residual of Newton's method, needs no check of its own: the
+output or the residual is not finite either. Pivots that are the same expression need only one
+comparison.
 """
 
 from __future__ import annotations
@@ -56,8 +57,10 @@ class CheckedValues:
     Attributes:
         inputs: elements of inputs, in order.
         outputs: elements of outputs, in order: those from which no other checked one follows.
-        pivot_factors: for each array of pivots, one over the typical size of those that are compared, by place.
-        implied: arrays of discriminants and pivots that need no check for not-a-number, since a checked output follows.
+        pivot_factors: for each array of pivots, one over the typical size of those that are
+            compared, by place.
+        implied: arrays of discriminants and pivots that need no check for not-a-number, since a
+            checked output follows.
     """
 
     inputs: tuple[Element, ...]
@@ -67,21 +70,29 @@ class CheckedValues:
 
 
 @functools.lru_cache(maxsize=_KEPT_FUNCTIONS)
-def checked_values(program: Program, inputs: tuple[CPort, ...], outputs: tuple[CPort, ...], most: int) -> CheckedValues:
+def checked_values(
+    program: Program, inputs: tuple[CPort, ...], outputs: tuple[CPort, ...], most: int
+) -> CheckedValues:
     """Return what the code of a program checks.
 
     Args:
         program: the steps.
         inputs, outputs: ports of the function.
-        most: numbers per sample of the largest output that is checked. Where an output is not, all inputs are checked.
+        most: numbers per sample of the largest output that is checked. Where an output is not, all
+            inputs are checked.
     """
     codes = _codes(program, {port.name for port in outputs})
-    factors = {name: _smallest_factors(program, codes, name, records) for name, records in _eliminations(program)}
+    factors = {
+        name: _smallest_factors(program, codes, name, records)
+        for name, records in _eliminations(program)
+    }
     is_whole = all(port.size <= most for port in outputs)
     implied = _implied(program, codes, outputs) if is_whole else frozenset()
     read = _read(program, codes)
     elements = [(port.name, i) for port in inputs for i in range(port.size)]
-    needed = (x for x in elements if x not in implied and (x in read or x[0] != START or not is_whole))
+    needed = (
+        x for x in elements if x not in implied and (x in read or x[0] != START or not is_whole)
+    )
     small = [(port.name, i) for port in outputs if port.size <= most for i in range(port.size)]
     followed = _followed(program, codes, set(small))
     return CheckedValues(
@@ -100,7 +111,9 @@ def _codes(program: Program, outputs: Set[str]) -> list[tuple[Instruction, ...]]
     codes: list[tuple[Instruction, ...]] = []
     for step in program.steps:
         if isinstance(step, Evaluate):
-            codes.append(instructions(step.function.function, [name in wanted for name in step.outputs]))
+            codes.append(
+                instructions(step.function.function, [name in wanted for name in step.outputs])
+            )
         elif isinstance(step, Newton):
             codes.append(instructions(step.function.function, [True, False, False]))
         else:
@@ -124,7 +137,11 @@ def _smallest_factors(
     for step, code in zip(program.steps, codes, strict=True):
         if isinstance(step, Evaluate) and name in step.outputs:
             port = step.outputs.index(name)
-            written = (x for x in code if x.operation == ca.OP_OUTPUT and x.port is not None and x.port[0] == port)
+            written = (
+                x
+                for x in code
+                if x.operation == ca.OP_OUTPUT and x.port is not None and x.port[0] == port
+            )
             expressions = {x.port[1]: x.operands[0] for x in written if x.port is not None}
     smallest: dict[int, tuple[int, float]] = {}
     for i, record in enumerate(records):
@@ -150,11 +167,17 @@ def _read(program: Program, codes: Sequence[Sequence[Instruction]]) -> set[Eleme
             read |= {(step.start, i) for i in range(step.size)}
         if isinstance(step, Evaluate | Newton):
             names, _ = _ports(step)
-            read |= {(names[x.port[0]], x.port[1]) for x in code if x.operation == ca.OP_INPUT and x.port is not None}
+            read |= {
+                (names[x.port[0]], x.port[1])
+                for x in code
+                if x.operation == ca.OP_INPUT and x.port is not None
+            }
     return read
 
 
-def _implied(program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]) -> frozenset[Element]:
+def _implied(
+    program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
+) -> frozenset[Element]:
     """Return the elements that make a checked output or a residual not finite where they are not finite."""
     implied: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
     for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
@@ -179,7 +202,9 @@ def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterat
         yield from _read_elements(step, code, sources)
 
 
-def _followed(program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]) -> set[Element]:
+def _followed(
+    program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]
+) -> set[Element]:
     """Return the checked elements that make another checked one not finite where they are not finite.
 
     Back substitution, for instance, computes each unknown from those before it.
@@ -229,7 +254,11 @@ def _origins(code: Sequence[Instruction], port: int) -> Iterator[int]:
     """Yield the number of the instruction that each element of an output has its magnitude from."""
     by_number = {instruction.number: instruction for instruction in code}
     for instruction in code:
-        if instruction.operation == ca.OP_OUTPUT and instruction.port is not None and instruction.port[0] == port:
+        if (
+            instruction.operation == ca.OP_OUTPUT
+            and instruction.port is not None
+            and instruction.port[0] == port
+        ):
             origin = by_number[instruction.operands[0]]
             while origin.operation in _KEEP_MAGNITUDE:
                 origin = by_number[origin.operands[0]]
@@ -260,9 +289,15 @@ def _spoiling(
     return spoiling
 
 
-def _read_elements(step: Evaluate | Newton, code: Sequence[Instruction], numbers: Set[int]) -> Iterator[Element]:
+def _read_elements(
+    step: Evaluate | Newton, code: Sequence[Instruction], numbers: Set[int]
+) -> Iterator[Element]:
     """Yield the elements that some instructions read."""
     names, _ = _ports(step)
     for instruction in code:
-        if instruction.operation == ca.OP_INPUT and instruction.port is not None and instruction.number in numbers:
+        if (
+            instruction.operation == ca.OP_INPUT
+            and instruction.port is not None
+            and instruction.number in numbers
+        ):
             yield names[instruction.port[0]], instruction.port[1]

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Inputs that have nominal values, and are no arguments of single calls.
 HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
-#: Samples that go to positions together in steps of a straight line: a whole number of blocks, which stay in the
-#: nearest cache.
+#: Samples that go to positions together in steps of a straight line: a whole number of blocks,
+#: which stay in the nearest cache.
 STRETCH = 256
 #: To positions: from one where `start` is, in so many steps of a straight line.
 Way = tuple[np.ndarray, int] | None
@@ -66,8 +66,8 @@ class CompiledFunction:
         """Outputs at one sample, or at many, of the motion: `function(q, v, a)`; checked, in microseconds.
 
         Args:
-            motion: the inputs in order but for `start`, `theta`, `weight` and `preload`, which are the nominal ones:
-                arrays (n,) for one sample or (N, n) for many.
+            motion: the inputs in order but for `start`, `theta`, `weight` and `preload`, which are
+                the nominal ones: arrays (n,) for one sample or (N, n) for many.
 
         Returns:
             The output (n,) or (N, n), or a tuple of several.
@@ -89,7 +89,11 @@ class CompiledFunction:
 
         def several(*motion: Any) -> tuple[np.ndarray, ...]:
             outputs = call(*motion)
-            return outputs if isinstance(outputs, tuple) else tuple(np.split(outputs[: ends[-1]], ends[:-1]))
+            return (
+                outputs
+                if isinstance(outputs, tuple)
+                else tuple(np.split(outputs[: ends[-1]], ends[:-1]))
+            )
 
         return several
 
@@ -117,8 +121,15 @@ class CompiledFunction:
             raise InputError.of(self.function.name, what, f"give {', '.join(ports)}")
         arrays, single = checked(ports, dict(zip(ports, motion, strict=False)), finite=False)
         n = len(next(iter(arrays.values())))
-        held = {port.name: (port.size, self.nominal.get(port.name, 0.0)) for port in self.function.inputs}
-        others = {name: np.broadcast_to(held[name][1], (n, held[name][0])) for name in held if name in HELD}
+        held = {
+            port.name: (port.size, self.nominal.get(port.name, 0.0))
+            for port in self.function.inputs
+        }
+        others = {
+            name: np.broadcast_to(held[name][1], (n, held[name][0]))
+            for name in held
+            if name in HELD
+        }
         outputs, is_sound = self.run({**arrays, **others}, n)
         health = outputs.pop("health")
         if not is_sound:
@@ -135,14 +146,16 @@ class CompiledFunction:
         Args:
             names: of the inputs that are arguments; the others keep their nominal values.
             otherwise: what is called where a check fails.
-            whole: whether the copy that it gives has all outputs and the health behind one another also where there is
-                one output alone.
+            whole: whether the copy that it gives has all outputs and the health behind one another
+                also where there is one output alone.
         """
         arrays, parts = self._arrays()
         buffers = [arrays[name] for name in names]
         is_single = len(self.function.outputs) == 1 and not whole
         result = arrays[self.function.outputs[0].name] if is_single else arrays["outputs"]
-        return checked_call(self.library, f"{self.function.name}_bound", parts, buffers, result, otherwise)
+        return checked_call(
+            self.library, f"{self.function.name}_bound", parts, buffers, result, otherwise
+        )
 
     def batch(
         self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
@@ -150,15 +163,16 @@ class CompiledFunction:
         """Outputs (N, n) by port, `health` among them.
 
         Args:
-            inputs: float arrays (N, n) by port. Their numbers are not checked: `health` says where some are no
-                finite numbers.
+            inputs: float arrays (N, n) by port. Their numbers are not checked: `health` says where
+                some are no finite numbers.
             n: number of samples N.
-            out: arrays to write into, by port, such as slices of a long result when a motion streams through in chunks;
-                contiguous floats (N, n). Ports that are not named get new arrays.
+            out: arrays to write into, by port, such as slices of a long result when a motion
+                streams through in chunks; contiguous floats (N, n). Ports that are not named get
+                new arrays.
 
         Raises:
-            InputError: an input is missing, complex or masked or has another shape; or an array of `out` has another
-                name, shape, type or layout.
+            InputError: an input is missing, complex or masked or has another shape; or an array of
+                `out` has another name, shape, type or layout.
         """
         return self.run(inputs, n, out)[0]
 
@@ -172,7 +186,11 @@ class CompiledFunction:
         """As `batch`, and whether all samples are in reach and regular, with numbers in and out; see `Kernel`."""
         n = operator.index(n)
         outputs = self._output_arrays(n, out)
-        if way is None and self._counted is not None and all(name in inputs for name in self._inputs):
+        if (
+            way is None
+            and self._counted is not None
+            and all(name in inputs for name in self._inputs)
+        ):
             bad = self._in_shares(n, [*map(inputs.__getitem__, self._inputs), *outputs.values()])
             if bad is not None:
                 return outputs, bad == 0
@@ -183,13 +201,17 @@ class CompiledFunction:
         if not out:
             return {name: empty(n, size) for name, size in self._sizes.items()}
         _require_writable(out, self._sizes, n)
-        return {name: out[name] if name in out else empty(n, size) for name, size in self._sizes.items()}
+        return {
+            name: out[name] if name in out else empty(n, size) for name, size in self._sizes.items()
+        }
 
     @cached_property
     def _counted(self) -> Callable[..., int | None] | None:
         """The kernel as a function of Python that checks layouts itself; None where there are no headers of Python."""
         sizes = [port.size for port in self.function.arguments]
-        return counted_call(self.library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES)
+        return counted_call(
+            self.library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES
+        )
 
     def _in_shares(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
         """Run the kernel on plain arrays; return the number of bad samples, or None where an array is not plain."""
@@ -209,7 +231,9 @@ class CompiledFunction:
     ) -> int:
         """Run the kernel on arrays of any layout, which are copied share by share; return the number of bad samples."""
         arrays = [*_readable(inputs, self.function.inputs, n), *outputs.values()]
-        steps = np.array([array.shape[1] if len(array) == n else 0 for array in arrays], dtype=np.uintp)
+        steps = np.array(
+            [array.shape[1] if len(array) == n else 0 for array in arrays], dtype=np.uintp
+        )
         if way is None:
             code = self._library.function(f"{self.function.name}_counted", "n**", "n")
         else:
@@ -228,9 +252,9 @@ class CompiledFunction:
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
         """Arrays by port and a call that reads and writes them: for control loops.
 
-        The arrays are filled in place; they live as long as the call does. Those of the inputs lie behind one another
-        in the array `inputs`, those of the outputs in `outputs`. `call(state)` with contiguous float64 numbers puts
-        these at the front of `inputs` first.
+        The arrays are filled in place; they live as long as the call does. Those of the inputs lie
+        behind one another in the array `inputs`, those of the outputs in `outputs`. `call(state)`
+        with contiguous float64 numbers puts these at the front of `inputs` first.
         """
         arrays, parts = self._arrays()
         call = bound_call(self.library, f"{self.function.name}_bound", parts, arrays["inputs"])
@@ -238,15 +262,24 @@ class CompiledFunction:
 
     def _arrays(self) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
         """Arrays of the ports with nominal values, and `inputs` and `outputs` as a whole; and the ports' in order."""
-        sides = {"inputs": self.function.inputs, "outputs": self.function.arguments[len(self.function.inputs) :]}
+        sides = {
+            "inputs": self.function.inputs,
+            "outputs": self.function.arguments[len(self.function.inputs) :],
+        }
         whole = {name: np.zeros(sum(port.size for port in ports)) for name, ports in sides.items()}
-        arrays = {port.name: part for name, ports in sides.items() for port, part in _parts(ports, whole[name])}
+        arrays = {
+            port.name: part
+            for name, ports in sides.items()
+            for port, part in _parts(ports, whole[name])
+        }
         for name in self.nominal.keys() & arrays.keys():
             arrays[name][:] = self.nominal[name]
         return arrays | whole, list(arrays.values())
 
 
-def require_health(health: Any, pivots: float = SMALLEST_PIVOT, residuals: float = CONVERGED, xp: Any = np) -> None:
+def require_health(
+    health: Any, pivots: float = SMALLEST_PIVOT, residuals: float = CONVERGED, xp: Any = np
+) -> None:
     """Raise unless all samples (N, 4), an array of some device's, are in reach and regular.
 
     Raises:
@@ -254,7 +287,11 @@ def require_health(health: Any, pivots: float = SMALLEST_PIVOT, residuals: float
     """
     least, pivot, residual, _ = health.T
     kinds = (
-        (~(least >= 0), "out of reach, or its results are not finite: a loop does not close", least),
+        (
+            ~(least >= 0),
+            "out of reach, or its results are not finite: a loop does not close",
+            least,
+        ),
         (~(xp.abs(residual) < residuals), "a loop, or a bound of a tension, is missed", residual),
         (~(pivot > pivots), "singular: a pivot has nearly vanished", pivot),
     )
@@ -276,24 +313,32 @@ def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, n
 
 
 def compile_function(
-    function: CFunction, compiler: Compiler | None = None, *, threads: int = 1, folder: Path | None = None
+    function: CFunction,
+    compiler: Compiler | None = None,
+    *,
+    threads: int = 1,
+    folder: Path | None = None,
 ) -> CompiledFunction:
     """Compile a function (or find it in the cache) and load it.
 
     Raises:
         EngineError: the library cannot be made.
     """
-    from tauloop.codegen.source import c_units  # and CasADi, which a function out of the cache does not need
+    # and CasADi, which a function out of the cache does not need
+    from tauloop.codegen.source import c_units
 
-    units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _called_text(function))
+    units = c_units(
+        function, f"{function.name}: made by Tauloop, do not edit", _called_text(function)
+    )
     return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
 
 
 def _called_text(function: CFunction) -> str:
     """Return the C text of the entries for calls from Python, which take all arrays through one pointer.
 
-    `NAME_bound` computes one sample. `NAME_counted` computes a batch whose arrays advance by `steps` numbers a sample,
-    and returns the number of samples that are out of reach, singular, or far from their start.
+    `NAME_bound` computes one sample. `NAME_counted` computes a batch whose arrays advance by
+    `steps` numbers a sample, and returns the number of samples that are out of reach, singular, or
+    far from their start.
     """
     name, k = function.name, len(function.arguments)
     arrays = ", ".join(f"arrays[{i}]" for i in range(k))
@@ -318,9 +363,15 @@ size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
 def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
     """Return the C text of the entry that reaches positions by k steps of a straight line.
 
-    The last step starts from where the others lead. The entry reports the most iterations that one of them took.
+    The last step starts from where the others lead. The entry reports the most iterations that one
+    of them took.
     """
-    name, to, start, count = function.name, places["position"], places["start"], len(function.arguments)
+    name, to, start, count = (
+        function.name,
+        places["position"],
+        places["start"],
+        len(function.arguments),
+    )
     x, q = function.arguments[to].size, function.arguments[start].size
     head = f"size_t {name}_walked(size_t n, double *const *arrays, const size_t *steps, const double *from, size_t k)"
     return f"""
@@ -368,15 +419,23 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
         try:
             array = real(inputs[port.name])
         except KeyError:
-            problems.append(Problem(where=port.name, what="is missing", remedy=f"give an array ({n}, {port.size})"))
+            problems.append(
+                Problem(
+                    where=port.name, what="is missing", remedy=f"give an array ({n}, {port.size})"
+                )
+            )
         except (TypeError, ValueError, OverflowError) as error:
             remedy = f"give real numbers in an array ({n}, {port.size})"
-            problems.append(Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy))
+            problems.append(
+                Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy)
+            )
         else:
             arrays.append(array)
             if array.shape != (n, port.size):
                 what = f"has shape {array.shape}, needs ({n}, {port.size})"
-                problems.append(Problem(where=port.name, what=what, remedy="one row of numbers for each sample"))
+                problems.append(
+                    Problem(where=port.name, what=what, remedy="one row of numbers for each sample")
+                )
     InputError.raise_if_any(problems)
     return [np.ascontiguousarray(array[:LANES]) if is_one_row(array) else array for array in arrays]
 
@@ -388,7 +447,11 @@ def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n
         if name not in sizes:
             remedy = f"outputs are: {', '.join(sizes)}"
             problems.add(f"out.{name}", "is no output", remedy)
-        elif array.shape != (n, sizes[name]) or array.dtype != np.float64 or not array.flags.c_contiguous:
+        elif (
+            array.shape != (n, sizes[name])
+            or array.dtype != np.float64
+            or not array.flags.c_contiguous
+        ):
             what = f"is {array.dtype} {array.shape}, contiguous: {array.flags.c_contiguous}"
             remedy = f"give a contiguous float64 array ({n}, {sizes[name]})"
             problems.add(f"out.{name}", what, remedy)

@@ -1,8 +1,9 @@
 """The system's C compiler, and a cache of what it has made, named by content.
 
-A library is named by the hash of its source, the compiler, the flags and the processor's features, written beside and
-then renamed (`cache`): two processes may build the same one at once, a killed compiler leaves nothing, and a library at
-a given path never changes (loading a changed one again would give the old code).
+A library is named by the hash of its source, the compiler, the flags and the processor's features,
+written beside and then renamed (`cache`): two processes may build the same one at once, a killed
+compiler leaves nothing, and a library at a given path never changes (loading a changed one again
+would give the old code).
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from tauloop.processes import following, lifeline
 from tauloop.records import dataclass
 
 COMPILERS = ("cc", "gcc", "clang")
-#: -O2 with vectorised loops gives the same speed as -O3 here, and is sooner done.
-#: No fast-math: sums and products keep their order. These flags let loops with sqrt and select be vectorised, and a
-#: product and a sum be rounded once instead of twice (7 to 20 % faster, and no less accurate).
+#: -O2 with vectorised loops gives the same speed as -O3 here, and is sooner done. No fast-math:
+#: sums and products keep their order. These flags let loops with sqrt and select be vectorised, and
+#: a product and a sum be rounded once instead of twice (7 to 20 % faster, and no less accurate).
 FLAGS = (
     *(
         "-std=c99",
@@ -44,11 +45,16 @@ FLAGS = (
     *("-fPIC", "-shared"),
 )
 #: The same for any processor of the kind, and rounded alike on all of them.
-PORTABLE_FLAGS = (*(flag for flag in FLAGS if not flag.startswith(("-march", "-ffp"))), "-ffp-contract=off")
-#: gcc's time on addresses and on values of earlier rounds of a loop, of which ours have two: half of all, for nothing.
+PORTABLE_FLAGS = (
+    *(flag for flag in FLAGS if not flag.startswith(("-march", "-ffp"))),
+    "-ffp-contract=off",
+)
+#: gcc's time on addresses and on values of earlier rounds of a loop, of which ours have two: half
+#: of all, for nothing.
 GCC_FLAGS = ("-fno-predictive-commoning", "--param", "iv-max-considered-uses=50")
-#: For kernels in files of their own: gcc orders instructions before it shares out registers (RCID's forward dynamics 83
-#: to 68 ns, hexapod 97 to 88). Single samples lose by it, and so do the kernels of small machines.
+#: For kernels in files of their own: gcc orders instructions before it shares out registers (RCID's
+#: forward dynamics 83 to 68 ns, hexapod 97 to 88). Single samples lose by it, and so do the kernels
+#: of small machines.
 GCC_LANE_FLAGS = ("-fschedule-insns", "-fsched-pressure")
 #: Compilers prefer half of AVX-512's registers unless told otherwise.
 WIDE_FLAGS = ("-mprefer-vector-width=512",)
@@ -66,7 +72,8 @@ class Compiler:
 
     Attributes:
         path: the executable.
-        identity: what it prints of its version and of the features that ``-march=native`` stands for.
+        identity: what it prints of its version and of the features that ``-march=native`` stands
+            for.
         flags: what it is started with.
         timeout: longest time for one file, s.
     """
@@ -90,7 +97,11 @@ def compiler_path() -> str | None:
 def find_compiler() -> Compiler | None:
     """The first C compiler on the path and what it says of itself, or None."""
     path = compiler_path()
-    return None if path is None else Compiler(path=path, identity=_identity(path, Path(path).stat().st_mtime_ns))
+    return (
+        None
+        if path is None
+        else Compiler(path=path, identity=_identity(path, Path(path).stat().st_mtime_ns))
+    )
 
 
 def file_stamp(path: Path | str) -> str:
@@ -113,7 +124,9 @@ def processor_stamp() -> list[str]:
             for line in lines:
                 if not line.strip():
                     break
-                if not line.startswith(("cpu MHz", "bogomips", "processor", "apicid", "core id", "BogoMIPS")):
+                if not line.startswith(
+                    ("cpu MHz", "bogomips", "processor", "apicid", "core id", "BogoMIPS")
+                ):
                     first.append(line)
             return first
     except OSError:
@@ -140,7 +153,9 @@ def _output(command: list[str]) -> str:
         return ""
 
 
-def run_program(command: Sequence[str], timeout: float, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_program(
+    command: Sequence[str], timeout: float, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a program and return what it printed; whatever ends the wait early ends it with all that it started.
 
     Raises:
@@ -183,8 +198,8 @@ def build(
     """Compile a source to a shared library, or find it in the cache.
 
     Args:
-        source: C text, or several that are compiled side by side; then the last one holds functions of one sample,
-            the others kernels (`c_units`).
+        source: C text, or several that are compiled side by side; then the last one holds functions
+            of one sample, the others kernels (`c_units`).
         compiler: the compiler.
         threads: whether OpenMP's pragmas shall work.
         further: flags behind the usual ones.
@@ -194,7 +209,8 @@ def build(
         Path of the library.
 
     Raises:
-        EngineError: the folder cannot be written, or the compiler fails, with what it printed, or takes too long.
+        EngineError: the folder cannot be written, or the compiler fails, with what it printed, or
+            takes too long.
     """
     sources = [source] if isinstance(source, str) else list(source)
     flags = (
@@ -205,7 +221,9 @@ def build(
         *further,
     )
     lane_flags = GCC_LANE_FLAGS if compiler.is_gcc else ()
-    key = hashlib.sha256("\0".join((*sources, compiler.identity, *flags, *lane_flags)).encode()).hexdigest()[:24]
+    key = hashlib.sha256(
+        "\0".join((*sources, compiler.identity, *flags, *lane_flags)).encode()
+    ).hexdigest()[:24]
     folder = cache_folder() if folder is None else folder
     library = folder / f"{key}.so"
     try:
@@ -226,7 +244,9 @@ def build(
 
 def _unwritable(folder: Path, what: str) -> EngineError:
     remedy = "make room, or allow writing there and to nobody else; without it everything runs interpreted, "
-    return EngineError.of(str(folder), f"compiled code {what}", f"{remedy}some tens of times slower")
+    return EngineError.of(
+        str(folder), f"compiled code {what}", f"{remedy}some tens of times slower"
+    )
 
 
 def _compile(
@@ -243,7 +263,10 @@ def _compile(
         alone = [compiler.path, *(flag for flag in flags if flag != "-shared"), "-c"]
         further = [*[lane_flags] * (len(texts) - 1), ()]
         steps = zip(texts, objects, further, strict=True)
-        _run([[*alone, *own, str(path), "-o", str(made)] for path, made, own in steps], compiler.timeout)
+        _run(
+            [[*alone, *own, str(path), "-o", str(made)] for path, made, own in steps],
+            compiler.timeout,
+        )
         texts = objects
     _run([[*command, *map(str, texts), "-o", str(result), "-lm"]], compiler.timeout)
 
@@ -283,7 +306,9 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
         raise EngineError.of(command[0], what, "run interpreted") from error
 
 
-def _require_success(command: Sequence[str], process: subprocess.Popen[str], timeout: float) -> None:
+def _require_success(
+    command: Sequence[str], process: subprocess.Popen[str], timeout: float
+) -> None:
     """Wait for a compiler to do its work."""
     compiler = command[0]
     try:

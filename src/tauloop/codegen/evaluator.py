@@ -1,6 +1,7 @@
 """How programs are evaluated: interpreted by CasADi's virtual machine, or compiled by the system's C compiler.
 
-A single sample at nominal parameters from the reference pose takes a short way (`Once`), without a batch around it.
+A single sample at nominal parameters from the reference pose takes a short way (`Once`), without a
+batch around it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from tauloop.programs.state import Health, health
 from tauloop.records import dataclass
 
 _LOGGER = logging.getLogger("tauloop")
-#: Samples from which on the default evaluator of a model compiles: compiling is then faster than interpreting, at about
-#: 1 ms against 10 ns for an operation.
+#: Samples from which on the default evaluator of a model compiles: compiling is then faster than
+#: interpreting, at about 1 ms against 10 ns for an operation.
 WORTH_COMPILING = 100_000
 #: Operations above which compilers take more than some ten seconds, at about 0.7 ms for each.
 LARGEST_PROGRAM = 20_000
@@ -50,7 +51,9 @@ class Kernel(Protocol):
         """Names of the inputs that it reads."""
         ...
 
-    def run(self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None) -> tuple[dict[str, np.ndarray], bool]:
+    def run(
+        self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None
+    ) -> tuple[dict[str, np.ndarray], bool]:
         """Outputs (N, n) by port, `health` among them, and whether it is known that all samples are sound."""
         ...
 
@@ -79,7 +82,9 @@ class Evaluator(ABC):
         """Machine code that follows motions, in lanes or sample by sample; None where there is none to be had."""
 
     @abstractmethod
-    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> RowKernel | None:
+    def rows(
+        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+    ) -> RowKernel | None:
         """A kernel over rows, of a text for both compilers in a precision; None where there is none to be had."""
 
 
@@ -100,7 +105,9 @@ class Interpreted(Evaluator):
         """No machine code."""
         return None
 
-    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> RowKernel | None:
+    def rows(
+        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+    ) -> RowKernel | None:
         """No machine code."""
         return None
 
@@ -110,13 +117,15 @@ class Interpreted(Evaluator):
 class Compiled(Evaluator):
     """Machine code from the system's C compiler, kept in a cache: tens of nanoseconds a sample.
 
-    Programs are compiled when they are first run. What cannot be compiled (no compiler, or it fails) is interpreted,
-    with a warning in the log: one for each reason.
+    Programs are compiled when they are first run. What cannot be compiled (no compiler, or it
+    fails) is interpreted, with a warning in the log: one for each reason.
 
     Attributes:
-        at_least: samples below which a run is interpreted all the same; by default the first sample is compiled.
+        at_least: samples below which a run is interpreted all the same; by default the first sample
+            is compiled.
         largest: programs of more operations are interpreted all the same.
-        threads: how many a batch is shared out over, and runs of simulations; no number depends on it.
+        threads: how many a batch is shared out over, and runs of simulations; no number depends on
+            it.
         folder: the cache; the user's own without it.
         timeout: longest time that the compiler may take for one file, s.
     """
@@ -148,7 +157,9 @@ class Compiled(Evaluator):
             self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
             return None
 
-    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> RowKernel | None:
+    def rows(
+        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+    ) -> RowKernel | None:
         """Machine code over rows; None, and a warning in the log, where it cannot be made."""
         try:
             return CompiledRows(text, name, letters, self.threads, self.folder, precision)
@@ -167,22 +178,30 @@ class Compiled(Evaluator):
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
-        return compile_function(function, self._compiler(), threads=self.threads, folder=self.folder)
+        return compile_function(
+            function, self._compiler(), threads=self.threads, folder=self.folder
+        )
 
     def _compiler(self) -> Compiler:
         """Return the system's compiler with the limit of time of this evaluator."""
         return replace(require_compiler(), timeout=self.timeout)
 
 
-def run_kernel(kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
+def run_kernel(
+    kernel: Kernel, inputs: Mapping[str, np.ndarray], n: int
+) -> tuple[dict[str, np.ndarray], Health]:
     """Outputs by name and the evidence; memory stays within inputs and outputs."""
     outputs, is_sound = kernel.run(inputs, n)
     return outputs, compiled_health(outputs.pop("health"), is_sound)
 
 
-def interpreted_run(program: Program, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
+def interpreted_run(
+    program: Program, inputs: Mapping[str, np.ndarray], n: int
+) -> tuple[dict[str, np.ndarray], Health]:
     """Outputs by name and the evidence, which tells every loop."""
-    results, evidence = program.run({name: np.ascontiguousarray(array) for name, array in inputs.items()}, n)
+    results, evidence = program.run(
+        {name: np.ascontiguousarray(array) for name, array in inputs.items()}, n
+    )
     return results, health(program, evidence)
 
 
@@ -215,17 +234,24 @@ class BatchRuns:
         if key not in self._kernels and self._evaluator.wants_code(program, max(n, work)):
             self._kernels[key] = self._evaluator.kernel(c_function(program, inputs, outputs))
         kernel = self._kernels.get(key)
-        return interpreted_run(program, inputs, n) if kernel is None else run_kernel(kernel, inputs, n)
+        return (
+            interpreted_run(program, inputs, n) if kernel is None else run_kernel(kernel, inputs, n)
+        )
 
 
-def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None) -> CFunction:
+def c_function(
+    program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None
+) -> CFunction:
     """The C function of a program with all its outputs, or some; `inputs` tell the sizes of the ports."""
     produced = {"health"}
     needed: list[str] = []
     sizes: dict[str, int] = {}
     wanted = set(program.outputs if outputs is None else outputs)
     for step in program.steps:
-        for name in (*_read(step, program, wanted), *((step.start,) if isinstance(step, Newton) else ())):
+        for name in (
+            *_read(step, program, wanted),
+            *((step.start,) if isinstance(step, Newton) else ()),
+        ):
             if name not in produced and name not in needed:
                 needed.append(name)
         if isinstance(step, Newton | Bounded):
@@ -235,7 +261,8 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
         else:
             produced |= set(step.outputs)
             sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))
-    needed.sort(key=lambda name: name == "start")  # behind the motion, which callers put in front in one piece
+    # behind the motion, which callers put in front in one piece
+    needed.sort(key=lambda name: name == "start")
     return CFunction(
         name=c_name(program.name),
         program=program,
@@ -244,7 +271,8 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
     )
 
 
-#: The least discriminant that compiled code reports where an input or a result is not finite, or beyond all bounds.
+#: The least discriminant that compiled code reports where an input or a result is not finite, or
+#: beyond all bounds.
 NOT_FINITE = -1e300
 
 
@@ -256,7 +284,11 @@ def reads_start(program: Program, outputs: tuple[str, ...]) -> bool:
 def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
     """Names that a step reads; `start`, which also tells the turns of angles, only where an output wants it."""
     unused = set(program.outputs) - wanted
-    if not isinstance(step, Evaluate) or "start" not in step.inputs or not unused & set(step.outputs):
+    if (
+        not isinstance(step, Evaluate)
+        or "start" not in step.inputs
+        or not unused & set(step.outputs)
+    ):
         return step.inputs
     code = instructions(step.function.function, [name not in unused for name in step.outputs])
     ports = {
@@ -285,7 +317,8 @@ def compiled_health(numbers: np.ndarray, is_sound: bool = False) -> Health:
     )
 
 
-#: Outputs by name (n,) and the evidence; None where the long way must say what is wrong, or knows how to go on.
+#: Outputs by name (n,) and the evidence; None where the long way must say what is wrong, or knows
+#: how to go on.
 Outcome = tuple[dict[str, np.ndarray], Health] | None
 Once = Callable[..., Outcome]
 
@@ -309,7 +342,10 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
     call = kernel.checked(names, nothing, whole=True)
     ports = kernel.function.arguments[len(kernel.function.inputs) :]
     ends = np.cumsum([port.size for port in ports]).tolist()
-    parts = [(port.name, slice(end - port.size, end)) for port, end in zip(ports[:-1], ends, strict=False)]
+    parts = [
+        (port.name, slice(end - port.size, end))
+        for port, end in zip(ports[:-1], ends, strict=False)
+    ]
     first = ends[-2]  # of the health
 
     def once(*motion: object) -> Outcome:
@@ -330,34 +366,53 @@ def compiled_once(kernel: CompiledFunction, names: tuple[str, ...]) -> Once:
     return once
 
 
-def interpreted_once(program: Program, names: tuple[str, ...], nominal: Mapping[str, np.ndarray]) -> Once:
+def interpreted_once(
+    program: Program, names: tuple[str, ...], nominal: Mapping[str, np.ndarray]
+) -> Once:
     """The short way through CasADi's virtual machine; there is none for programs that iterate.
 
     Args:
         program: what is run.
         names: of the inputs that are given.
-        nominal: values of the other inputs, and anything of the right size for those that are given.
+        nominal: values of the other inputs, and anything of the right size for those that are
+            given.
     """
     (step, *others) = program.steps
-    return nothing if others or not isinstance(step, Evaluate) else _Interpreted(program, step, names, nominal)
+    return (
+        nothing
+        if others or not isinstance(step, Evaluate)
+        else _Interpreted(program, step, names, nominal)
+    )
 
 
 class _Interpreted:
     """One stretch of straight-line code between two arrays, which CasADi's buffer reads and writes in place."""
 
     def __init__(
-        self, program: Program, step: Evaluate, names: tuple[str, ...], nominal: Mapping[str, np.ndarray]
+        self,
+        program: Program,
+        step: Evaluate,
+        names: tuple[str, ...],
+        nominal: Mapping[str, np.ndarray],
     ) -> None:
         sizes = step.function.output_sizes
         self._arrays = {name: np.array(nominal[name], dtype=float) for name in step.inputs}
         size = [len(nominal[name]) for name in names]
         self._motion = np.zeros(sum(size))
         self._given = np.split(self._motion, np.cumsum(size)[:-1])
-        self._arrays |= {name: part for name, part in zip(names, self._given, strict=True) if name in self._arrays}
+        self._arrays |= {
+            name: part
+            for name, part in zip(names, self._given, strict=True)
+            if name in self._arrays
+        }
         self._whole = np.zeros(sum(sizes))
         ends = np.cumsum(sizes).tolist()
-        parts = {name: slice(end - size, end) for name, end, size in zip(step.outputs, ends, sizes, strict=True)}
-        self._buffer, self._trigger = step.function.function.buffer()  # which live no longer than the former
+        parts = {
+            name: slice(end - size, end)
+            for name, end, size in zip(step.outputs, ends, sizes, strict=True)
+        }
+        # which live no longer than the former
+        self._buffer, self._trigger = step.function.function.buffer()
         for i, array in enumerate(self._arrays.values()):
             self._buffer.set_arg(i, memoryview(array))  # type: ignore[call-arg]
         for i, name in enumerate(step.outputs):
@@ -372,14 +427,19 @@ class _Interpreted:
         if len(motion) != len(self._given):
             return None
         for array, argument in zip(self._given, motion, strict=True):
-            if type(argument) is not np.ndarray or argument.dtype != np.float64 or argument.shape != array.shape:
+            if (
+                type(argument) is not np.ndarray
+                or argument.dtype != np.float64
+                or argument.shape != array.shape
+            ):
                 return None
             array[:] = argument
         self._trigger()
         values = self._whole.copy()
         least = values[self._discriminants]
         smallest = (np.abs(values[self._pivots]) / self._typical).min(initial=np.inf)
-        # sums are not finite either where numbers are finite, but beyond all use; the long way knows
+        # sums are not finite either where numbers are finite, but beyond all use; the long way
+        # knows
         if not (
             math.isfinite(self._motion.sum() + values.sum())
             and least.min(initial=1.0) >= 0.0

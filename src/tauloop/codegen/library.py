@@ -1,6 +1,7 @@
 """Machine code in Python: C text is compiled once, loaded, and called with numbers and arrays.
 
-Everything that Tauloop knows of ctypes, and of computers without a C compiler, stands here and in `caller`.
+Everything that Tauloop knows of ctypes, and of computers without a C compiler, stands here and in
+`caller`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tauloop.errors import EngineError
 
 #: The process that has imported this; any other is a fork of it.
 _PROCESS = os.getpid()
-#: Arguments and results of C functions, by letter: a size, an int, a long, a double, the address of an array.
+#: Arguments and results of C functions, by letter: a size, an int, a long, a double, the address of
+#: an array.
 _KINDS = {
     "n": ctypes.c_size_t,
     "i": ctypes.c_int,
@@ -60,7 +62,9 @@ class Library:
         try:
             self._code = ctypes.CDLL(str(path))
         except OSError as error:
-            remedy = "keep the cache where programs may be run; without it everything runs interpreted"
+            remedy = (
+                "keep the cache where programs may be run; without it everything runs interpreted"
+            )
             what = f"compiled code cannot be loaded: {error}"
             raise EngineError.of(str(path), what, remedy) from error
 
@@ -99,7 +103,9 @@ class Library:
         code.restype = _KINDS[result]
 
         def call(*arguments: Any) -> Any:
-            return code(*(address(value) if isinstance(value, np.ndarray) else value for value in arguments))
+            return code(
+                *(address(value) if isinstance(value, np.ndarray) else value for value in arguments)
+            )
 
         return call
 
@@ -118,18 +124,25 @@ def address(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-_LAW = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
+_LAW = ctypes.CFUNCTYPE(
+    None, ctypes.c_double, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)
+)
 
 
 class Callback:
     """A function of Python as C calls it: (time, state, acting), which fills in the last; what it raises is kept."""
 
-    def __init__(self, law: Callable[[float, np.ndarray, np.ndarray], None] | None, n: int, n_acting: int) -> None:
+    def __init__(
+        self, law: Callable[[float, np.ndarray, np.ndarray], None] | None, n: int, n_acting: int
+    ) -> None:
         """Wrap a law of n states and n_acting forces; none is a null pointer."""
         self._error: Exception | None = None
 
         def call(time: float, state: Any, acting: Any) -> None:
-            y, filled = np.ctypeslib.as_array(state, (n,)), np.ctypeslib.as_array(acting, (n_acting,))
+            y, filled = (
+                np.ctypeslib.as_array(state, (n,)),
+                np.ctypeslib.as_array(acting, (n_acting,)),
+            )
             try:
                 law(time, y, filled)  # type: ignore[misc]
             except Exception as error:

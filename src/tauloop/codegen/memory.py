@@ -1,7 +1,7 @@
 """Memory of large results, used again when no result holds it any more.
 
-The first touch of fresh memory takes the system longer than many functions take to fill it, and is done by one thread
-at a time.
+The first touch of fresh memory takes the system longer than many functions take to fill it, and is
+done by one thread at a time.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from threading import Lock
 
 import numpy as np
 
-#: Bytes from which on memory is kept, and most that is kept where no result uses it. Smaller results come from the C
-#: library's own pool, which returns larger ones to the system after each use.
+#: Bytes from which on memory is kept, and most that is kept where no result uses it. Smaller
+#: results come from the C library's own pool, which returns larger ones to the system after each
+#: use.
 LEAST, MOST = 1 << 17, 1 << 28
-#: Most pieces of memory that are looked through for a free one. A caller that keeps more results gets fresh memory.
+#: Most pieces of memory that are looked through for a free one. A caller that keeps more results
+#: gets fresh memory.
 MOST_PIECES = 64
 
 _KEPT: list[np.ndarray] = []

@@ -1,7 +1,7 @@
 """Straight-line code as formulas that are read: plain text, LaTeX, or Python.
 
-What is used once stands where it is used; what is used again, or is long, gets a name of its own. Conditions are
-Iverson's brackets: [a < b] is one where it holds, else zero.
+What is used once stands where it is used; what is used again, or is long, gets a name of its own.
+Conditions are Iverson's brackets: [a < b] is one where it holds, else zero.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import casadi as ca
 from tauloop.codegen.straight import instructions
 from tauloop.records import dataclass
 
-#: How tightly a formula is bound; an operand that is bound less tightly than it must be stands in parentheses.
+#: How tightly a formula is bound; an operand that is bound less tightly than it must be stands in
+#: parentheses.
 SUM, PRODUCT, POWER, ATOM = range(4)
 
 
@@ -57,7 +58,8 @@ def _calls(pattern: str, words: Mapping[int, str]) -> dict[int, tuple[str, int, 
     two = (ca.OP_ATAN2, ca.OP_FMIN, ca.OP_FMAX)
     counts = {op: 2 if op in two else 1 for op in words}
     return {
-        op: (pattern % (word, ", ".join(["%s"] * counts[op])), ATOM, (SUM,) * counts[op]) for op, word in words.items()
+        op: (pattern % (word, ", ".join(["%s"] * counts[op])), ATOM, (SUM,) * counts[op])
+        for op, word in words.items()
     }
 
 
@@ -103,7 +105,9 @@ class Notation:
         if operation == ca.OP_NEG:
             return first.minus or self._negative(first)
         if operation in (ca.OP_ADD, ca.OP_SUB) and last.minus:
-            return self.applied(ca.OP_SUB if operation == ca.OP_ADD else ca.OP_ADD, [first, last.minus])
+            return self.applied(
+                ca.OP_SUB if operation == ca.OP_ADD else ca.OP_ADD, [first, last.minus]
+            )
         if operation in (ca.OP_MUL, ca.OP_DIV) and (first.minus or last.minus):
             size = self.applied(operation, [first.minus or first, last.minus or last])
             return size if first.minus and last.minus else self._negative(size)
@@ -137,7 +141,10 @@ PYTHON = Notation(
     patterns={
         **_PLAIN,
         **_calls("np.%s(%s)", _CALLED),
-        **{op: (f"np.where(%s {sign} %s, 1.0, 0.0)", ATOM, (SUM, SUM)) for op, sign in _COMPARED.items()},
+        **{
+            op: (f"np.where(%s {sign} %s, 1.0, 0.0)", ATOM, (SUM, SUM))
+            for op, sign in _COMPARED.items()
+        },
         ca.OP_SQ: ("%s**2", POWER, (ATOM,)),
         ca.OP_NOT: ("np.where(%s == 0.0, 1.0, 0.0)", ATOM, (SUM,)),
         ca.OP_IF_ELSE_ZERO: ("np.where(%s != 0.0, %s, 0.0)", ATOM, (SUM, SUM)),
@@ -161,7 +168,10 @@ LATEX = Notation(
     patterns={
         **_PLAIN,
         **_calls(r"%s\left( %s \right)", _LATEX_WORDS),
-        **{op: (rf"\left[ %s {sign} %s \right]", ATOM, (SUM, SUM)) for op, sign in _LATEX_SIGNS.items()},
+        **{
+            op: (rf"\left[ %s {sign} %s \right]", ATOM, (SUM, SUM))
+            for op, sign in _LATEX_SIGNS.items()
+        },
         ca.OP_MUL: (r"%s \, %s", PRODUCT, (PRODUCT, POWER)),
         ca.OP_DIV: (r"\frac{%s}{%s}", PRODUCT, (SUM, SUM)),
         ca.OP_INV: (r"\frac{1}{%s}", PRODUCT, (SUM,)),
@@ -217,10 +227,14 @@ class Writer:
         """
         code = instructions(function, wanted)
         used = Counter(k for instruction in code for k in instruction.operands)
-        results = {instruction.operands[0] for instruction in code if instruction.operation == ca.OP_OUTPUT}
+        results = {
+            instruction.operands[0] for instruction in code if instruction.operation == ca.OP_OUTPUT
+        }
         known: dict[int, Formula] = {}
         zero = Formula(text="0.0" if self.notation is PYTHON else "0")
-        outputs = [[zero] * (function.numel_out(i) if wanted[i] else 0) for i in range(function.n_out())]
+        outputs = [
+            [zero] * (function.numel_out(i) if wanted[i] else 0) for i in range(function.n_out())
+        ]
         for step in code:
             if step.operation == ca.OP_OUTPUT:
                 assert step.port is not None

@@ -48,7 +48,8 @@ def operations(function: CFunction) -> dict[str, dict[str, int]]:
             iterated += _count(step.function.function, [False, True, True])
             once += _count(step.function.function, [True, False, False])
     return {
-        key: {kind: counts[kind] for kind in KINDS} for key, counts in (("once", once), ("each_iteration", iterated))
+        key: {kind: counts[kind] for kind in KINDS}
+        for key, counts in (("once", once), ("each_iteration", iterated))
     }
 
 
@@ -61,7 +62,10 @@ def output_operations(program: Program, *outputs: str) -> dict[str, dict[str, in
 def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
     """Operations, as `operations` counts them, of all outputs of straight-line code."""
     counts = _count(function, [True] * function.n_out())
-    return {"once": {kind: counts[kind] for kind in KINDS}, "each_iteration": dict.fromkeys(KINDS, 0)}
+    return {
+        "once": {kind: counts[kind] for kind in KINDS},
+        "each_iteration": dict.fromkeys(KINDS, 0),
+    }
 
 
 def restricted(program: Program, output: str, entries: Sequence[int]) -> Program:
@@ -78,7 +82,9 @@ def restricted(program: Program, output: str, entries: Sequence[int]) -> Program
     inputs = last.function.function.sx_in()
     results = last.function.function.call(inputs)
     chosen = ca.cse([results[last.outputs.index(output)][list(entries)]])
-    step = replace(last, function=BatchFunction(ca.Function(program.name, inputs, chosen)), outputs=(output,))
+    step = replace(
+        last, function=BatchFunction(ca.Function(program.name, inputs, chosen)), outputs=(output,)
+    )
     return replace(program, steps=(*before, step), outputs=(output,), closed_forms=(), pivots=())
 
 

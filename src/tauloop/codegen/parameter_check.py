@@ -1,7 +1,7 @@
 """Parameters of exported code with a hash, by which the code checks itself and its host at start-up.
 
-The hash is FNV-1a of 64 bits over the bytes of all values as IEEE doubles, the lowest byte first, one value after the
-other. Any code can compute it anew: no library is needed.
+The hash is FNV-1a of 64 bits over the bytes of all values as IEEE doubles, the lowest byte first,
+one value after the other. Any code can compute it anew: no library is needed.
 
 Source: Fowler, Noll, Vo, draft-eastlake-fnv (64-bit FNV-1a).
 """
@@ -56,7 +56,11 @@ def parameter_source(stem: str, values: Mapping[str, float]) -> str:
         f"    0x{struct.pack('>d', value + 0.0).hex()}ULL, /* {comment(name)} = {value!r} */"
         for name, value in values.items()
     ]
-    table = [f"static const unsigned long long {stem}_table[{len(values)}] = {{", *rows, "};", ""] if values else []
+    table = (
+        [f"static const unsigned long long {stem}_table[{len(values)}] = {{", *rows, "};", ""]
+        if values
+        else []
+    )
     # a shift by a variable would be a call on small processors
     loop = [
         f"    for (int i = 0; i < {len(values)}; ++i) {{",

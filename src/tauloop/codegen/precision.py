@@ -56,5 +56,8 @@ class Precision(Enum):
         if self is Precision.DOUBLE:
             return function
         return replace(
-            function, last_step=single.LAST_STEP, most_steps=single.NEWTON_ITERATIONS, largest=single.LARGEST
+            function,
+            last_step=single.LAST_STEP,
+            most_steps=single.NEWTON_ITERATIONS,
+            largest=single.LARGEST,
         )

@@ -1,7 +1,8 @@
 """Kernels of other text than programs: one row of arrays a thread, run here or on a device by the same call.
 
-The text is C99 and CUDA at once (`kernels.h`). A kernel's parameters are the number of rows n, the first and the last
-of those that a call does, further whole numbers, and arrays: structures of arrays (k, n), or whole ones.
+The text is C99 and CUDA at once (`kernels.h`). A kernel's parameters are the number of rows n, the
+first and the last of those that a call does, further whole numbers, and arrays: structures of
+arrays (k, n), or whole ones.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ class RowKernel(Protocol):
     """A kernel over rows: whole numbers and arrays in, arrays out."""
 
     def __call__(
-        self, n: int, numbers: Sequence[int], arrays: Sequence[np.ndarray], shapes: Sequence[tuple[int, ...]]
+        self,
+        n: int,
+        numbers: Sequence[int],
+        arrays: Sequence[np.ndarray],
+        shapes: Sequence[tuple[int, ...]],
     ) -> list[np.ndarray]:
         """Outputs of these shapes.
 
@@ -76,7 +81,11 @@ class CompiledRows:
         self._threads, self._dtype = threads, precision.dtype
 
     def __call__(
-        self, n: int, numbers: Sequence[int], arrays: Sequence[np.ndarray], shapes: Sequence[tuple[int, ...]]
+        self,
+        n: int,
+        numbers: Sequence[int],
+        arrays: Sequence[np.ndarray],
+        shapes: Sequence[tuple[int, ...]],
     ) -> list[np.ndarray]:
         """See `RowKernel`."""
         read = [np.ascontiguousarray(array, dtype=self._dtype) for array in arrays]

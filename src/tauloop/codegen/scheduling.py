@@ -1,7 +1,8 @@
 """The order of straight-line code: results are ready when they are needed, and few values wait at a time.
 
-Compilers keep the order that they are given, up to small changes. In the order in which equations are written down a
-processor waits for chains of operations, or holds more values than it has registers.
+Compilers keep the order that they are given, up to small changes. In the order in which equations
+are written down a processor waits for chains of operations, or holds more values than it has
+registers.
 """
 
 from __future__ import annotations
@@ -14,9 +15,18 @@ import casadi as ca
 from tauloop.codegen.straight import Instruction
 
 #: Cycles until a result can be used, of what takes longer than sums and products, and of these.
-LATENCIES = {ca.OP_DIV: 13, ca.OP_INV: 13, ca.OP_SQRT: 20, ca.OP_SIN: 60, ca.OP_COS: 60, ca.OP_ATAN2: 80, ca.OP_EXP: 60}
+LATENCIES = {
+    ca.OP_DIV: 13,
+    ca.OP_INV: 13,
+    ca.OP_SQRT: 20,
+    ca.OP_SIN: 60,
+    ca.OP_COS: 60,
+    ca.OP_ATAN2: 80,
+    ca.OP_EXP: 60,
+}
 LATENCY = 4
-#: Values that fit into registers (of x86 without AVX-512), and instructions that start in one cycle.
+#: Values that fit into registers (of x86 without AVX-512), and instructions that start in one
+#: cycle.
 REGISTERS = 16
 WIDTH = 2
 
@@ -24,10 +34,11 @@ WIDTH = 2
 def scheduled(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """The same instructions in another order (list scheduling).
 
-    While registers are free, that instruction comes next which starts the longest chain to the end; while there are
-    none, the one that frees the most, and if all need one more, the one that has waited longest, which keeps to the
-    part of the machine that has been begun. Arguments and constants stand before what reads them first: they are read
-    from memory wherever they are needed.
+    While registers are free, that instruction comes next which starts the longest chain to the end;
+    while there are none, the one that frees the most, and if all need one more, the one that has
+    waited longest, which keeps to the part of the machine that has been begun. Arguments and
+    constants stand before what reads them first: they are read from memory wherever they are
+    needed.
 
     Args:
         code: instructions with every value before its use.
@@ -40,7 +51,11 @@ class _Schedule:
 
     def __init__(self, code: Sequence[Instruction]) -> None:
         every = range(len(code))
-        place = {instruction.number: i for i, instruction in enumerate(code) if instruction.operation != ca.OP_OUTPUT}
+        place = {
+            instruction.number: i
+            for i, instruction in enumerate(code)
+            if instruction.operation != ca.OP_OUTPUT
+        }
         is_read = [instruction.operation in (ca.OP_INPUT, ca.OP_CONST) for instruction in code]
         operands = [[place[k] for k in dict.fromkeys(instruction.operands)] for instruction in code]
         self._code = code
@@ -53,13 +68,19 @@ class _Schedule:
         self._latency = [LATENCIES.get(instruction.operation, LATENCY) for instruction in code]
         self._chain = [0] * len(code)
         for i in reversed(every):
-            self._chain[i] = self._latency[i] + max((self._chain[j] for j in self._users[i]), default=0)
+            self._chain[i] = self._latency[i] + max(
+                (self._chain[j] for j in self._users[i]), default=0
+            )
         self._done = [False] * len(code)
         self._available = [0] * len(code)
         self._missing = [len(self._operands[i]) for i in every]
         self._uses = [len(users) for users in self._users]
-        # registers that an instruction takes: one for its result, less those of operands that nobody else needs.
-        self._takes = [int(bool(self._users[i])) - sum(self._uses[j] == 1 for j in self._operands[i]) for i in every]
+        # registers that an instruction takes: one for its result, less those of operands that
+        # nobody else needs.
+        self._takes = [
+            int(bool(self._users[i])) - sum(self._uses[j] == 1 for j in self._operands[i])
+            for i in every
+        ]
         self._urgent = [0] * len(code)
         self._frugal = [(0, 0)] * len(code)
         self._oldest = [(0, 0, 0)] * len(code)

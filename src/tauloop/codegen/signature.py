@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tauloop.records import dataclass
 
-#: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical size (1e300 without
-#: pivots), sum of what Newton's loops leave of their equations (characteristic lengths or pure numbers), and most
-#: iterations of a loop.
+#: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical
+#: size (1e300 without pivots), sum of what Newton's loops leave of their equations (characteristic
+#: lengths or pure numbers), and most iterations of a loop.
 HEALTH = 4
-#: Root of the sum of squares of inputs and outputs, in SI units, from which on the first number of health is -1e300, as
-#: where one of them is infinite or not a number: products of larger numbers overflow.
+#: Root of the sum of squares of inputs and outputs, in SI units, from which on the first number of
+#: health is -1e300, as where one of them is infinite or not a number: products of larger numbers
+#: overflow.
 LARGEST = 1e100
 
 

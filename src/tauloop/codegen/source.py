@@ -1,9 +1,9 @@
 """C source of programs: a function for one sample, and a kernel for batches, from the same steps.
 
-The source is C99 with only math.h: no heap, no global state, no branches on data (but in nearest points), deterministic
-text. A batch is cut
-into blocks of lanes; within a block every value is an array over lanes and every stretch of straight-line code one
-loop over lanes, which compilers turn into vector instructions.
+The source is C99 with only math.h: no heap, no global state, no branches on data (but in nearest
+points), deterministic text. A batch is cut into blocks of lanes; within a block every value is an
+array over lanes and every stretch of straight-line code one loop over lanes, which compilers turn
+into vector instructions.
 """
 
 from __future__ import annotations
@@ -30,24 +30,33 @@ from tauloop.codegen.single import in_single
 from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 from tauloop.errors import InputError
 from tauloop.programs.bounded import Bounded
-from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
+from tauloop.programs.program import (
+    NEWTON_ITERATIONS,
+    NEWTON_LONGEST_STEP,
+    Evaluate,
+    Newton,
+    Program,
+)
 from tauloop.records import dataclass
 
-#: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
-#: pieces of longer ones, which are functions of their own: compilers share out registers in a time that grows with the
-#: square of a function's length. Lanes gain by short pieces (hexapod 112 to 94 ns, a leg of 3900 operations 339 to 293
-#: ns), single samples do not.
+#: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of
+#: lanes, and of the pieces of longer ones, which are functions of their own: compilers share out
+#: registers in a time that grows with the square of a function's length. Lanes gain by short pieces
+#: (hexapod 112 to 94 ns, a leg of 3900 operations 339 to 293 ns), single samples do not.
 LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
 LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
-#: The same of one thread among many: values that outlive a piece would go through memory, and a graphics processor's
-#: compiler shares out a function's registers in seconds.
+#: The same of one thread among many: values that outlive a piece would go through memory, and a
+#: graphics processor's compiler shares out a function's registers in seconds.
 LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
-#: Stretches from this many instructions on get an order of their own: calls of large machines take a tenth to a fifth
-#: less (RCID's forward dynamics 280 to 220 ns). Short ones fit into a processor's view anyway (Delta would lose 7 %).
+#: Stretches from this many instructions on get an order of their own: calls of large machines take
+#: a tenth to a fifth less (RCID's forward dynamics 280 to 220 ns). Short ones fit into a
+#: processor's view anyway (Delta would lose 7 %).
 SCHEDULED_FROM = 600
-#: Lines of a kernel below which a compiler is started once for all: a start takes as long as some hundred lines.
+#: Lines of a kernel below which a compiler is started once for all: a start takes as long as some
+#: hundred lines.
 SHORT = 600
-#: Chains of additions into which a sum of squares is split: each addition waits four cycles for the one before it.
+#: Chains of additions into which a sum of squares is split: each addition waits four cycles for the
+#: one before it.
 CHAINS_OF_SQUARES = 4
 #: Numbers of an input from which on its squares are summed in vectors (`tl_squares`).
 NUMBERS_OF_VECTOR = 4
@@ -55,8 +64,8 @@ NUMBERS_OF_VECTOR = 4
 LOCAL = "health_"
 #: The array of values that outlive their piece.
 KEPT = "kept"
-#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless a function has its
-#: own.
+#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless
+#: a function has its own.
 LAST_STEP = 1e-8
 #: An array that a kernel declares: how many numbers of each sample it holds.
 _ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
@@ -87,9 +96,11 @@ class CFunction(CSignature):
 
     Attributes:
         program: the steps.
-        last_step: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers).
+        last_step: Newton's loop ends after a step this short (characteristic lengths, rad or pure
+            numbers).
         most_steps: it gives up after this many.
-        largest: root of the sum of squares of inputs and outputs from which on the first number of health is -1e300.
+        largest: root of the sum of squares of inputs and outputs from which on the first number of
+            health is -1e300.
     """
 
     program: Program
@@ -106,7 +117,9 @@ def c_name(text: str) -> str:
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
     if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
-        raise InputError.of(text, "gives no C identifier", "choose a name that begins with a letter")
+        raise InputError.of(
+            text, "gives no C identifier", "choose a name that begins with a letter"
+        )
     return name
 
 
@@ -138,19 +151,26 @@ def c_source(
         if with_batch and not single:
             block, apart = _text(function, _LANES)
             sizes.append(_samples_of_a_block(function, block, is_whole=not apart))
-            parts += [*(piece.text for piece in apart), block, batch_text(function, is_counted=is_counted)]
+            parts += [
+                *(piece.text for piece in apart),
+                block,
+                batch_text(function, is_counted=is_counted),
+            ]
     body = "\n".join([*parts, *([further] if further else [])])
     if single:
         return c_text(in_single(body), note, ["<stdint.h>", *includes])
-    least = min(sizes, default=(LANES, LANES))  # of a large kernel, else of one in pieces, if there are such
-    return c_text(body, note, includes, samples=least if least[0] < LANES else max(sizes, default=least))
+    # of a large kernel, else of one in pieces, if there are such
+    least = min(sizes, default=(LANES, LANES))
+    return c_text(
+        body, note, includes, samples=least if least[0] < LANES else max(sizes, default=least)
+    )
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
     """Return the source of one function and its counted kernel (`batch_text`), for a library to be called from Python.
 
-    A long one is in several files, to be compiled side by side: the last one holds the function of one sample, those
-    before it the kernel.
+    A long one is in several files, to be compiled side by side: the last one holds the function of
+    one sample, those before it the kernel.
 
     Args:
         function: what to print.
@@ -163,8 +183,13 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
     declared = "".join(f"{piece.declaration}\n" for piece in apart)
     samples = _samples_of_a_block(function, block, is_whole=not apart)
     return (
-        *(c_text("\n".join(texts), note, samples=samples) for texts in _filling([piece.alone for piece in apart])),
-        c_text(f"{declared}\n{block}\n{batch_text(function, is_counted=True)}", note, samples=samples),
+        *(
+            c_text("\n".join(texts), note, samples=samples)
+            for texts in _filling([piece.alone for piece in apart])
+        ),
+        c_text(
+            f"{declared}\n{block}\n{batch_text(function, is_counted=True)}", note, samples=samples
+        ),
         c_text(f"{scalar_text(function)}\n{further}", note),
     )
 
@@ -190,13 +215,17 @@ def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> t
         block: its kernel, which declares what lives between its steps and pieces.
         is_whole: whether the kernel is in one piece.
     """
-    numbers = sum(port.size for port in function.arguments) + sum(map(int, _ARRAY_OF_LANES.findall(block)))
+    numbers = sum(port.size for port in function.arguments) + sum(
+        map(int, _ARRAY_OF_LANES.findall(block))
+    )
     if numbers > NUMBERS_IN_CACHE:
         return FEW_LANES, FEW_LANES
     return LANES, LANES_OF_WIDE_REGISTERS if is_whole else LANES
 
 
-def c_text(body: str, note: str, includes: Sequence[str] = (), *, samples: tuple[int, int] = (LANES, LANES)) -> str:
+def c_text(
+    body: str, note: str, includes: Sequence[str] = (), *, samples: tuple[int, int] = (LANES, LANES)
+) -> str:
     """A whole file: headers and helpers as the functions need them, and the functions.
 
     Args:
@@ -205,10 +234,18 @@ def c_text(body: str, note: str, includes: Sequence[str] = (), *, samples: tuple
         includes: further headers, in their quotes or brackets.
         samples: of a block of lanes, and of one where registers are wide.
     """
-    head = [f"/* {comment(note)} */", *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)), ""]
+    head = [
+        f"/* {comment(note)} */",
+        *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)),
+        "",
+    ]
     if "TL_LANES" in body:
         usual, wide = (f"#define TL_LANES {size}" for size in samples)
-        head += [usual, ""] if usual == wide else ["#ifdef __AVX512F__", wide, "#else", usual, "#endif", ""]
+        head += (
+            [usual, ""]
+            if usual == wide
+            else ["#ifdef __AVX512F__", wide, "#else", usual, "#endif", ""]
+        )
     return "\n".join([*head, *used_helpers(body), body])
 
 
@@ -230,7 +267,9 @@ def comment(text: str) -> str:
 def c_string(text: str) -> str:
     """A C string of exactly this text in UTF-8: signs that mean something in C, or that C does not have, in octal."""
     plain = (
-        chr(byte) if (chr(byte).isalnum() and byte < 128) or chr(byte) in " _.-" else f"\\{byte:03o}"
+        chr(byte)
+        if (chr(byte).isalnum() and byte < 128) or chr(byte) in " _.-"
+        else f"\\{byte:03o}"
         for byte in text.encode()
     )
     return '"' + "".join(plain) + '"'
@@ -239,14 +278,21 @@ def c_string(text: str) -> str:
 def _arguments(function: CFunction, parameter: Callable[[str], str]) -> str:
     """All arguments of a function, each passed as `parameter` says of its name."""
     inputs = function.inputs
-    return ", ".join(("const " if port in inputs else "") + parameter(port.name) for port in function.arguments)
+    return ", ".join(
+        ("const " if port in inputs else "") + parameter(port.name) for port in function.arguments
+    )
 
 
 Access = Callable[[str, int], str]
 
 
 def _straight(
-    code: Piece, constants: dict[int, str], inputs: Sequence[str], outputs: Sequence[str], access: Access, indent: str
+    code: Piece,
+    constants: dict[int, str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    access: Access,
+    indent: str,
 ) -> list[str]:
     """A piece of straight-line code as statements; every intermediate value has its own name.
 
@@ -267,22 +313,38 @@ def _straight(
                 f"const double t{instruction.number} = {access(inputs[instruction.port[0]], instruction.port[1])};"
             )
         elif instruction.number not in constants:
-            lines.append(f"const double t{instruction.number} = {_expression(instruction.operation, a)};")
+            lines.append(
+                f"const double t{instruction.number} = {_expression(instruction.operation, a)};"
+            )
     lines += [f"{access(KEPT, place)} = t{k};" for k, place in code.stored.items()]
     return [indent + line for line in lines]
 
 
 def _whole(
-    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: set[str], access: Access, indent: str
+    function: ca.Function,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    wanted: set[str],
+    access: Access,
+    indent: str,
 ) -> list[str]:
     """The statements of a CasADi function for some of its outputs, in one piece."""
     code = with_reciprocals(instructions(function, [name in wanted for name in outputs]))
-    return _straight(Piece(instructions=code, fetched={}, stored={}), _constants(code), inputs, outputs, access, indent)
+    return _straight(
+        Piece(instructions=code, fetched={}, stored={}),
+        _constants(code),
+        inputs,
+        outputs,
+        access,
+        indent,
+    )
 
 
 def _constants(code: Sequence[Instruction]) -> dict[int, str]:
     return {
-        instruction.number: number(instruction.constant) for instruction in code if instruction.operation == ca.OP_CONST
+        instruction.number: number(instruction.constant)
+        for instruction in code
+        if instruction.operation == ca.OP_CONST
     }
 
 
@@ -308,7 +370,8 @@ def _expression(op: int, a: list[str]) -> str:
         ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
         ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
         ca.OP_INV: lambda: f"1.0 / {a[0]}",
-        # without whole numbers: of these more fit into a register, and a loop of lanes would be unrolled for them
+        # without whole numbers: of these more fit into a register, and a loop of lanes would be
+        # unrolled for them
         ca.OP_SIGN: lambda: f"({a[0]} > 0.0 ? 1.0 : 0.0) - ({a[0]} < 0.0 ? 1.0 : 0.0)",
         ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
         ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
@@ -462,7 +525,9 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
         if isinstance(step, Bounded):
             lines += step.lanes_text() if layout.is_lanes else step.scalar_text()
             continue
-        code = with_reciprocals(instructions(step.function.function, [name in wanted for name in step.outputs]))
+        code = with_reciprocals(
+            instructions(step.function.function, [name in wanted for name in step.outputs])
+        )
         if SCHEDULED_FROM <= len(code) <= layout.whole:
             code = scheduled(code)
         parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
@@ -481,7 +546,9 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
             lines.append(f"    {name}({layout.listed(used, 1)});")
             inputs = {port.name for port in function.inputs}
-            parameters = [("const " if array in inputs else "") + layout.parameter(array) for array in used]
+            parameters = [
+                ("const " if array in inputs else "") + layout.parameter(array) for array in used
+            ]
             body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
             functions.append(_Apart(head=f"{name}({layout.listed(parameters, 0)})", body=body))
     return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
@@ -490,13 +557,18 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
 def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it.
 
-    The pivots are those of the last step, which cost nothing: it begins where the solution is within the last step.
+    The pivots are those of the last step, which cost nothing: it begins where the solution is
+    within the last step.
     """
     access, inner = layout.access, " " * 12
     is_kept = step.residual_values in {port.name for port in function.outputs}
 
     def inside(name: str, i: int) -> str:
-        return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
+        return (
+            f"{name}_{i}"
+            if name in ("phi", "dx")
+            else access(step.solution if name == "x" else name, i)
+        )
 
     ports = (("x", *step.inputs), ("phi", "dx", step.pivot_values))
     left = [_in_units(f"phi_{i}", size) for i, size in enumerate(step.residual_sizes)]
@@ -504,12 +576,17 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     for i, size in enumerate(step.sizes):
         length = f"fabs({_in_units(f'dx_{i}', size)})"
         update.append(f"{inner}longest = {length} > longest ? {length} : longest;")
-    update.append(f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;")
+    update.append(
+        f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;"
+    )
     update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
     update += [f"{inner}{access('step_length', 0)} = longest;"]
     return [
         f"    {layout.loop}",
-        *(f"        {access(step.solution, i)} = {access(step.start, i)};" for i in range(step.size)),
+        *(
+            f"        {access(step.solution, i)} = {access(step.start, i)};"
+            for i in range(step.size)
+        ),
         "    }",
         f"    for (int iteration = 1; iteration <= {function.most_steps}; ++iteration) {{",
         f"        {layout.loop}",
@@ -525,7 +602,11 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
         # a sum, so that not-a-number stays visible
         *(f"        {access('residual', 0)} += fabs({text});" for text in left),
-        *(f"        {access(step.residual_values, i)} = {text};" for i, text in enumerate(left) if is_kept),
+        *(
+            f"        {access(step.residual_values, i)} = {text};"
+            for i, text in enumerate(left)
+            if is_kept
+        ),
         "    }",
     ]
 
@@ -539,7 +620,8 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
     """Return C lines that reduce the checks of a run to four numbers; not-a-number counts as the worst value."""
     program, access = function.program, layout.access
     checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
-    # single samples do not gain by fewer sums: gcc orders the rest worse (Delta, inverse dynamics, call 50 to 53 ns)
+    # single samples do not gain by fewer sums: gcc orders the rest worse (Delta, inverse dynamics,
+    # call 50 to 53 ns)
     implied = checked.implied if layout.is_lanes else frozenset()
     discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
     pivots = [
@@ -563,9 +645,10 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
 def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> list[str]:
     """Return C lines that sum the squares of the checked inputs and of outputs.
 
-    The sum is infinite or not-a-number where one of them is. Most processors square and add in one instruction. Large
-    matrices are left out (regressors would take a tenth longer, or a half): below `LARGEST` their entries, which are
-    products of two velocities and a length, cannot overflow.
+    The sum is infinite or not-a-number where one of them is. Most processors square and add in one
+    instruction. Large matrices are left out (regressors would take a tenth longer, or a half):
+    below `LARGEST` their entries, which are products of two velocities and a length, cannot
+    overflow.
     """
     in_vectors, one_by_one = [], []
     for name, first, count in _runs(checked.inputs):
@@ -602,11 +685,13 @@ def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> 
     return [*lines, f"const double {name} = {' + '.join(sums) or '0.0'};"]
 
 
-def _least(name: str, values: Sequence[str], most: float, worst: float, *, is_a_number: bool) -> list[str]:
+def _least(
+    name: str, values: Sequence[str], most: float, worst: float, *, is_a_number: bool
+) -> list[str]:
     """Return C lines for the least of some values, at most `most`; `worst` where one is not a number.
 
-    Values are compared in pairs of pairs, so that no long chain of operations is waited for. The constant comes at the
-    end: compilers would merge the choices to branches, or to masks of lanes.
+    Values are compared in pairs of pairs, so that no long chain of operations is waited for. The
+    constant comes at the end: compilers would merge the choices to branches, or to masks of lanes.
 
     Args:
         name: of the least value.
@@ -621,7 +706,9 @@ def _least(name: str, values: Sequence[str], most: float, worst: float, *, is_a_
         level += 1
         pairs = [(i, i + 1) for i in range(0, len(least) - 1, 2)]
         for k, (i, j) in enumerate(pairs):
-            lines.append(f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};")
+            lines.append(
+                f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};"
+            )
             if not is_a_number:
                 lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
         odd = slice(2 * len(pairs), None)
@@ -632,7 +719,10 @@ def _least(name: str, values: Sequence[str], most: float, worst: float, *, is_a_
     within = f"{least[0]} < {most!r} ? {least[0]} : {most!r}"
     if is_a_number:
         return [*lines, f"const double {name} = {within};"]
-    return [*lines, f"const double {name} = {total[0]} == {total[0]} ? ({within}) : {number(worst)};"]
+    return [
+        *lines,
+        f"const double {name} = {total[0]} == {total[0]} ? ({within}) : {number(worst)};",
+    ]
 
 
 def _has_newton(program: Program) -> bool:
@@ -658,7 +748,8 @@ def thread_text(function: CFunction, strided: Set[str]) -> str:
 
     Args:
         function: what to print.
-        strided: ports whose numbers lie n samples apart, as structures of arrays have them; others lie side by side.
+        strided: ports whose numbers lie n samples apart, as structures of arrays have them; others
+            lie side by side.
     """
     text, apart = _text(function, _thread(strided))
     return "\n".join([*(piece.text for piece in apart), text])
@@ -675,7 +766,10 @@ def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
     iterated = _iterated_state(function.program)
     parameters = layout.listed([_arguments(function, layout.parameter)], 0)
     lines = [f"{layout.kind} {function.name}{layout.suffix}({parameters})", "{"]
-    lines += [f"    double {name}[{max(size, 1)}]{layout.width};" for name, size in _stored(function).items()]
+    lines += [
+        f"    double {name}[{max(size, 1)}]{layout.width};"
+        for name, size in _stored(function).items()
+    ]
     if not layout.is_lanes:
         lines += [f"    double {name}[1] = {{0.0}};" for name in iterated]
     elif iterated:
@@ -684,7 +778,11 @@ def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
     if layout.is_lanes and _has_residual(function.program):
         lines += [f"    {layout.loop}", "        residual[0][l] = 0.0;", "    }"]
     lines += ["    (void)n;"] * (layout.first is not None)
-    lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
+    lines += [
+        f"    (void){port.name};"
+        for port in function.arguments
+        if port in function.inputs or not port.size
+    ]
     steps, apart = _steps(function, layout)
     lines += [*steps, f"    {layout.loop}", *_health(function, layout), "    }", "}", ""]
     return "\n".join(lines), apart

@@ -1,7 +1,8 @@
 """Straight-line code as a list of instructions with single assignment, and its division into pieces.
 
-Compilers take longer than in proportion to the length of a stretch of code. A long one is therefore cut in pieces;
-what outlives its piece is kept in an array, whose places are used again when their values are no longer needed.
+Compilers take longer than in proportion to the length of a stretch of code. A long one is therefore
+cut in pieces; what outlives its piece is kept in an array, whose places are used again when their
+values are no longer needed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Instruction:
         number: place in CasADi's function.
         operation: CasADi's code of the operation.
         operands: numbers of the instructions whose values it takes.
-        port: number of the argument that it reads or writes, and the place in it; None for all others.
+        port: number of the argument that it reads or writes, and the place in it; None for all
+            others.
         constant: its value where it is a constant.
     """
 
@@ -42,7 +44,11 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
         op = function.instruction_id(k)
         ins, outs = function.instruction_input(k), function.instruction_output(k)
         if op == ca.OP_OUTPUT:
-            listed.append(Instruction(number=k, operation=op, operands=(maker[ins[0]],), port=(outs[0], outs[1])))
+            listed.append(
+                Instruction(
+                    number=k, operation=op, operands=(maker[ins[0]],), port=(outs[0], outs[1])
+                )
+            )
             continue
         if op == ca.OP_INPUT:
             listed.append(Instruction(number=k, operation=op, operands=(), port=(ins[0], ins[1])))
@@ -50,7 +56,9 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
             constant = float(function.instruction_constant(k))
             listed.append(Instruction(number=k, operation=op, operands=(), constant=constant))
         else:
-            listed.append(Instruction(number=k, operation=op, operands=tuple(maker[i] for i in ins)))
+            listed.append(
+                Instruction(number=k, operation=op, operands=tuple(maker[i] for i in ins))
+            )
         maker[outs[0]] = k
     needed: set[int] = set()
     for instruction in reversed(listed):
@@ -73,9 +81,13 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
         for instruction in code
         if instruction.operation == ca.OP_CONST and instruction.constant
     }
-    quotients = Counter(instruction.operands[1] for instruction in code if instruction.operation == ca.OP_DIV)
+    quotients = Counter(
+        instruction.operands[1] for instruction in code if instruction.operation == ca.OP_DIV
+    )
     reciprocals = {
-        instruction.operands[0]: instruction.number for instruction in code if instruction.operation == ca.OP_INV
+        instruction.operands[0]: instruction.number
+        for instruction in code
+        if instruction.operation == ca.OP_INV
     }
     following = max((instruction.number for instruction in code), default=0) + 1
     made: dict[int, int] = {}
@@ -84,7 +96,11 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
         if instruction.operation == ca.OP_INV:
             if instruction.operands[0] in made:
                 rewritten.append(
-                    replace(instruction, operation=ca.OP_ASSIGN, operands=(made[instruction.operands[0]],))
+                    replace(
+                        instruction,
+                        operation=ca.OP_ASSIGN,
+                        operands=(made[instruction.operands[0]],),
+                    )
                 )
                 continue
             made[instruction.operands[0]] = instruction.number
@@ -95,12 +111,19 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
                     made[below], following = following, following + 1
                     if below in constants:
                         inverse = Instruction(
-                            number=made[below], operation=ca.OP_CONST, operands=(), constant=1 / constants[below]
+                            number=made[below],
+                            operation=ca.OP_CONST,
+                            operands=(),
+                            constant=1 / constants[below],
                         )
                     else:
-                        inverse = Instruction(number=made[below], operation=ca.OP_INV, operands=(below,))
+                        inverse = Instruction(
+                            number=made[below], operation=ca.OP_INV, operands=(below,)
+                        )
                     rewritten.append(inverse)
-                rewritten.append(replace(instruction, operation=ca.OP_MUL, operands=(above, made[below])))
+                rewritten.append(
+                    replace(instruction, operation=ca.OP_MUL, operands=(above, made[below]))
+                )
                 continue
         rewritten.append(instruction)
     return tuple(rewritten)
@@ -135,7 +158,9 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
         whole: up to so many instructions stay in one piece.
     """
     sources = {
-        instruction.number: instruction for instruction in code if instruction.operation in (ca.OP_INPUT, ca.OP_CONST)
+        instruction.number: instruction
+        for instruction in code
+        if instruction.operation in (ca.OP_INPUT, ca.OP_CONST)
     }
     working = [instruction for instruction in code if instruction.number not in sources]
     if len(working) <= max(longest, whole):
@@ -143,13 +168,20 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
     size = -(-len(working) // -(-len(working) // longest))  # about equal ones
     parts = [working[first : first + size] for first in range(0, len(working), size)]
     home = {instruction.number: p for p, part in enumerate(parts) for instruction in part}
-    last = {operand: p for p, part in enumerate(parts) for instruction in part for operand in instruction.operands}
+    last = {
+        operand: p
+        for p, part in enumerate(parts)
+        for instruction in part
+        for operand in instruction.operands
+    }
     alive: dict[int, int] = {}
     free: list[int] = []
     places = 0
     stretches = []
     for p, part in enumerate(parts):
-        operands = dict.fromkeys(operand for instruction in part for operand in instruction.operands)
+        operands = dict.fromkeys(
+            operand for instruction in part for operand in instruction.operands
+        )
         fetched = {k: alive[k] for k in operands if k in home and home[k] < p}
         stored: dict[int, int] = {}
         for instruction in part:
@@ -158,7 +190,8 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
                     free.append(places)
                     places += 1
                 alive[instruction.number] = stored[instruction.number] = free.pop()
-        for ended in [k for k in alive if last[k] <= p]:  # only now: no place is read and written in the same piece
+        # only now: no place is read and written in the same piece
+        for ended in [k for k in alive if last[k] <= p]:
             free.append(alive.pop(ended))
         read = tuple(sources[k] for k in operands if k in sources)
         stretches.append(Piece(instructions=(*read, *part), fetched=fetched, stored=stored))

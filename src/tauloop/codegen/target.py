@@ -1,7 +1,8 @@
 """Processors that exported C is made for, and what their compilers say of it: bytes of code, the deepest stack, calls.
 
-A deepest stack is the longest way through the calls from a function, over the stack of each function on it, both as gcc
-writes them down (-fcallgraph-info=su). A way that comes back to itself would be a recursion, and is refused.
+A deepest stack is the longest way through the calls from a function, over the stack of each
+function on it, both as gcc writes them down (-fcallgraph-info=su). A way that comes back to itself
+would be a recursion, and is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tauloop.codegen.compiler import COMPILERS, TIMEOUT, run_program
 from tauloop.errors import EngineError
 from tauloop.records import dataclass
 
-#: What every target is compiled with: no number kept longer than a float or double, no variable for errors of sqrtf.
+#: What every target is compiled with: no number kept longer than a float or double, no variable for
+#: errors of sqrtf.
 COMMON_FLAGS = ("-std=c99", "-O2", "-fno-math-errno", "-ffp-contract=off")
 _NODE = re.compile(r'node: \{ title: "(?P<title>[^"]*)" label: "(?P<label>[^"]*)"')
 _EDGE = re.compile(r'edge: \{ sourcename: "(?P<source>[^"]*)" targetname: "(?P<target>[^"]*)"')
@@ -75,7 +77,8 @@ class TargetFigures:
     Attributes:
         compiler: the first line that it says of its version.
         flags: that it was started with.
-        code_bytes, data_bytes: of the object file: instructions with constants, and variables that stay.
+        code_bytes, data_bytes: of the object file: instructions with constants, and variables that
+            stay.
         stack_bytes: deepest stack of each function, without what calls outside of the file take.
         calls: functions outside of the file that it calls.
     """
@@ -88,7 +91,9 @@ class TargetFigures:
     calls: tuple[str, ...]
 
 
-def target_figures(target: Target, files: Mapping[str, str], source: str, functions: Sequence[str]) -> TargetFigures:
+def target_figures(
+    target: Target, files: Mapping[str, str], source: str, functions: Sequence[str]
+) -> TargetFigures:
     """Compile a file for a target and read what its compiler wrote down.
 
     Args:
@@ -124,7 +129,12 @@ def target_figures(target: Target, files: Mapping[str, str], source: str, functi
     )
 
 
-def deepest(name: str, frames: Mapping[str, int], calls: Mapping[str, Sequence[str]], way: tuple[str, ...] = ()) -> int:
+def deepest(
+    name: str,
+    frames: Mapping[str, int],
+    calls: Mapping[str, Sequence[str]],
+    way: tuple[str, ...] = (),
+) -> int:
     """Bytes of the longest way through the calls from a function.
 
     Args:
@@ -137,7 +147,9 @@ def deepest(name: str, frames: Mapping[str, int], calls: Mapping[str, Sequence[s
         EngineError: a function comes again.
     """
     if name in way:
-        raise EngineError.of(name, f"calls itself: {' -> '.join((*way, name))}", "report it: no such code is made")
+        raise EngineError.of(
+            name, f"calls itself: {' -> '.join((*way, name))}", "report it: no such code is made"
+        )
     below = (deepest(called, frames, calls, (*way, name)) for called in calls.get(name, ()))
     return frames.get(name, 0) + max(below, default=0)
 
@@ -165,7 +177,11 @@ def _sizes(text: str) -> tuple[int, int]:
 def _beside(compiler: str, tool: str) -> str:
     """A tool of the same family as a compiler."""
     path = Path(compiler)
-    return str(path.with_name(path.name.removesuffix("gcc") + tool)) if path.name.endswith("-gcc") else tool
+    return (
+        str(path.with_name(path.name.removesuffix("gcc") + tool))
+        if path.name.endswith("-gcc")
+        else tool
+    )
 
 
 def _ran(command: list[str], folder: Path | None = None) -> str:
@@ -178,10 +194,14 @@ def _ran(command: list[str], folder: Path | None = None) -> str:
         done = run_program(command, TIMEOUT, folder)
     except subprocess.TimeoutExpired:
         what = f"was ended after {TIMEOUT:g} s: {shlex.join(command)}"
-        raise EngineError.of(command[0], what, "see whether that command hangs by itself too") from None
+        raise EngineError.of(
+            command[0], what, "see whether that command hangs by itself too"
+        ) from None
     except OSError as error:
         raise EngineError.of(command[0], f"cannot be run: {error}", "install it") from error
     if done.returncode:
         what = f"fails: {' '.join(done.stderr.split())[:500]}"
-        raise EngineError.of(command[0], what, "name another target, or update it: gcc from version 10 on")
+        raise EngineError.of(
+            command[0], what, "name another target, or update it: gcc from version 10 on"
+        )
     return done.stdout

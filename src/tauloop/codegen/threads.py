@@ -1,7 +1,8 @@
 """A batch shared out over threads: machine code lets other threads of Python run, and every share is a call of it.
 
-The same machine code runs whatever the number of threads, and shares begin where a block of lanes does: no number
-depends on how many there are. Threads are started for each call, so that a forked process has none that it waits for.
+The same machine code runs whatever the number of threads, and shares begin where a block of lanes
+does: no number depends on how many there are. Threads are started for each call, so that a forked
+process has none that it waits for.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from tauloop.codegen.memory import empty
 
 #: Samples of a share below which it is not worth a thread, whose start and end take about 0.1 ms.
 LEAST_SHARE = 4096
-#: Pieces of work that Python does itself, and the least and most samples of one. Threads wait for each other between
-#: its calls: few large ones gain more than many whose arrays stay in a core's cache.
+#: Pieces of work that Python does itself, and the least and most samples of one. Threads wait for
+#: each other between its calls: few large ones gain more than many whose arrays stay in a core's
+#: cache.
 PIECES, SMALLEST_PIECE, LARGEST_PIECE = 16, 512, 32768
 
 
@@ -42,7 +44,9 @@ def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -
     """
     count = 1 if _HERE.is_busy else max(min(threads, n // least), 1)
     size = -(-n // (count * block)) * block
-    return [slice(first, min(first + size, n)) for first in range(0, n, size)] if n else [slice(0, 0)]
+    return (
+        [slice(first, min(first + size, n)) for first in range(0, n, size)] if n else [slice(0, 0)]
+    )
 
 
 def share_out(parts: Sequence[slice], threads: int, work: Callable[[slice], object]) -> None:
@@ -88,7 +92,8 @@ def in_pieces(
 ) -> Sequence[np.ndarray]:
     """Arrays (n, ...), made in pieces that are the same for any number of threads.
 
-    The first of several is a block alone: it makes what is made once, such as machine code, and tells what rows are.
+    The first of several is a block alone: it makes what is made once, such as machine code, and
+    tells what rows are.
 
     Args:
         n: number of samples.
@@ -103,7 +108,10 @@ def in_pieces(
     if n <= size:
         return work(slice(0, n))
     first = work(slice(0, LANES))
-    whole = [empty(n, math.prod(part.shape[1:]), part.dtype).reshape(n, *part.shape[1:]) for part in first]
+    whole = [
+        empty(n, math.prod(part.shape[1:]), part.dtype).reshape(n, *part.shape[1:])
+        for part in first
+    ]
 
     def fill(piece: slice) -> None:
         _put(whole, piece, work(piece))

@@ -1,8 +1,9 @@
 """Kinematics followed along a sampled motion in machine code: every sample starts from where the last ones lead.
 
-Consecutive samples lie close together, so that Newton's method from the extrapolation of four samples arrives in one
-step or two, and stays on the assembly mode on which the motion began. A long motion is cut into as many parts as a
-block of the batch kernel has lanes; all lanes walk through their parts at the same time.
+Consecutive samples lie close together, so that Newton's method from the extrapolation of four
+samples arrives in one step or two, and stays on the assembly mode on which the motion began. A long
+motion is cut into as many parts as a block of the batch kernel has lanes; all lanes walk through
+their parts at the same time.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, block_text, c_text, scalar_text
 from tauloop.errors import AssemblyError
 
-#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). It leaves about the square
-#: of this, which is rounding; the residual is computed apart, behind the step.
+#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). It
+#: leaves about the square of this, which is rounding; the residual is computed apart, behind the
+#: step.
 LAST_STEP = 3e-8
-#: Samples from which on a motion is worth cutting into parts, whose starts must be reached in the interpreter.
+#: Samples from which on a motion is worth cutting into parts, whose starts must be reached in the
+#: interpreter.
 LONG_MOTION = 20_000
 #: Parts of one motion must meet at their seams: characteristic lengths, rad or pure numbers.
 SEAM = 1e-8
@@ -31,8 +34,9 @@ SEAM = 1e-8
 def track_source(function: CFunction, lanes: int) -> str:
     """C text of the loop over samples, for a function of position and start with q among its outputs.
 
-    The extrapolation is q + d1 + d2 + d3 with the backward differences d of the last four samples, as far as there are
-    so many: a polynomial of third degree. Every lane goes one sample beyond its part, to the first one of the next.
+    The extrapolation is q + d1 + d2 + d3 with the backward differences d of the last four samples,
+    as far as there are so many: a polynomial of third degree. Every lane goes one sample beyond its
+    part, to the first one of the next.
     """
     position = next(port for port in function.inputs if port.name == "position").size
     n = next(port for port in function.outputs if port.name == "q").size
@@ -48,7 +52,9 @@ def track_source(function: CFunction, lanes: int) -> str:
     arguments = ", ".join([*(call[port.name] for port in function.inputs), "found", "evidence"])
     spread = [f"    double parameters[{max(theta, 1)}]{axis};"] if lanes > 1 else []
     if lanes > 1 and theta:
-        spread.append(f"    {loop} for (size_t i = 0; i < {theta}; ++i) parameters[i]{at} = theta[i];")
+        spread.append(
+            f"    {loop} for (size_t i = 0; i < {theta}; ++i) parameters[i]{at} = theta[i];"
+        )
     elif lanes > 1:
         spread.append("    (void)parameters;")
     return "\n".join(
@@ -116,7 +122,8 @@ class Tracker:
         function = replace(function, last_step=LAST_STEP)
         text = block_text(function) if in_lanes else scalar_text(function)
         source = c_text(
-            f"{text}\n{track_source(function, self.parts)}", f"{function.name}: made by Tauloop, do not edit"
+            f"{text}\n{track_source(function, self.parts)}",
+            f"{function.name}: made by Tauloop, do not edit",
         )
         self._n = next(port for port in function.outputs if port.name == "q").size
         self._track = Library.made(source, compiler, folder=folder).function("track", "nn******")
@@ -139,7 +146,11 @@ class Tracker:
             theta: free parameters (n_free,). All are contiguous and already checked.
         """
         n = len(position)
-        q, health, seam = np.empty((n, self._n)), np.empty((n, HEALTH)), np.empty((self.parts, self._n))
+        q, health, seam = (
+            np.empty((n, self._n)),
+            np.empty((n, HEALTH)),
+            np.empty((self.parts, self._n)),
+        )
         arrays = (position, start, theta, q, health, seam)
         self._track(n, self._length(n), *arrays)
         first = self.starts(n)[1:]
@@ -147,11 +158,14 @@ class Tracker:
         return q, health, gap.max(axis=0, initial=0.0)
 
 
-#: A step of a coordinate this many times longer than the longest usual one (the 99th percentile) is a jump.
+#: A step of a coordinate this many times longer than the longest usual one (the 99th percentile) is
+#: a jump.
 JUMP = 50.0
 
 
-def require_continuity(q: np.ndarray, names: tuple[str, ...], scale: np.ndarray, is_angle: np.ndarray) -> None:
+def require_continuity(
+    q: np.ndarray, names: tuple[str, ...], scale: np.ndarray, is_angle: np.ndarray
+) -> None:
     """Raise where a tracked motion jumps, which means that it has left its assembly mode.
 
     Args:

@@ -18,16 +18,19 @@ from tauloop.result import Evidence
 SAME_FORCES = 1e-9
 #: Speeds of the states, of the usual ones: friction of slow motions is seen, and that of fast ones.
 SPEEDS = np.array([1.0, 0.1, 0.01, 0.001])
-#: States that are compared, and how far they are from the reference pose: rad, or characteristic lengths. Where one is
-#: out of reach, all are taken nearer.
+#: States that are compared, and how far they are from the reference pose: rad, or characteristic
+#: lengths. Where one is out of reach, all are taken nearer.
 STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
 
 
-def read_back_evidence(before: Mechanism, after: Mechanism, names: Mapping[str, str]) -> tuple[Evidence, ...]:
+def read_back_evidence(
+    before: Mechanism, after: Mechanism, names: Mapping[str, str]
+) -> tuple[Evidence, ...]:
     """Return the largest differences between a machine and what was read back; a reason where there are none.
 
-    At random states, the forces on the independent coordinates (M a + h, with friction and springs), the speeds of the
-    motors by those of the coordinates, and the pose of the tool are compared.
+    At random states, the forces on the independent coordinates (M a + h, with friction and
+    springs), the speeds of the motors by those of the coordinates, and the pose of the tool are
+    compared.
 
     Args:
         before: what was written.
@@ -41,7 +44,9 @@ def read_back_evidence(before: Mechanism, after: Mechanism, names: Mapping[str, 
     reason = "the two have different independent coordinates"
     for entry in (PLATFORM, ACTUATORS):
         try:
-            first, second = (model.platform if entry == PLATFORM else model.actuators for model in models)
+            first, second = (
+                model.platform if entry == PLATFORM else model.actuators for model in models
+            )
             position = _order(first.ports.position.columns, second.ports.position.columns, names)
             velocity = _order(first.ports.velocity.columns, second.ports.velocity.columns, names)
             if position and velocity:
@@ -55,7 +60,9 @@ def _not_compared(reason: str) -> Evidence:
     return Evidence(name=f"forces after reading back (not compared: {reason})", value=None)
 
 
-def _order(names: tuple[str, ...], others: tuple[str, ...], renamed: Mapping[str, str]) -> list[int]:
+def _order(
+    names: tuple[str, ...], others: tuple[str, ...], renamed: Mapping[str, str]
+) -> list[int]:
     """Return where each of the names is among others; nothing where one is not there, or there are more."""
     wanted = [renamed.get(name, name) for name in names]
     return [others.index(name) for name in wanted] if sorted(wanted) == sorted(others) else []
@@ -71,15 +78,27 @@ class _Pair:
     velocity: list[int]
     renamed: Mapping[str, str]
 
-    def answers(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def answers(
+        self, x: np.ndarray, v: np.ndarray, a: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return pairs of numbers (N, n): forces on rotations and on lengths, speeds of motors, places of the tool."""
         length = self.models[0].mechanism.characteristic_length
         first = _answers(self.motions[0], self.models[0], length, x, v, a)
-        others = (_reordered(x, self.position), _reordered(v, self.velocity), _reordered(a, self.velocity))
+        others = (
+            _reordered(x, self.position),
+            _reordered(v, self.velocity),
+            _reordered(a, self.velocity),
+        )
         forces, speeds, place = _answers(self.motions[1], self.models[1], length, *others)
         forces = forces[:, self.velocity]
         motors = [actuator.name for actuator in self.models[1].mechanism.actuators]
-        speeds = speeds[:, [motors.index(self.renamed.get(a.name, a.name)) for a in self.models[0].mechanism.actuators]]
+        speeds = speeds[
+            :,
+            [
+                motors.index(self.renamed.get(a.name, a.name))
+                for a in self.models[0].mechanism.actuators
+            ],
+        ]
         turns = np.array([unit.startswith("rad") for unit in self.motions[0].ports.velocity.units])
         kinds = [(first[0][:, turns == kind], forces[:, turns == kind]) for kind in (True, False)]
         return [*kinds, (first[1], speeds), (first[2], place)]
@@ -92,7 +111,10 @@ def _compared(pair: _Pair) -> tuple[Evidence, ...]:
     reference = first.ports.at(model.assembly.q)
     columns = zip(first.ports.position.columns, first.ports.position.units, strict=True)
     # quaternions stay as they are
-    scales = [(length if unit == "m" else 1.0) * (name in first.ports.velocity.columns) for name, unit in columns]
+    scales = [
+        (length if unit == "m" else 1.0) * (name in first.ports.velocity.columns)
+        for name, unit in columns
+    ]
     steps = rng.uniform(-1.0, 1.0, size=(STATES, len(reference))) * scales
     units = first.ports.velocity.units
     rates = np.array([1.0 if unit.startswith("rad") else length for unit in units])
@@ -133,7 +155,11 @@ def _answers(
     if model.mechanism.actuators:
         speeds = np.einsum("kij,kj->ki", motion.actuator_jacobian(x), v)
     tool = motion.tool(x)
-    return forces, speeds, np.concatenate([tool.place / length, tool.rotation.reshape(len(x), 9)], axis=1)
+    return (
+        forces,
+        speeds,
+        np.concatenate([tool.place / length, tool.rotation.reshape(len(x), 9)], axis=1),
+    )
 
 
 def _reordered(values: np.ndarray, order: list[int]) -> np.ndarray:

@@ -1,7 +1,8 @@
 """A package of ROS 2 that describes a machine, and publishes its passive joints from the measured ones.
 
-URDF is a tree: of a machine with loops it has the joints, and nobody who reads it knows where the passive ones are. So
-the package brings the machine's forward kinematics in C, made of the very URDF that it holds.
+URDF is a tree: of a machine with loops it has the joints, and nobody who reads it knows where the
+passive ones are. So the package brings the machine's forward kinematics in C, made of the very URDF
+that it holds.
 """
 
 from __future__ import annotations
@@ -69,7 +70,11 @@ class Ros2Options(Options):
         """Note signs that XML does not have."""
         for name in ("maintainer", "email", "hardware"):
             if not getattr(self, name).isprintable():
-                problems.add(name, f"{getattr(self, name)!r} has signs that cannot be printed", "leave them out")
+                problems.add(
+                    name,
+                    f"{getattr(self, name)!r} has signs that cannot be printed",
+                    "leave them out",
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,12 @@ class Ros2Package(ExportedFiles):
 
     def described(self) -> dict[str, Any]:
         """Its name, joints and notes."""
-        return {"package": self.name, "joints": self.joints, "driven": self.driven, "notes": self.notes}
+        return {
+            "package": self.name,
+            "joints": self.joints,
+            "driven": self.driven,
+            "notes": self.notes,
+        }
 
 
 def export_ros2(
@@ -100,8 +110,8 @@ def export_ros2(
 ) -> Ros2Package:
     """A description package of ROS 2: URDF with ros2_control, launch file, and a node for the passive joints.
 
-    The kinematics are those of the URDF that is written, read back: q = q(motors) with the loops closed, to a residual
-    of 1e-9 m; a joint of the URDF is at q + offset.
+    The kinematics are those of the URDF that is written, read back: q = q(motors) with the loops
+    closed, to a residual of 1e-9 m; a joint of the URDF is at q + offset.
 
     Args:
         machine: a mechanism, or its model.
@@ -110,7 +120,8 @@ def export_ros2(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a name that ROS refuses, a folder that cannot be written, or one that holds another package.
+        InputError: a name that ROS refuses, a folder that cannot be written, or one that holds
+            another package.
         DescriptionError: URDF does not represent the machine.
         AssemblyError: the machine does not assemble as described.
 
@@ -141,18 +152,30 @@ def export_ros2(
     )
     folder_of_texts = resources("tauloop.conversion") / "ros2"
     texts = {f"src/{text}": (folder_of_texts / text).read_text("utf-8") for text in _TEXTS}
-    texts |= {f"src/{file}": kinematics.files[file] for file in ("machine.c", "machine.h", "machine_check.c")}
+    texts |= {
+        f"src/{file}": kinematics.files[file]
+        for file in ("machine.c", "machine.h", "machine_check.c")
+    }
     texts["src/machine_joints.h"] = joints.header()
-    for target, source in (("CMakeLists.txt", "CMakeLists.txt.in"), ("launch/display.launch.py", "display.launch.in")):
+    for target, source in (
+        ("CMakeLists.txt", "CMakeLists.txt.in"),
+        ("launch/display.launch.py", "display.launch.in"),
+    ):
         texts[target] = (folder_of_texts / source).read_text("utf-8").replace("@PACKAGE@", name)
     texts["urdf/machine.urdf"] = _in_package(written.text, name, options.hardware)
     texts["urdf/machine.urdf.side.yaml"] = written.side
-    meshes = {f"{written.meshes.folder}/{file}": content for file, content in written.meshes.contents.items()}
+    meshes = {
+        f"{written.meshes.folder}/{file}": content
+        for file, content in written.meshes.contents.items()
+    }
     # last is what makes it a package
     texts["package.xml"] = _package_xml(name, mechanism, options)
     files: dict[str, str | bytes] = {**meshes, **texts}
     notes = list(written.notes)
-    notes += [f"{child} floats: the node publishes its place as a transform" for _, child, _ in joints.floating]
+    notes += [
+        f"{child} floats: the node publishes its place as a transform"
+        for _, child, _ in joints.floating
+    ]
     return Ros2Package(
         name=name,
         joints=joints.names,
@@ -169,7 +192,9 @@ class _Joints:
     def __init__(self, model: Model) -> None:
         mechanism, q = model.mechanism, list(model.topology.coordinate_names)
         self._model = model
-        moving = [j for j in mechanism.joints if j.kind in ("revolute", "prismatic") and not j.is_cut]
+        moving = [
+            j for j in mechanism.joints if j.kind in ("revolute", "prismatic") and not j.is_cut
+        ]
         self.names = tuple(joint.name for joint in moving)
         self._coordinates = [q.index(name) for name in self.names]
         values = mechanism.parameters.values
@@ -177,11 +202,16 @@ class _Joints:
         # read from a URDF their frames are those of the links
         floating = [j for j in mechanism.joints if j.kind == "free" and not j.is_cut]
         first = JOINT_KINDS["free"].coordinates[0]
-        self.floating = [(j.parent.body, j.child.body, q.index(f"{j.name}.{first}")) for j in floating]
+        self.floating = [
+            (j.parent.body, j.child.body, q.index(f"{j.name}.{first}")) for j in floating
+        ]
         motors = {actuator.name: dict(actuator.drives) for actuator in mechanism.actuators}
         drives = [motors.get(name, {name: ONE}) for name in model.actuators.ports.position.columns]
         self.driven = tuple(dict.fromkeys(name for terms in drives for name in terms))
-        self._ratios = [[evaluate(terms[n], values) if n in terms else 0.0 for n in self.driven] for terms in drives]
+        self._ratios = [
+            [evaluate(terms[n], values) if n in terms else 0.0 for n in self.driven]
+            for terms in drives
+        ]
 
     def header(self) -> str:
         """The tables for C."""
@@ -212,7 +242,10 @@ class _Joints:
             f"static const double machine_start[MACHINE_COORDINATES] = {{{_numbers(start)}}};",
             "/* Links that float: parent, child, and which coordinate is the first of x, y, z, qw, qx, qy, qz. */",
             "static const struct { const char *parent, *child; int first; } machine_floating[MACHINE_FLOATING + 1] = {",
-            *(f"    {{{c_string(parent)}, {c_string(child)}, {k}}}," for parent, child, k in self.floating),
+            *(
+                f"    {{{c_string(parent)}, {c_string(child)}, {k}}},"
+                for parent, child, k in self.floating
+            ),
             "    {0, 0, 0}",
             "};",
             "#endif",
@@ -228,12 +261,16 @@ def _package_xml(name: str, mechanism: Mechanism, options: Ros2Options) -> str:
     root = ElementTree.Element("package", format="3")
     ElementTree.SubElement(root, "name").text = name
     ElementTree.SubElement(root, "version").text = "0.1.0"
-    ElementTree.SubElement(root, "description").text = f"Description of the machine {mechanism.name}, made by Tauloop"
+    ElementTree.SubElement(
+        root, "description"
+    ).text = f"Description of the machine {mechanism.name}, made by Tauloop"
     ElementTree.SubElement(root, "maintainer", email=options.email).text = options.maintainer
     ElementTree.SubElement(root, "license").text = "Apache-2.0"
     for tag, package in _NEEDS:
         ElementTree.SubElement(root, tag).text = package
-    ElementTree.SubElement(ElementTree.SubElement(root, "export"), "build_type").text = "ament_cmake"
+    ElementTree.SubElement(
+        ElementTree.SubElement(root, "export"), "build_type"
+    ).text = "ament_cmake"
     ElementTree.indent(root)
     return '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -28,10 +28,10 @@ class ConvertOptions(Options):
     """How a machine is written in another format.
 
     Attributes:
-        to: format to write, by its name (yaml, mjcf, sdf, urdf, or what an installed package brings); that of the
-            target's ending if empty.
-        solids: write designed solids for what the description states none of, so that others show the machine; a
-            machine file gets none, since whoever reads it designs them again.
+        to: format to write, by its name (yaml, mjcf, sdf, urdf, or what an installed package
+            brings); that of the target's ending if empty.
+        solids: write designed solids for what the description states none of, so that others show
+            the machine; a machine file gets none, since whoever reads it designs them again.
         side: side file of a URDF that is read.
         reading: choices of whoever imports.
 
@@ -78,17 +78,20 @@ def convert(
 ) -> Conversion:
     """Write a machine in another format.
 
-    A machine file reads back to an equal machine, with all its parameters. The others hold numbers: their loops are
-    cut, rods are bodies, and what they cannot hold is listed. What is written is read again before: a machine that
-    would not be readable is refused, and the result is doubtful where forces at random states or the tool differ.
+    A machine file reads back to an equal machine, with all its parameters. The others hold numbers:
+    their loops are cut, rods are bodies, and what they cannot hold is listed. What is written is
+    read again before: a machine that would not be readable is refused, and the result is doubtful
+    where forces at random states or the tool differ.
 
     Args:
         source: the machine, or what `load` takes.
-        target: file to write; ``arm.urdf`` gets ``arm.urdf.side.yaml`` and meshes in ``arm_meshes`` next to it.
+        target: file to write; ``arm.urdf`` gets ``arm.urdf.side.yaml`` and meshes in ``arm_meshes``
+            next to it.
         options: the format, and how the source is read.
 
     Raises:
-        DescriptionError: the source is wrong, or the format cannot hold this machine or would not be read again.
+        DescriptionError: the source is wrong, or the format cannot hold this machine or would not
+            be read again.
         InputError: no format of that name or ending is written, or the file cannot be written.
 
     Examples:
@@ -104,10 +107,17 @@ def convert(
     ]
     to = options.to or next(iter(by_ending), "")
     if not to:
-        what, remedy = f"{target.name} does not say the format", f"choose among {', '.join(FORMATS)}"
+        what, remedy = (
+            f"{target.name} does not say the format",
+            f"choose among {', '.join(FORMATS)}",
+        )
         raise InputError.of("to", what, remedy)
     format_ = named(to, FORMATS)
-    mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
+    mechanism = (
+        source
+        if isinstance(source, Mechanism)
+        else load(source, options.side, options=options.reading)
+    )
     made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
     shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
     checks = _read_back(shown, format_, target) if format_.reads else ()
@@ -135,9 +145,13 @@ def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Evi
         try:
             back = format_.read(written.files[0], written.side, None)
         except DescriptionError as error:
-            what = f"{format_.title} of this machine would not be read again: {error.problems[0].what}"
+            what = (
+                f"{format_.title} of this machine would not be read again: {error.problems[0].what}"
+            )
             remedy = "write it in another format; `--to yaml` writes all of a machine"
-            raise DescriptionError.of(error.problems[0].where, what, remedy, file=mechanism.file) from None
+            raise DescriptionError.of(
+                error.problems[0].where, what, remedy, file=mechanism.file
+            ) from None
         return read_back_evidence(mechanism, back, written.names)
 
 
@@ -158,12 +172,25 @@ def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, .
     at = {tree.joint.name: tuple(q[list(tree.q)].tolist()) for tree in topology.tree}
     ends = dict(zip(topology.coordinate_names, q.tolist(), strict=True))
     cuts = [j for j in topology.cuts if j.kind in SEEN and not j.is_cut]
-    shut = replace(topology, cuts=tuple(replace(j, freedoms=(Freedom(lower=-np.pi, upper=np.pi),)) for j in cuts))
+    shut = replace(
+        topology,
+        cuts=tuple(replace(j, freedoms=(Freedom(lower=-np.pi, upper=np.pi),)) for j in cuts),
+    )
     shifts = seen_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
     shifts = np.concatenate([q - topology.reference, np.sin(shifts / 2)])
-    moved = [n for n, s in zip((*ends, *(j.name for j in cuts)), shifts.tolist(), strict=True) if abs(s) > OPEN]
-    joints = [replace(j, reference=at[j.name]) if j.name in at else replace(j, is_cut=True) for j in mechanism.joints]
-    rods = (replace(r, telescope=r.telescope and replace(r.telescope, reference=ends[r.name])) for r in mechanism.rods)
+    moved = [
+        n
+        for n, s in zip((*ends, *(j.name for j in cuts)), shifts.tolist(), strict=True)
+        if abs(s) > OPEN
+    ]
+    joints = [
+        replace(j, reference=at[j.name]) if j.name in at else replace(j, is_cut=True)
+        for j in mechanism.joints
+    ]
+    rods = (
+        replace(r, telescope=r.telescope and replace(r.telescope, reference=ends[r.name]))
+        for r in mechanism.rods
+    )
     note = f"starts where its loops close: the start values of the file leave them open ({', '.join(moved)})"
     changed = replace(mechanism, joints=tuple(joints), rods=tuple(rods)), (note,)
     return changed if moved and model.assembly.substitute is None else (mechanism, ())

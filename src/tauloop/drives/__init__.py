@@ -14,7 +14,11 @@ from tauloop.drives.axis.simulation import (
     record_axis as record_axis,
     simulate_axis as simulate_axis,
 )
-from tauloop.drives.axis.workflow import DriveOptions as DriveOptions, DriveStep as DriveStep, drive as drive
+from tauloop.drives.axis.workflow import (
+    DriveOptions as DriveOptions,
+    DriveStep as DriveStep,
+    drive as drive,
+)
 from tauloop.drives.control_export import export_control as export_control
 from tauloop.drives.criteria import (
     Criteria as Criteria,
@@ -45,7 +49,11 @@ from tauloop.drives.plant_search import (
     assess_plant as assess_plant,
     search_plant as search_plant,
 )
-from tauloop.drives.reader import load_drive as load_drive, read_drive as read_drive, shipped_drives as shipped_drives
+from tauloop.drives.reader import (
+    load_drive as load_drive,
+    read_drive as read_drive,
+    shipped_drives as shipped_drives,
+)
 from tauloop.drives.tuning.evaluations import BatchCost as BatchCost
 from tauloop.drives.tuning.grid import Grid as Grid, dense_grid as dense_grid
 from tauloop.drives.tuning.methods import (
@@ -63,7 +71,11 @@ from tauloop.drives.tuning.pareto import (
     robustness as robustness,
 )
 from tauloop.drives.tuning.search import Minimum as Minimum, minimise as minimise
-from tauloop.drives.tuning.tune import Tuning as Tuning, TuningOptions as TuningOptions, tune as tune
+from tauloop.drives.tuning.tune import (
+    Tuning as Tuning,
+    TuningOptions as TuningOptions,
+    tune as tune,
+)
 from tauloop.lazy import public_names
 from tauloop.mechanism.drive_line import DriveLine as DriveLine
 

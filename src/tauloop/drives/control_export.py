@@ -35,9 +35,10 @@ def export_control(
 ) -> Export:
     """C source, header, test program and manifest of a drive line's control law, as `export_c` makes them.
 
-    torque, rate = control(reference, before, position, speed, loop): `before` is the reference before its step, `speed`
-    is there where a speed loop reads it, and `loop` are the states of the loops, zero at first. The caller adds their
-    rates times the sample time to them; a derivative part asks for a sample time well below T_d / N.
+    torque, rate = control(reference, before, position, speed, loop): `before` is the reference
+    before its step, `speed` is there where a speed loop reads it, and `loop` are the states of the
+    loops, zero at first. The caller adds their rates times the sample time to them; a derivative
+    part asks for a sample time well below T_d / N.
 
     Args:
         line: the drive line.
@@ -46,11 +47,13 @@ def export_control(
         folder: where the files are written; they stay texts without it.
 
     Raises:
-        InputError: parameters that the line does not have, a name that gives no C identifier, or a folder that cannot
-            be written.
+        InputError: parameters that the line does not have, a name that gives no C identifier, or a
+            folder that cannot be written.
     """
     parameters = parameters or {}
-    InputError.raise_if_any(unknown_names(parameters, line.parameters.names, "is no parameter of the drive line"))
+    InputError.raise_if_any(
+        unknown_names(parameters, line.parameters.names, "is no parameter of the drive line")
+    )
     control = line.control
     values = line.parameters.values | dict(parameters)
     figures = Values(values)
@@ -63,7 +66,9 @@ def export_control(
     }
     if control.speed is not None and control.speed_encoder is not None:
         rate = f"{_unit(on[control.speed_encoder])}/s"
-        ports["speed"] = _port("speed", (control.speed_encoder,), rate, "rate of what the speed loop's encoder says")
+        ports["speed"] = _port(
+            "speed", (control.speed_encoder,), rate, "rate of what the speed loop's encoder says"
+        )
     states = tuple(
         f"{loop}.{part}"
         for loop, law in (("position", control.position), ("speed", control.speed))
@@ -74,21 +79,33 @@ def export_control(
         ports["loop"] = _port("loop", states, "1", "states of the loops, zero at first")
     symbols = {key: ca.SX.sym(key, port.size) for key, port in ports.items()}
     law = control_law(
-        *(control, symbols["position"], symbols.get("speed", ca.SX(0)), symbols["reference"], symbols["before"]),
+        *(
+            control,
+            symbols["position"],
+            symbols.get("speed", ca.SX(0)),
+            symbols["reference"],
+            symbols["before"],
+        ),
         *(symbols.get("loop", ca.SX(0, 1)), figures, Direct()),
     )
     motors = {motor.name: _force(line.inertia(motor.on)) for motor in line.motors}
     outputs = {
-        "torque": replace(_port("torque", tuple(motors), "", "asked of the motors"), units=tuple(motors.values()))
+        "torque": replace(
+            _port("torque", tuple(motors), "", "asked of the motors"), units=tuple(motors.values())
+        )
     }
     results = [ca.vertcat(*(law.torques.get(motor, 0) for motor in motors))]
     if states:
         outputs["loop_rate"] = _port("loop_rate", states, "1/s", "rates of the states")
         results.append(law.rates)
-    function = ca.Function("control", list(symbols.values()), [ca.cse(ca.densify(item)) for item in results])
+    function = ca.Function(
+        "control", list(symbols.values()), [ca.cse(ca.densify(item)) for item in results]
+    )
     program = Program(
         name="control",
-        steps=(Evaluate(function=BatchFunction(function), inputs=tuple(ports), outputs=tuple(outputs)),),
+        steps=(
+            Evaluate(function=BatchFunction(function), inputs=tuple(ports), outputs=tuple(outputs)),
+        ),
         outputs=tuple(outputs),
         closed_forms=(),
         pivots=(),
@@ -96,7 +113,12 @@ def export_control(
     stem = c_name(f"{line.name}_control" if name is None else name)
     inputs = _samples(ports)
     case = Case(
-        function=CFunction(name=stem, program=program, inputs=tuple(ports.values()), outputs=tuple(outputs.values())),
+        function=CFunction(
+            name=stem,
+            program=program,
+            inputs=tuple(ports.values()),
+            outputs=tuple(outputs.values()),
+        ),
         meaning="torques asked of the motors, and rates of the loops' states",
         inputs=inputs,
         expected=program.run(inputs, SAMPLES)[0],
@@ -105,13 +127,19 @@ def export_control(
         made_from=f"the drive line {line.name!r}",
         description=line.description,
         given="what the control measures",
-        baked_in=[replace(p, value=values[p.name]) for p in line.parameters if p.name in leaves(line.control)],
+        baked_in=[
+            replace(p, value=values[p.name])
+            for p in line.parameters
+            if p.name in leaves(line.control)
+        ],
     )
     return finished_export(stem, [case], notes, {"drive": {"name": line.name}}, folder)
 
 
 def _port(name: str, columns: tuple[str, ...], unit: str, meaning: str) -> CPort:
-    return CPort(name=name, size=len(columns), columns=columns, units=(unit,) * len(columns), meaning=meaning)
+    return CPort(
+        name=name, size=len(columns), columns=columns, units=(unit,) * len(columns), meaning=meaning
+    )
 
 
 def _unit(inertia: LineInertia) -> str:

@@ -13,8 +13,8 @@ from tauloop.mechanism.drive_line import DriveLine
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than any that did not,
-#: and less bad the longer it lasted, which gives an optimiser a way back.
+#: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than
+#: any that did not, and less bad the longer it lasted, which gives an optimiser a way back.
 PRICE = 1e6
 
 
@@ -39,14 +39,18 @@ def criteria_units(line: DriveLine) -> dict[str, str]:
     position = "rad" if line.inertia(line.performance.of).turns else "m"
     efforts = {"(N m)^2 s" if line.inertia(motor.on).turns else "N^2 s" for motor in line.motors}
     energy = " + ".join(sorted(efforts))
-    return {name: {"rise_time": "s", "settling_time": "s", "energy": energy}.get(name, position) for name in NAMES}
+    return {
+        name: {"rise_time": "s", "settling_time": "s", "energy": energy}.get(name, position)
+        for name in NAMES
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria(Shown):
     """Criteria of N step responses; all arrays (N,), all finite.
 
-    A run that has not reached 90 % (or the band) at its end has the whole duration as its rise (settling) time.
+    A run that has not reached 90 % (or the band) at its end has the whole duration as its rise
+    (settling) time.
 
     Attributes:
         rise_time: from 10 % to 90 % of the step, s.

@@ -24,7 +24,13 @@ from tauloop.datasets import Variable, rows
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES, criteria_units
 from tauloop.drives.machine.lines import MOTORS, with_motors
-from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, PlantUnknown, search_plant
+from tauloop.drives.plant_search import (
+    DETERMINED,
+    Observation,
+    PlantFit,
+    PlantUnknown,
+    search_plant,
+)
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.cursor import Choice, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.documents import Amount, contents, open_document
@@ -44,7 +50,10 @@ _ANY, _TIME = Value(linear=None), Value(linear=TIME, sign="positive")
 CRITERIA = Shape(
     name="criteria",
     doc="Criteria of a step response.",
-    fields=tuple(field(name, _TIME if name.endswith("_time") else _ANY, name.replace("_", " ")) for name in NAMES),
+    fields=tuple(
+        field(name, _TIME if name.endswith("_time") else _ANY, name.replace("_", " "))
+        for name in NAMES
+    ),
 )
 STEP = Shape(
     name="step",
@@ -73,7 +82,8 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
 
     Args:
         path: the YAML file.
-        tolerance: share of what is measured that stands for a tolerance which the file does not say.
+        tolerance: share of what is measured that stands for a tolerance which the file does not
+            say.
 
     Raises:
         InputError: everything that is wrong, with lines.
@@ -83,7 +93,10 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
     root.collector.raise_any(InputError)
 
     def numbers(pairs: Mapping[str, float | Amount]) -> dict[str, float]:
-        return {name: value.value if isinstance(value, Amount) else value for name, value in pairs.items()}
+        return {
+            name: value.value if isinstance(value, Amount) else value
+            for name, value in pairs.items()
+        }
 
     steps = []
     for name, step in content["steps"].items():
@@ -108,11 +121,14 @@ class PlantFitOptions(Options):
     """What is looked for, and how.
 
     Attributes:
-        unknowns: range of each unknown parameter of the drive line, SI; searched by ratio where both ends are positive.
+        unknowns: range of each unknown parameter of the drive line, SI; searched by ratio where
+            both ends are positive.
         values: other parameters that differ from the file's, SI.
-        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no slave.
+        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
+            slave.
         tolerance: share of a measured figure that is its tolerance, where the steps do not say.
-        generations: of the global search; without any only the local fit, from the drive line's own values.
+        generations: of the global search; without any only the local fit, from the drive line's own
+            values.
         population: plants in a generation.
         polish: most evaluations of the local fit.
         seed: seed of all random numbers.
@@ -148,7 +164,11 @@ class PlantFitOptions(Options):
             problems.add("unknowns", "are none", "name what is looked for, with its range")
         for name, (low, high) in self.unknowns.items():
             if not (np.isfinite([low, high]).all() and low < high):
-                problems.add("unknowns", f"{name} ranges from {low:g} to {high:g}", "give the lower end first")
+                problems.add(
+                    "unknowns",
+                    f"{name} ranges from {low:g} to {high:g}",
+                    "give the lower end first",
+                )
             if name in self.values:
                 problems.add("values", f"{name} is looked for", "take it out of one of the two")
 
@@ -160,9 +180,11 @@ class FittedPlant(Result):
     Attributes:
         drive_line: its name.
         before: values of the unknowns in the file, SI.
-        fit: what came out: values, every figure beside its measured one, and how much they determine.
+        fit: what came out: values, every figure beside its measured one, and how much they
+            determine.
         findings: directions that the steps leave open.
-        units: of the unknowns and of the criteria, SI; the line has no unknown that only steps name.
+        units: of the unknowns and of the criteria, SI; the line has no unknown that only steps
+            name.
     """
 
     drive_line: str
@@ -179,7 +201,9 @@ class FittedPlant(Result):
         yield from rows("figure", labels, units, measured=figures[2], fitted=figures[3])
         names = list(self.fit.values)
         before, values = [self.before.get(name) for name in names], list(self.fit.values.values())
-        yield from rows("parameter", names, [self.units.get(n, "") for n in names], before=before, value=values)
+        yield from rows(
+            "parameter", names, [self.units.get(n, "") for n in names], before=before, value=values
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -211,7 +235,8 @@ def fit_plant(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: parameters that the drive line does not have, ranges that hold nothing, figures without a tolerance.
+        InputError: parameters that the drive line does not have, ranges that hold nothing, figures
+            without a tolerance.
 
     Source: Storn and Price 1997 (differential evolution), then least squares with the soft L1 loss.
 
@@ -243,7 +268,11 @@ def fit_plant(
         *((step.name, step.parameters) for step in steps),
     ]
     InputError.raise_if_any(
-        Problem(where=where, what=f"no parameter {name!r}", remedy=suggestion(name, known) or f"{', '.join(known)}")
+        Problem(
+            where=where,
+            what=f"no parameter {name!r}",
+            remedy=suggestion(name, known) or f"{', '.join(known)}",
+        )
         for where, names in named
         for name in names
         if name not in known
@@ -253,7 +282,9 @@ def fit_plant(
         PlantUnknown(name=name, lower=low, upper=high, logarithmic=low > 0.0)
         for name, (low, high) in options.unknowns.items()
     ]
-    start = np.clip([unknown.share(max(known[unknown.name], unknown.lower)) for unknown in unknowns], 0.0, 1.0)
+    start = np.clip(
+        [unknown.share(max(known[unknown.name], unknown.lower)) for unknown in unknowns], 0.0, 1.0
+    )
     fit = search_plant(
         axis,
         unknowns,
@@ -287,11 +318,13 @@ def fit_plant(
         ),
         drive_line=line.name,
         before={name: known[name] for name in options.unknowns},
-        units={name: si_unit(line.parameters[name].unit) for name in options.unknowns} | criteria_units(line),
+        units={name: si_unit(line.parameters[name].unit) for name in options.unknowns}
+        | criteria_units(line),
         fit=fit,
         findings=tuple(
             Problem(
-                where=fit.named(direction * np.sign(direction[np.abs(direction).argmax()])),  # either way is the same
+                # either way is the same
+                where=fit.named(direction * np.sign(direction[np.abs(direction).argmax()])),
                 what=f"is left open: the figures change by less than {DETERMINED:g} tolerance over the ranges",
                 remedy="measure other steps, or take a value from elsewhere",
             )

@@ -19,8 +19,8 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: A direction along which all rows together change less than this share of their tolerances, over the whole range of
-#: the unknowns, is not determined by them.
+#: A direction along which all rows together change less than this share of their tolerances, over
+#: the whole range of the unknowns, is not determined by them.
 DETERMINED = 1.0
 #: A residual is cut off here, in tolerances: a run that failed shall not hide all others.
 WORST = 1e3
@@ -42,7 +42,8 @@ class Observation(Shown):
         printed: figures by criterion; with weights the one figure ``cost``.
         tolerances: of these figures, in their units.
         held_out: whether it judges the fit only.
-        motors: how they are used in it, as of `DriveOptions`; parameters that the line then does not have play no part.
+        motors: how they are used in it, as of `DriveOptions`; parameters that the line then does
+            not have play no part.
     """
 
     name: str
@@ -60,7 +61,8 @@ class PlantUnknown:
     """One figure to be found.
 
     Attributes:
-        name: of a parameter of the drive line (then of all observations), or of a text in an observation.
+        name: of a parameter of the drive line (then of all observations), or of a text in an
+            observation.
         lower, upper: its range, positive where `logarithmic`.
         logarithmic: whether the range is searched by ratio.
     """
@@ -97,8 +99,8 @@ class PlantFit(Shown):
         values: of the unknowns, SI.
         shares: (n,) where they lie in their ranges.
         rows: (name, criterion, printed, ours, held out) of every printed figure.
-        sensitivities: (n,) singular values of d(residual)/d(share), largest first: how many tolerances the rows change
-            over the range along each direction.
+        sensitivities: (n,) singular values of d(residual)/d(share), largest first: how many
+            tolerances the rows change over the range along each direction.
         directions: (n, n) these directions, one a row, in shares of the ranges.
         loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, r in tolerances.
         evaluations: of the whole search, in plants.
@@ -119,7 +121,9 @@ class PlantFit(Shown):
 
     def named(self, direction: np.ndarray) -> str:
         """A direction (n,) by the unknowns that make up most of it, the largest first."""
-        largest = [k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) >= NAMED]
+        largest = [
+            k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) >= NAMED
+        ]
         names = tuple(self.values)
         return ", ".join(f"{direction[k]:+.2f} {names[k]}" for k in largest)
 
@@ -142,18 +146,25 @@ def predicted(
         observations: k of them.
         shares: (N, n) places in the ranges.
         integrator: of the equations.
-        known: values of figures that are not looked for, by name of a parameter or of a text in an observation.
-        signed: whether a printed overshoot that a plant does not have is what it lacks of the reference at the end,
-            negative, which a search can follow, in place of zero.
+        known: values of figures that are not looked for, by name of a parameter or of a text in an
+            observation.
+        signed: whether a printed overshoot that a plant does not have is what it lacks of the
+            reference at the end, negative, which a search can follow, in place of zero.
     """
     figures: dict[int, list[np.ndarray]] = {}
     for batch in _batches(axis, unknowns, observations, shares, known):
-        runs = simulate_axis(batch.axis, batch.columns, step=batch.steps, integrator=integrator or LINE_INTEGRATOR)
-        criteria = {name: getattr(runs, name).reshape(len(batch.places), len(shares)) for name in NAMES}
+        runs = simulate_axis(
+            batch.axis, batch.columns, step=batch.steps, integrator=integrator or LINE_INTEGRATOR
+        )
+        criteria = {
+            name: getattr(runs, name).reshape(len(batch.places), len(shares)) for name in NAMES
+        }
         for row, k in enumerate(batch.places):
             own = {name: rows[row] for name, rows in criteria.items()}
             if signed and observations[k].printed.get("overshoot", 0.0) > 0:
-                own["overshoot"] = np.where(own["overshoot"] > 0, own["overshoot"], -own["final_error"])
+                own["overshoot"] = np.where(
+                    own["overshoot"] > 0, own["overshoot"], -own["final_error"]
+                )
             figures[k] = _printed(observations[k], own)
     return np.stack([column for k in range(len(observations)) for column in figures[k]], axis=1)
 
@@ -169,26 +180,34 @@ def slopes(
 ) -> np.ndarray:
     """Change (m, n) of all printed figures with the shares of a plant (n,), by forward sensitivities in one batch.
 
-    An overshoot that is printed, but not there, counts as with `signed` of `predicted`. NaN where there is no
-    sensitivity: by a step that is looked for, by what scales the judged position, of the swing.
+    An overshoot that is printed, but not there, counts as with `signed` of `predicted`. NaN where
+    there is no sensitivity: by a step that is looked for, by what scales the judged position, of
+    the swing.
 
     Args:
         axis, unknowns, observations, integrator, known: as of `predicted`.
         share: of the plant.
-        made: keeps the axes with derivatives for the next call with the same unknowns and observations.
+        made: keeps the axes with derivatives for the next call with the same unknowns and
+            observations.
     """
     made = {} if made is None else made
     rows: dict[int, list[np.ndarray]] = {}
     place = {unknown.name: j for j, unknown in enumerate(unknowns)}
     for batch in _batches(axis, unknowns, observations, share[None], known):
         possible = differentiable_names(batch.axis)
-        names = [name for name in batch.columns if name in possible and any(s.get(name) in place for s in batch.stated)]
+        names = [
+            name
+            for name in batch.columns
+            if name in possible and any(s.get(name) in place for s in batch.stated)
+        ]
         by: Mapping[str, np.ndarray] = {}
         has_overshoot = np.ones(len(batch.places), bool)
         if names:
             if batch.axis not in made:
                 made[batch.axis] = SensitiveAxis(batch.axis.line, names)
-            gradients = made[batch.axis].gradients(batch.columns, step=batch.steps, integrator=integrator)
+            gradients = made[batch.axis].gradients(
+                batch.columns, step=batch.steps, integrator=integrator
+            )
             by, has_overshoot = gradients.by, gradients.criteria.overshoot > 0
         none = np.full((len(batch.places), len(names)), np.nan)
         for row, (k, stated) in enumerate(zip(batch.places, batch.stated, strict=True)):
@@ -238,7 +257,9 @@ def _batches(
 ) -> Iterator[_Batch]:
     """The runs of N plants at shares (N, n), a batch for every use of the motors."""
     values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
-    values |= {unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)}
+    values |= {
+        unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)
+    }
 
     def column(stated: float | str) -> np.ndarray:
         return values[stated] if isinstance(stated, str) else np.full(len(shares), stated)
@@ -249,13 +270,17 @@ def _batches(
         rows: list[dict[str, float | str]] = [
             {**{name: name for name in values}, **observations[k].parameters} for k in places
         ]
-        stated = [{name: value for name, value in row.items() if name in used.names} for row in rows]
+        stated = [
+            {name: value for name, value in row.items() if name in used.names} for row in rows
+        ]
         yield _Batch(
             axis=used,
             places=places,
             stated=stated,
             columns={
-                name: np.concatenate([column(row.get(name, used.line.parameters.values[name])) for row in stated])
+                name: np.concatenate(
+                    [column(row.get(name, used.line.parameters.values[name])) for row in stated]
+                )
                 for name in sorted(set().union(*stated))
             },
             steps=np.concatenate([column(observations[k].step) for k in places]),
@@ -292,27 +317,30 @@ def search_plant(
 ) -> PlantFit:
     """Fit unknown figures to printed ones: differential evolution (Storn and Price 1997), then least squares.
 
-    The global search minimises sum(sqrt(1 + r^2) - 1) with r the residuals in tolerances, which a few rows that
-    cannot be met do not govern; the local one is SciPy's least_squares with the same loss.
+    The global search minimises sum(sqrt(1 + r^2) - 1) with r the residuals in tolerances, which a
+    few rows that cannot be met do not govern; the local one is SciPy's least_squares with the same
+    loss.
 
     Args:
         axis: the compiled drive line.
         unknowns: what to find.
         observations: printed figures; those held out do not enter.
         seed: of the random numbers.
-        generations, population: effort of the global search; no generations: only the local one, from the start.
+        generations, population: effort of the global search; no generations: only the local one,
+            from the start.
         polish: most evaluations of the local fit.
         start: (n,) shares of the ranges that are in the first population.
-        spread: standard deviation of the first population about the start; even over the ranges without it.
+        spread: standard deviation of the first population about the start; even over the ranges
+            without it.
         integrator: of the equations.
         known: values of figures that are not looked for, as of `predicted`.
-        exact: whether the local fit goes along exact gradients, with differences where there are none (`slopes`); else
-            along differences alone.
+        exact: whether the local fit goes along exact gradients, with differences where there are
+            none (`slopes`); else along differences alone.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: no unknown or figure, a range that is none, a figure without a tolerance, an unknown that nothing
-            uses; all at once.
+        InputError: no unknown or figure, a range that is none, a figure without a tolerance, an
+            unknown that nothing uses; all at once.
     """
     _require(axis, unknowns, observations, known)
     used = [observation for observation in observations if not observation.held_out]
@@ -424,12 +452,19 @@ def assess_plant(
     ours = predicted(axis, unknowns, observations, share[None], integrator, known)[0]
     fitted = np.array([not item.held_out for item in observations for _ in item.printed])
     printed = np.array([value for item in used for value in item.printed.values()])
-    names = [(item.name, name, value, item.held_out) for item in observations for name, value in item.printed.items()]
+    names = [
+        (item.name, name, value, item.held_out)
+        for item in observations
+        for name, value in item.printed.items()
+    ]
     return PlantFit(
-        values={item.name: float(item.at(place)) for item, place in zip(unknowns, share, strict=True)},
+        values={
+            item.name: float(item.at(place)) for item, place in zip(unknowns, share, strict=True)
+        },
         shares=share,
         rows=tuple(
-            (row, name, value, float(own), held) for (row, name, value, held), own in zip(names, ours, strict=True)
+            (row, name, value, float(own), held)
+            for (row, name, value, held), own in zip(names, ours, strict=True)
         ),
         sensitivities=padded,
         directions=directions,
@@ -461,7 +496,10 @@ def _require(
     if not any(item.printed and not item.held_out for item in observations):
         problems.add("observations", "hold no figure to fit", "give one that is not held out")
     texts = {
-        value for item in observations for value in (*item.parameters.values(), item.step) if isinstance(value, str)
+        value
+        for item in observations
+        for value in (*item.parameters.values(), item.step)
+        if isinstance(value, str)
     }
     names = [item.name for item in unknowns]
     for item in unknowns:
@@ -485,5 +523,7 @@ def _require(
                 problems.add(observation.name, what, "give a positive one")
             if name not in NAMES and not (name == "cost" and observation.weights):
                 what = f"has a figure {name}"
-                problems.add(observation.name, what, f"name one of {', '.join(NAMES)}, or cost with weights")
+                problems.add(
+                    observation.name, what, f"name one of {', '.join(NAMES)}, or cost with weights"
+                )
     InputError.raise_if_any(problems)

@@ -38,7 +38,9 @@ def drive_text(name_or_path: str | Path) -> tuple[str, str]:
         known = shipped_drives()
         if name_or_path not in known:
             remedy = suggestion(name_or_path, known) or f"there are {listing(known, 20)}"
-            raise DescriptionError.of(name_or_path, "no drive line of this name comes with Tauloop", remedy)
+            raise DescriptionError.of(
+                name_or_path, "no drive line of this name comes with Tauloop", remedy
+            )
         path = _SHIPPED / f"{name_or_path}.yaml"
         return read_text(path), path.name
     return read_text(Path(name_or_path)), str(name_or_path)

@@ -15,7 +15,10 @@ from tauloop.engines.comparison import (
 )
 from tauloop.engines.engine import Engine as Engine
 from tauloop.engines.in_mujoco import MujocoEngine as MujocoEngine, mujoco_engine as mujoco_engine
-from tauloop.engines.in_pinocchio import PinocchioEngine as PinocchioEngine, pinocchio_engine as pinocchio_engine
+from tauloop.engines.in_pinocchio import (
+    PinocchioEngine as PinocchioEngine,
+    pinocchio_engine as pinocchio_engine,
+)
 from tauloop.engines.motion import NamedMotion as NamedMotion
 from tauloop.engines.results import (
     EngineAccelerations as EngineAccelerations,

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint, EngineLink, Loads, PlacedJoint, RigidTree
+from tauloop.engines.rigid_tree import (
+    GROUND,
+    Anchor,
+    Constraint,
+    EngineLink,
+    Loads,
+    PlacedJoint,
+    RigidTree,
+)
 from tauloop.errors import EngineError, Problems
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Joint, Mechanism
@@ -69,7 +77,9 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
     )
 
 
-def _conditions(kind: str, axes: tuple[AxisName, ...]) -> tuple[list[Array], list[tuple[Array, Array]]]:
+def _conditions(
+    kind: str, axes: tuple[AxisName, ...]
+) -> tuple[list[Array], list[tuple[Array, Array]]]:
     """What a joint forbids: parting along directions of its parent frame, and leaving right angles."""
     x, y, z = np.eye(3)
     rigid = [(x, y), (y, z), (z, x)]
@@ -102,15 +112,26 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     chain = [link.primitive for link in links if link.primitive is not None]
     names = [name for primitive in chain for name in primitive.velocities]
     index = {name: i for i, name in enumerate(names)}
-    scalars = {name for primitive in chain if primitive.kind != "ball" for name in primitive.velocities}
+    scalars = {
+        name for primitive in chain if primitive.kind != "ball" for name in primitive.velocities
+    }
     q_names = [name for primitive in chain for name in primitive.coordinates]
     problems = Problems()
 
     def missing(where: str, name: str) -> None:
         what = f"acts on {name}, which is no coordinate of the tree that the engines use"
-        problems.add(where, what, "let it act on a joint that need not be cut to open the loops", file=mechanism.file)
+        problems.add(
+            where,
+            what,
+            "let it act on a joint that need not be cut to open the loops",
+            file=mechanism.file,
+        )
 
-    inertia, stiffness, preload = np.zeros((len(names),) * 2), np.zeros(len(names)), np.zeros(len(names))
+    inertia, stiffness, preload = (
+        np.zeros((len(names),) * 2),
+        np.zeros(len(names)),
+        np.zeros(len(names)),
+    )
     for name, freedom in mechanism.freedoms.items():
         if freedom.spring is None and freedom.inertia is None:
             continue
@@ -124,7 +145,9 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
             stiffness[i] = mechanism.value(freedom.spring.stiffness)
             preload[i] = stiffness[i] * mechanism.value(freedom.spring.rest)
 
-    def combined(where: str, parts: Sequence[tuple[str, tuple[tuple[str, Expression], ...]]]) -> Array:
+    def combined(
+        where: str, parts: Sequence[tuple[str, tuple[tuple[str, Expression], ...]]]
+    ) -> Array:
         """Sums of velocities (n, n_v), by their ratios."""
         rows = np.zeros((len(parts), len(names)))
         for row, (part, terms) in zip(rows, parts, strict=True):
@@ -135,8 +158,12 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
                     row[index[name]] += mechanism.value(ratio)
         return rows
 
-    transmission = combined("actuators", [(actuator.name, actuator.drives) for actuator in mechanism.actuators])
-    gears = combined("couplings", [(coupling.name, coupling.terms) for coupling in mechanism.couplings])
+    transmission = combined(
+        "actuators", [(actuator.name, actuator.drives) for actuator in mechanism.actuators]
+    )
+    gears = combined(
+        "couplings", [(coupling.name, coupling.terms) for coupling in mechanism.couplings]
+    )
     for row, actuator in zip(transmission, mechanism.actuators, strict=True):
         if actuator.inertia is not None:
             inertia += mechanism.value(actuator.inertia) * np.outer(row, row)
@@ -149,5 +176,7 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
         transmission=transmission,
         actuators=tuple(actuator.name for actuator in mechanism.actuators),
         gears=gears,
-        gear_offsets=np.array([mechanism.value(coupling.offset) for coupling in mechanism.couplings]),
+        gear_offsets=np.array(
+            [mechanism.value(coupling.offset) for coupling in mechanism.couplings]
+        ),
     )

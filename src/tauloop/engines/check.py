@@ -42,13 +42,15 @@ from tauloop.programs.rates import independent_rate_program
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 
-#: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes the other.
+#: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes
+#: the other.
 FACTORS = (0.5, 1.5)
 
 #: Largest condition number of a state that is compared, unless another is wanted.
 CONDITION = 1e3
 
-#: Share of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations are compared.
+#: Share of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations
+#: are compared.
 LIGHTEST = 1e-6
 
 Comparer = Callable[[Engine], tuple[EngineComparison, ...]]
@@ -64,11 +66,15 @@ class _Subject:
     forces: np.ndarray
     driving: np.ndarray
 
-    def by_mass_matrix(self, engine: Engine, wrench: np.ndarray | None = None) -> EngineAccelerations:
+    def by_mass_matrix(
+        self, engine: Engine, wrench: np.ndarray | None = None
+    ) -> EngineAccelerations:
         return engine.forward_dynamics(self.motion, self.driving, wrench)
 
     def by_solver(self, engine: Engine, wrench: np.ndarray | None = None) -> EngineAccelerations:
-        return constrained_dynamics(_with_solver(engine), engine.states(self.motion), self.driving, wrench)
+        return constrained_dynamics(
+            _with_solver(engine), engine.states(self.motion), self.driving, wrench
+        )
 
     def inverse(self, quantity: str) -> Comparer:
         def solve(engine: Engine) -> EngineForces:
@@ -81,7 +87,9 @@ class _Subject:
     def under_wrench(self, quantity: str, wrench: np.ndarray) -> Comparer:
         """Accelerations of the independent coordinates, as simulations have them."""
         states, model, entry = self.states, self.model, self.model.platform.ports
-        program = independent_rate_program(model.assembly, entry, model.formulation, with_wrench=True).program
+        program = independent_rate_program(
+            model.assembly, entry, model.formulation, with_wrench=True
+        ).program
         n = len(states.q)
         inputs = {
             "position": states.position,
@@ -97,15 +105,21 @@ class _Subject:
         names = tuple(model.topology.velocity_names[i] for i in chosen)
         scale = _unit_accelerations(model)[chosen]
         solve = self.by_mass_matrix if quantity == UNDER_WRENCH else self.by_solver
-        return lambda engine: (acceleration_comparison(quantity, engine, solve(engine, wrench), names, a, scale),)
+        return lambda engine: (
+            acceleration_comparison(quantity, engine, solve(engine, wrench), names, a, scale),
+        )
 
     def forward(self, quantity: str) -> Comparer:
         states, model = self.states, self.model
-        solution = model.platform.forward_dynamics(states.position, states.velocity, self.driving, start=states.q)
+        solution = model.platform.forward_dynamics(
+            states.position, states.velocity, self.driving, start=states.q
+        )
         names, scale = model.topology.velocity_names, _unit_accelerations(model)
         a = np.asarray(solution.a)
         solve = self.by_mass_matrix if quantity == FORWARD_DYNAMICS else self.by_solver
-        return lambda engine: (acceleration_comparison(quantity, engine, solve(engine), names, a, scale),)
+        return lambda engine: (
+            acceleration_comparison(quantity, engine, solve(engine), names, a, scale),
+        )
 
     def jacobians(self) -> Comparer:
         states, model = self.states, self.model
@@ -128,7 +142,8 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
 def _unit_accelerations(model: Model) -> np.ndarray:
     """What counts as one unit of each acceleration (n_v,): the lighter what it moves, the more.
 
-    Joint spheres of 1e-11 kg m^2 beside links of 1e-5 show rounding of the links' forces a million times larger.
+    Joint spheres of 1e-11 kg m^2 beside links of 1e-5 show rounding of the links' forces a million
+    times larger.
     """
     unit = model.assembly.loops.velocity_scale
     inertia = tree_inertias(model.assembly, model.formulation, model.assembly.q) * unit**2
@@ -148,16 +163,18 @@ def check_with_engines(
 ) -> Verification:
     """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
 
-    The engines get positions, velocities and accelerations (or forces) of the machine, close all loops by themselves,
-    and know nothing of Tauloop's equations. Friction is left out on both sides, and so are bounds of tensions.
+    The engines get positions, velocities and accelerations (or forces) of the machine, close all
+    loops by themselves, and know nothing of Tauloop's equations. Friction is left out on both
+    sides, and so are bounds of tensions.
 
     Args:
         mechanism: the machine.
         states: number of random states.
         rng: their source.
-        wrench: (6,) force and moment at the tool centre point in the base frame, N and N m: one comparison more.
-        condition: states whose linear blocks have a larger condition number are left out: it multiplies the rounding
-            of both sides.
+        wrench: (6,) force and moment at the tool centre point in the base frame, N and N m: one
+            comparison more.
+        condition: states whose linear blocks have a larger condition number are left out: it
+            multiplies the rounding of both sides.
         engines: makers of engines by name.
         progress: called with what is done and what there is to do.
 
@@ -183,7 +200,10 @@ def check_with_engines(
         wanted[UNDER_WRENCH] = lambda: subject.under_wrench(UNDER_WRENCH, wrench)
         wanted[OWN_UNDER_WRENCH] = lambda: subject.under_wrench(OWN_UNDER_WRENCH, wrench)
     if not smooth.actuators:
-        what, remedy = "the machine has no actuator whose force could be compared", "see its accelerations"
+        what, remedy = (
+            "the machine has no actuator whose force could be compared",
+            "see its accelerations",
+        )
         for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
             problems.add(f"all engines, {quantity}", what, remedy)
             del wanted[quantity]
@@ -211,10 +231,14 @@ def check_with_engines(
 def _with_locked_joints_fixed(model: Model) -> Model:
     """Return the model with fixed joints in place of revolute ones that are locked: engines know no locks."""
     assembly, topology, mechanism = model.assembly, model.topology, model.mechanism
-    angles = {topology.velocity_names[i]: float(assembly.q[topology.q_of_v[i]]) for i in assembly.locked}
+    angles = {
+        topology.velocity_names[i]: float(assembly.q[topology.q_of_v[i]]) for i in assembly.locked
+    }
     if not angles:
         return model
-    references = {tree.joint.name: tuple(map(float, assembly.q[list(tree.q)])) for tree in topology.tree}
+    references = {
+        tree.joint.name: tuple(map(float, assembly.q[list(tree.q)])) for tree in topology.tree
+    }
     joints = []
     for joint in mechanism.joints:
         if joint.name in angles and joint.kind == "revolute":
@@ -251,22 +275,28 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
 def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
     """The states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u).
 
-    All of a state is of one evaluation: near a dead centre of the actuators their positions give coordinates that
-    differ from the given ones by the condition times rounding, which accelerations that go with one set would show as
-    open loops of the other.
+    All of a state is of one evaluation: near a dead centre of the actuators their positions give
+    coordinates that differ from the given ones by the condition times rounding, which accelerations
+    that go with one set would show as open loops of the other.
     """
     entry = model.actuators.ports
     acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
-    solution = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), acceleration, start=states.q)
+    solution = model.hybrid.inverse_dynamics(
+        entry.at(states.q), entry.rates(states.v), acceleration, start=states.q
+    )
     state, rates = solution.forces.state, model.platform.ports.rates
     q, v, a = np.asarray(state.q), np.asarray(state.v), np.asarray(state.a)
     position = model.platform_position(q)
-    moved_states = replace(states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a))
+    moved_states = replace(
+        states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a)
+    )
     return moved_states, solution.forces.force
 
 
 def _ready(
-    engines: Iterable[tuple[str, Callable[[Mechanism], Engine]]], mechanism: Mechanism, problems: Problems
+    engines: Iterable[tuple[str, Callable[[Mechanism], Engine]]],
+    mechanism: Mechanism,
+    problems: Problems,
 ) -> Iterator[tuple[str, Engine]]:
     """The engines that hold the machine; why others do not goes to the problems."""
     for name, make in engines:

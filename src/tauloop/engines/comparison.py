@@ -11,7 +11,12 @@ from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import mujoco_engine
 from tauloop.engines.in_pinocchio import pinocchio_engine
 from tauloop.engines.motion import NamedMotion
-from tauloop.engines.results import EngineAccelerations, EngineForces, EngineResult, EngineVelocities
+from tauloop.engines.results import (
+    EngineAccelerations,
+    EngineForces,
+    EngineResult,
+    EngineVelocities,
+)
 from tauloop.errors import EngineError, InputError, Problem, Problems, TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
@@ -19,16 +24,22 @@ from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: How each engine is made, by its name.
-ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {"Pinocchio": pinocchio_engine, "MuJoCo": mujoco_engine}
+ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {
+    "Pinocchio": pinocchio_engine,
+    "MuJoCo": mujoco_engine,
+}
 
-#: Least scale of a sample's forces, as a share of the largest force of all samples: where all forces of a sample
-#: pass through zero a relative difference would say nothing.
+#: Least scale of a sample's forces, as a share of the largest force of all samples: where all
+#: forces of a sample pass through zero a relative difference would say nothing.
 LEAST_SCALE = 1e-3
 
 
 #: What is compared.
 INVERSE_DYNAMICS, FORWARD_DYNAMICS = "inverse dynamics", "forward dynamics"
-UNDER_WRENCH, OWN_UNDER_WRENCH = "forward dynamics, wrench at the tool", "forward dynamics, wrench, own solver"
+UNDER_WRENCH, OWN_UNDER_WRENCH = (
+    "forward dynamics, wrench at the tool",
+    "forward dynamics, wrench, own solver",
+)
 OWN_FORWARD, OWN_INVERSE = "forward dynamics, own solver", "inverse dynamics, own solver"
 EMBEDDING, ACTUATOR_JACOBIAN = "embedding", "actuator Jacobian"
 
@@ -41,15 +52,15 @@ class EngineComparison:
         quantity: what was compared.
         engine, version: of the engine.
         method: by which of the engine's algorithms.
-        largest_difference: largest difference of a number, divided by the largest of its sample (both free of units
-            where they have different ones).
+        largest_difference: largest difference of a number, divided by the largest of its sample
+            (both free of units where they have different ones).
         sample: where that is, counted from zero.
         column: of which number: an actuator, a velocity, or a velocity per unit of another.
         compared: how many numbers of each sample were compared.
         closure: largest loop residual of the engine, m or rad.
         closure_rate, closure_acceleration: of the first and second derivatives of the residuals.
-        balance: largest share of the forces that no actuator or constraint of the engine can supply; None where no
-            forces are worked out.
+        balance: largest share of the forces that no actuator or constraint of the engine can
+            supply; None where no forces are worked out.
     """
 
     quantity: str
@@ -116,7 +127,8 @@ def compare_forces(
     """Compare actuator forces with those of the engines, at the nominal parameters.
 
     Args:
-        mechanism: the machine. Engines leave friction out, so `forces` must be those of `frictionless(mechanism)`.
+        mechanism: the machine. Engines leave friction out, so `forces` must be those of
+            `frictionless(mechanism)`.
         motion: states on the loops' manifold, N samples.
         forces: (N, n_u) in the order of `mechanism.actuators`, N or N m.
         engines: makers of engines by name.
@@ -126,7 +138,8 @@ def compare_forces(
 
     Raises:
         EngineError: no engine could be run; all reasons.
-        InputError: forces of the wrong shape or not finite, or a motion that does not fit the machine.
+        InputError: forces of the wrong shape or not finite, or a motion that does not fit the
+            machine.
     """
     forces = _checked(mechanism, motion, forces)
     comparisons: list[EngineComparison] = []
@@ -134,7 +147,9 @@ def compare_forces(
     for name, make in engines.items():
         try:
             engine = make(mechanism)
-            comparisons.append(force_comparison(INVERSE_DYNAMICS, engine, engine.inverse_dynamics(motion), forces))
+            comparisons.append(
+                force_comparison(INVERSE_DYNAMICS, engine, engine.inverse_dynamics(motion), forces)
+            )
         except EngineError as error:
             problems += placed(name, error)
     return verification(mechanism, len(forces), comparisons, problems)
@@ -158,7 +173,9 @@ def verification(
         EngineError: nothing could be compared; all reasons.
     """
     if not comparisons:
-        raise EngineError(problems or Problem(where="engines", what="none was named", remedy="name an engine"))
+        raise EngineError(
+            problems or Problem(where="engines", what="none was named", remedy="name an engine")
+        )
     return Verification(
         mechanism=mechanism.name,
         samples=samples,
@@ -178,16 +195,25 @@ def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
     samples = len(next(iter(motion.q.values()))) if motion.q else 0
     wanted = (samples, len(mechanism.actuators))
     if forces.shape != wanted or forces.size == 0:
-        raise InputError.of("forces", f"shape {forces.shape}", f"give (samples, actuators) = {wanted}")
+        raise InputError.of(
+            "forces", f"shape {forces.shape}", f"give (samples, actuators) = {wanted}"
+        )
     if not np.all(np.isfinite(forces)):
         raise InputError.of("forces", f"{np.sum(~np.isfinite(forces))} numbers are not finite")
     return forces
 
 
-def force_comparison(quantity: str, engine: Engine, computed: EngineForces, forces: Array) -> EngineComparison:
+def force_comparison(
+    quantity: str, engine: Engine, computed: EngineForces, forces: Array
+) -> EngineComparison:
     """Inverse dynamics: actuator forces (N, n_u) beside an engine's."""
     return _comparison(
-        quantity, engine, computed, (computed.forces, forces), computed.actuators, float(np.max(computed.balance))
+        quantity,
+        engine,
+        computed,
+        (computed.forces, forces),
+        computed.actuators,
+        float(np.max(computed.balance)),
     )
 
 
@@ -207,7 +233,8 @@ def acceleration_comparison(
         computed: its accelerations.
         names: of the given velocities.
         accelerations: (N, n_v).
-        scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each other.
+        scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each
+            other.
     """
     ours, theirs = _common(names, computed.names)
     sides = (computed.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
@@ -240,7 +267,12 @@ def velocity_comparisons(
     whole = dict(zip(names, scale, strict=True))
     reach = np.abs(loads.transmission) @ np.array([whole.get(name, 1.0) for name in computed.names])
     sides: dict[str, tuple[Array, Array, Array, Sequence[str]]] = {
-        EMBEDDING: (computed.embedding[:, theirs], embedding[:, ours], scale[ours], [names[i] for i in ours]),
+        EMBEDDING: (
+            computed.embedding[:, theirs],
+            embedding[:, ours],
+            scale[ours],
+            [names[i] for i in ours],
+        ),
         ACTUATOR_JACOBIAN: (computed.actuator_jacobian, actuator_jacobian, reach, loads.actuators),
     }
 

@@ -1,7 +1,8 @@
 """Closure of the loops in an engine: residuals, Jacobian and bias of all constraint rows, from the motion of links.
 
-Engines give poses, Jacobians and velocity-product accelerations of links; the rows are worked out here from these
-alone, so that no engine's own constraint solver (and its regularisation) takes part.
+Engines give poses, Jacobians and velocity-product accelerations of links; the rows are worked out
+here from these alone, so that no engine's own constraint solver (and its regularisation) takes
+part.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class ConstraintRows:
 def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
     """Constraint rows of a tree.
 
-    With e fixed in the first frame, f in the second and d from the first origin to the second:
-    a point row is e·d, its rate e·(v_2 - v_1) + (e×d)·w_1; a direction row is e·f, its rate (f×e)·(w_2 - w_1).
+    With e fixed in the first frame, f in the second and d from the first origin to the second: a
+    point row is e·d, its rate e·(v_2 - v_1) + (e×d)·w_1; a direction row is e·f, its rate
+    (f×e)·(w_2 - w_1).
 
     Args:
         tree: the links and constraints.
@@ -122,11 +124,14 @@ def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]])
     return ConstraintRows(
         residual=_dot(e, f),
         jacobian=_times(normal, J[:, second, 3:] - J[:, first, 3:]),
-        bias=_dot(normal, bias[:, second, 3:] - bias[:, first, 3:]) + _dot(normal_rate, w_two - w_one),
+        bias=_dot(normal, bias[:, second, 3:] - bias[:, first, 3:])
+        + _dot(normal_rate, w_two - w_one),
     )
 
 
-def anchored_frames(tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], v: Array) -> LinkMotion:
+def anchored_frames(
+    tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], v: Array
+) -> LinkMotion:
     """Motion of frames fixed on the links `tree.anchored`, given in that order; frames on the ground rest."""
     samples, n_v = len(motion.position), motion.jacobian.shape[-1]
     place = {link: i for i, link in enumerate((*tree.anchored, GROUND))}
@@ -145,7 +150,12 @@ def anchored_frames(tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], 
     w = np.einsum("nkij,nj->nki", J[:, :, 3:], v)
     J[:, :, :3] -= skew(r) @ J[:, :, 3:]
     bias[:, :, :3] += np.cross(bias[:, :, 3:], r) + np.cross(w, np.cross(w, r))
-    return LinkMotion(rotation=R @ turns, position=with_ground(motion.position, np.zeros(3)) + r, jacobian=J, bias=bias)
+    return LinkMotion(
+        rotation=R @ turns,
+        position=with_ground(motion.position, np.zeros(3)) + r,
+        jacobian=J,
+        bias=bias,
+    )
 
 
 def _dot(x: Array, y: Array) -> Array:

@@ -1,7 +1,7 @@
 """What all engines share: a motion comes in, loops are closed, forces are shared out among the actuators.
 
-An engine proper supplies three things for its tree: how links move, tree forces by its own recursive Newton-Euler, and
-mass matrices by its own composite rigid bodies.
+An engine proper supplies three things for its tree: how links move, tree forces by its own
+recursive Newton-Euler, and mass matrices by its own composite rigid bodies.
 """
 
 from __future__ import annotations
@@ -13,10 +13,23 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from tauloop.engines.constraints import ConstraintRows, LinkMotion, anchored_frames, closure, gear_rows, joined
+from tauloop.engines.constraints import (
+    ConstraintRows,
+    LinkMotion,
+    anchored_frames,
+    closure,
+    gear_rows,
+    joined,
+)
 from tauloop.engines.least_squares import LeastSquares, times
 from tauloop.engines.motion import NamedMotion, checked
-from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals, TreeStates
+from tauloop.engines.results import (
+    EngineAccelerations,
+    EngineForces,
+    EngineVelocities,
+    Residuals,
+    TreeStates,
+)
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.engines.start import start_coordinates
 from tauloop.errors import EngineError, InputError
@@ -24,14 +37,16 @@ from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternio
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is rounding.
+#: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is
+#: rounding.
 LAST_STEP = 1e-10
 MOST_STEPS = 30
 
 #: An unknown that lies in the null space by more than this is not determined.
 UNDETERMINED = 1e-6
 
-#: Of the projected mass matrix: beyond it a freedom has no inertia. Links of very different size stay below 1e8.
+#: Of the projected mass matrix: beyond it a freedom has no inertia. Links of very different size
+#: stay below 1e8.
 MOST_CONDITION = 1e13
 
 #: By what of an engine its numbers come; loops are solved here.
@@ -48,8 +63,8 @@ Part = TypeVar("Part", bound=Any)
 class Engine(Shown, ABC):
     """A rigid-body engine that holds one machine.
 
-    Balls in `link_motion` and `tree_forces` are as engines have them: quaternion (w x y z) and angular velocity of
-    the link nearer the tips, the latter in that link's own axes.
+    Balls in `link_motion` and `tree_forces` are as engines have them: quaternion (w x y z) and
+    angular velocity of the link nearer the tips, the latter in that link's own axes.
 
     Attributes:
         tree: what was written into the engine.
@@ -83,11 +98,13 @@ class Engine(Shown, ABC):
     def states(self, motion: NamedMotion) -> TreeStates:
         """The tree's states for a motion of the machine.
 
-        Coordinates that the motion gives are taken as they are; all others (rods' angles, joints that are missing in
-        it) follow from the engine's own closure by Newton, then their velocities and accelerations.
+        Coordinates that the motion gives are taken as they are; all others (rods' angles, joints
+        that are missing in it) follow from the engine's own closure by Newton, then their
+        velocities and accelerations.
 
         Raises:
-            InputError: the motion has unknown names, a joint in part, wrong shapes or numbers that are not finite.
+            InputError: the motion has unknown names, a joint in part, wrong shapes or numbers that
+                are not finite.
             EngineError: the motion leaves coordinates undetermined.
         """
         return _joined([self._states(part) for part in _parts(checked(self.tree, motion))])
@@ -96,34 +113,47 @@ class Engine(Shown, ABC):
     def inverse_dynamics(self, motion: NamedMotion) -> EngineForces:
         """Actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
 
-        Constraints may be redundant; so may actuators, which then share with the least sum of squares. What the motion
-        lacks follows from the loops, as in `states`.
+        Constraints may be redundant; so may actuators, which then share with the least sum of
+        squares. What the motion lacks follows from the loops, as in `states`.
 
         Raises:
             InputError: as `states`.
             EngineError: as `states`, or actuators can work against each other.
         """
-        return _joined([self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))])
+        return _joined(
+            [self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))]
+        )
 
     @final
-    def forward_dynamics(self, motion: NamedMotion, forces: Array, wrench: Array | None = None) -> EngineAccelerations:
+    def forward_dynamics(
+        self, motion: NamedMotion, forces: Array, wrench: Array | None = None
+    ) -> EngineAccelerations:
         """Accelerations of the tree that actuator forces give: M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
 
-        With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y = P (S u - h -
-        M a_0). So constraints may be redundant and links massless, and nothing is regularised.
+        With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y
+        = P (S u - h - M a_0). So constraints may be redundant and links massless, and nothing is
+        regularised.
 
         Args:
             motion: its positions and velocities; its accelerations have no effect.
             forces: (N, n_u) in the order of the actuators, N or N m.
-            wrench: w (6,), force and moment at the tool centre point in the base frame, N and N m; None: nothing acts.
+            wrench: w (6,), force and moment at the tool centre point in the base frame, N and N m;
+                None: nothing acts.
 
         Raises:
             InputError: as `states`, or forces of another shape.
             EngineError: as `states`, or the tree can move without any inertia.
         """
         parts = list(_parts(checked(self.tree, motion)))
-        pieces = np.split(self._checked_forces(parts, forces), np.cumsum([_samples(part) for part in parts])[:-1])
-        return _joined([self._forward(self._states(part), u, wrench) for part, u in zip(parts, pieces, strict=True)])
+        pieces = np.split(
+            self._checked_forces(parts, forces), np.cumsum([_samples(part) for part in parts])[:-1]
+        )
+        return _joined(
+            [
+                self._forward(self._states(part), u, wrench)
+                for part, u in zip(parts, pieces, strict=True)
+            ]
+        )
 
     @final
     def velocities(self, motion: NamedMotion, independent: tuple[str, ...]) -> EngineVelocities:
@@ -135,7 +165,8 @@ class Engine(Shown, ABC):
 
         Raises:
             InputError: as `states`.
-            EngineError: as `states`, an independent velocity is not in the tree, or they leave others undetermined.
+            EngineError: as `states`, an independent velocity is not in the tree, or they leave
+                others undetermined.
         """
         missing = [name for name in independent if name not in self.tree.velocity_names]
         if missing:
@@ -159,7 +190,9 @@ class Engine(Shown, ABC):
     @final
     def whole_mass_matrix(self, states: TreeStates) -> Array:
         """Mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities: Tᵀ M T of `mass_matrix`."""
-        half = self._from_engine(states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :])
+        half = self._from_engine(
+            states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :]
+        )
         M = self._from_engine(states.q, np.swapaxes(half, 1, 3))[:, :, 0]
         return M + self.tree.loads.inertia
 
@@ -179,7 +212,9 @@ class Engine(Shown, ABC):
             closure_rate=_largest(times(K.jacobian, v)),
             closure_acceleration=_largest(times(K.jacobian, a) + K.bias),
         )
-        return TreeStates(names=names, q=q, v=v, a=a, jacobian=K.jacobian, bias=K.bias, residuals=residuals)
+        return TreeStates(
+            names=names, q=q, v=v, a=a, jacobian=K.jacobian, bias=K.bias, residuals=residuals
+        )
 
     def _inverse(self, states: TreeStates) -> EngineForces:
         tau = self._forces(states.q, states.v, states.a)
@@ -213,7 +248,9 @@ class Engine(Shown, ABC):
         A = P @ M @ P + weight * (np.eye(M.shape[1]) - P)
         if np.max(np.linalg.cond(A)) > MOST_CONDITION:
             what = "can move without any inertia, so that its accelerations are not unique"
-            raise EngineError.of(self.tree.name, what, "give every part that can move by itself a mass")
+            raise EngineError.of(
+                self.tree.name, what, "give every part that can move by itself a mass"
+            )
         a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])
         return EngineAccelerations(
             names=states.names, accelerations=a, residuals=states.moving(a), method=BY_MASS_MATRIX
@@ -231,7 +268,11 @@ class Engine(Shown, ABC):
         residuals = replace(states.residuals, closure_rate=_largest((K @ G).reshape(len(K), -1)))
         jacobian = self.tree.loads.transmission @ G
         return EngineVelocities(
-            names=names, embedding=G, actuator_jacobian=jacobian, residuals=residuals, method=BY_JACOBIANS
+            names=names,
+            embedding=G,
+            actuator_jacobian=jacobian,
+            residuals=residuals,
+            method=BY_JACOBIANS,
         )
 
     def _checked_forces(self, parts: list[NamedMotion], forces: Array) -> Array:
@@ -240,7 +281,9 @@ class Engine(Shown, ABC):
         if forces.shape != wanted or not np.all(np.isfinite(forces)):
             count = np.sum(~np.isfinite(forces))
             what = f"shape {forces.shape}, {count} numbers are not finite"
-            raise InputError.of("forces", what, f"give finite numbers (samples, actuators) = {wanted}")
+            raise InputError.of(
+                "forces", what, f"give finite numbers (samples, actuators) = {wanted}"
+            )
         return forces
 
     def _close(self, q: Array, unknown: list[int]) -> Array:
@@ -267,24 +310,34 @@ class Engine(Shown, ABC):
 
     def _closure(self, q: Array, v: Array) -> ConstraintRows:
         moving = self.link_motion(self._engine_q(q), self._engine_v(q, v))
-        loops = closure(self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v)
-        return loops if len(self.tree.loads.gears) == 0 else joined(loops, gear_rows(self.tree.loads, q))
+        loops = closure(
+            self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v
+        )
+        return (
+            loops
+            if len(self.tree.loads.gears) == 0
+            else joined(loops, gear_rows(self.tree.loads, q))
+        )
 
     def _forces(self, q: Array, v: Array, a: Array) -> Array:
         """M a + h with rotors and springs (N, n_v).
 
-        An angular acceleration of a ball turns into the engine's axes like a velocity: the rate of the rotation
-        itself acts on w as w × w = 0.
+        An angular acceleration of a ball turns into the engine's axes like a velocity: the rate of
+        the rotation itself acts on w as w × w = 0.
         """
         loads = self.tree.loads
         local = self.tree_forces(self._engine_q(q), self._engine_v(q, v), self._engine_v(q, a))
-        return self._from_engine(q, local[:, None, None, :])[:, 0, 0] + a @ loads.inertia + loads.springs(q)
+        return (
+            self._from_engine(q, local[:, None, None, :])[:, 0, 0]
+            + a @ loads.inertia
+            + loads.springs(q)
+        )
 
     def _share_out(self, K: Array, tau: Array) -> tuple[Array, Array]:
         """Actuator forces (N, n_u), and what is missing of the tree forces (N, n_v).
 
-        More actuators than freedoms share the forces with the least sum of squares: of P S u = P tau, with P the
-        projector on the null space of K, the shortest u.
+        More actuators than freedoms share the forces with the least sum of squares: of P S u = P
+        tau, with P the projector on the null space of K, the shortest u.
         """
         S = self.tree.loads.transmission.T
         actuators = S.shape[1]
@@ -299,7 +352,11 @@ class Engine(Shown, ABC):
         supply = LeastSquares.of(np.concatenate([drives, np.swapaxes(K, 1, 2)], axis=2))
         free = supply.undetermined()[:actuators]
         if np.any(free > UNDETERMINED):
-            names = [name for name, x in zip(self.tree.loads.actuators, free, strict=True) if x > UNDETERMINED]
+            names = [
+                name
+                for name, x in zip(self.tree.loads.actuators, free, strict=True)
+                if x > UNDETERMINED
+            ]
             what = f"can work against each other without moving {self.tree.name}, so their forces are not unique"
             remedy = "compare poses away from singularities, or a machine with as many actuators as freedoms"
             raise EngineError.of(f"actuators {', '.join(names)}", what, remedy)
@@ -307,7 +364,9 @@ class Engine(Shown, ABC):
         return x[:, :actuators] / size, tau - times(supply.matrix, x)
 
     def _require_determined(self, rows: LeastSquares, names: list[str]) -> None:
-        free = [name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED]
+        free = [
+            name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED
+        ]
         if free:
             what = f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples"
             remedy = "give these joints too; of a rod's angle: keep the rod off its first axis"
@@ -359,7 +418,9 @@ def _joined(parts: list[Part]) -> Part:
     """One result from those of pieces: arrays put together, all else as in the first."""
     if len(parts) == 1:
         return parts[0]
-    values = {field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])}
+    values = {
+        field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])
+    }
     return type(parts[0])(**{name: _put_together(pieces) for name, pieces in values.items()})
 
 

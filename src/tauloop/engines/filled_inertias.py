@@ -1,9 +1,10 @@
 """Inertias that an engine refuses, filled in where the difference cannot act.
 
-A planar machine is described by moments about the normal of its plane; what is left out is zero, and the rounding of
-the parallel-axis theorem makes it negative, which Pinocchio refuses. A link that turns about a fixed direction n of its
-own alone feels nothing but J = n.I n: it gets the inertia J (n n^T + (1 - n n^T) / 2) of a flat body across n. One that
-does not turn at all feels nothing of its inertia.
+A planar machine is described by moments about the normal of its plane; what is left out is zero,
+and the rounding of the parallel-axis theorem makes it negative, which Pinocchio refuses. A link
+that turns about a fixed direction n of its own alone feels nothing but J = n.I n: it gets the
+inertia J (n n^T + (1 - n n^T) / 2) of a flat body across n. One that does not turn at all feels
+nothing of its inertia.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         filled = _filled(inertia.about_center, directions)
         if np.diag(filled).min() < 0.0:
             moment = float(np.diag(inertia.about_center).min())
-            what = (
-                f"a moment of inertia about its mass centre is {moment:.3g} kg m^2, and the link turns so that it acts"
-            )
+            what = f"a moment of inertia about its mass centre is {moment:.3g} kg m^2, and the link turns so that it acts"
             problems.add(link.name, what, "correct the inertia: no body has a negative moment")
         links.append(replace(link, inertia=replace(inertia, about_center=filled)))
     EngineError.raise_if_any(problems)

@@ -1,7 +1,7 @@
 """The machine in MuJoCo: its recursive Newton-Euler and Jacobians, none of its soft constraints.
 
-`mj_inverse` would regularise the multipliers of loops, so MuJoCo holds the tree alone and `mj_rne`, which is what
-`mj_inverse` computes tree forces by, is called itself.
+`mj_inverse` would regularise the multipliers of loops, so MuJoCo holds the tree alone and `mj_rne`,
+which is what `mj_inverse` computes tree forces by, is called itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class MujocoEngine(Engine):
                 mj.mj_jac(model, data, J[i, k, :3], J[i, k, 3:], origin, body)
                 mj.mj_jacDot(model, data, J_rate[i, k, :3], J_rate[i, k, 3:], origin, body)
         J, J_rate = J[..., self.v_order], J_rate[..., self.v_order]
-        return LinkMotion(rotation=R, position=p, jacobian=J, bias=np.einsum("nkij,nj->nki", J_rate, v))
+        return LinkMotion(
+            rotation=R, position=p, jacobian=J, bias=np.einsum("nkij,nj->nki", J_rate, v)
+        )
 
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
         """Tree forces by `mj_rne`."""
@@ -82,8 +84,12 @@ def mujoco_engine(mechanism: Mechanism) -> MujocoEngine:
     mj = engine_module("mujoco", "MuJoCo")
     tree = rigid_tree(mechanism)
     model = _model(mj, tree)
-    moving = [model.joint(f"joint {i}") for i, link in enumerate(tree.links) if link.primitive is not None]
-    sizes = [(len(primitive.coordinates), len(primitive.velocities)) for primitive in tree.primitives]
+    moving = [
+        model.joint(f"joint {i}") for i, link in enumerate(tree.links) if link.primitive is not None
+    ]
+    sizes = [
+        (len(primitive.coordinates), len(primitive.velocities)) for primitive in tree.primitives
+    ]
     pairs = list(zip(moving, sizes, strict=True))
     return MujocoEngine(
         tree=tree,
@@ -92,21 +98,29 @@ def mujoco_engine(mechanism: Mechanism) -> MujocoEngine:
         library=mj,
         model=model,
         bodies=tuple(model.body(f"link {i}").id for i in tree.anchored),
-        q_order=np.array([joint.qposadr[0] + k for joint, (n, _) in pairs for k in range(n)], dtype=int),
-        v_order=np.array([joint.dofadr[0] + k for joint, (_, n) in pairs for k in range(n)], dtype=int),
+        q_order=np.array(
+            [joint.qposadr[0] + k for joint, (n, _) in pairs for k in range(n)], dtype=int
+        ),
+        v_order=np.array(
+            [joint.dofadr[0] + k for joint, (_, n) in pairs for k in range(n)], dtype=int
+        ),
     )
 
 
 def _model(mj: Any, tree: RigidTree) -> Any:
     """Compile with unit masses, then write the true ones.
 
-    The compiler refuses moving bodies without mass or with a zero moment of inertia, which slender rods and the
-    links between two joints have, and it would make impossible inertias possible; the model's own fields take them
-    as they are, and nothing used here divides by a mass.
+    The compiler refuses moving bodies without mass or with a zero moment of inertia, which slender
+    rods and the links between two joints have, and it would make impossible inertias possible; the
+    model's own fields take them as they are, and nothing used here divides by a mass.
     """
     spec = mj.MjSpec()
     spec.option.gravity = tree.gravity
-    kinds = {"hinge": mj.mjtJoint.mjJNT_HINGE, "slide": mj.mjtJoint.mjJNT_SLIDE, "ball": mj.mjtJoint.mjJNT_BALL}
+    kinds = {
+        "hinge": mj.mjtJoint.mjJNT_HINGE,
+        "slide": mj.mjtJoint.mjJNT_SLIDE,
+        "ball": mj.mjtJoint.mjJNT_BALL,
+    }
     bodies = {GROUND: spec.worldbody.add_body(name="base")}
     moments = np.zeros((len(tree.links), 3))
     for i, link in enumerate(tree.links):
@@ -126,17 +140,21 @@ def _model(mj: Any, tree: RigidTree) -> Any:
             explicitinertial=True,
         )
         if link.primitive is not None:
-            bodies[i].add_joint(name=f"joint {i}", type=kinds[link.primitive.kind], axis=link.primitive.axis)
+            bodies[i].add_joint(
+                name=f"joint {i}", type=kinds[link.primitive.kind], axis=link.primitive.axis
+            )
     model = spec.compile()
     for i, link in enumerate(tree.links):
         number = model.body(f"link {i}").id
         model.body_mass[number] = 0.0 if link.inertia is None else link.inertia.mass
         model.body_inertia[number] = moments[i]
-    # about the mass centres of subtrees MuJoCo sums all forces: by unit masses they would be far from the machine
+    # about the mass centres of subtrees MuJoCo sums all forces: by unit masses they would be far
+    # from the machine
     model.body_subtreemass[:] = model.body_mass
     for number in range(model.nbody - 1, 0, -1):
         model.body_subtreemass[model.body_parentid[number]] += model.body_subtreemass[number]
-    # the compiler keeps the unit inertia of bodies whose mass matrix is a diagonal, unless they are marked as others
+    # the compiler keeps the unit inertia of bodies whose mass matrix is a diagonal, unless they are
+    # marked as others
     model.body_simple[:] = 0
     model.dof_simplenum[:] = 0
     return model

@@ -68,7 +68,9 @@ class PinocchioEngine(Engine):
         M = upper + np.swapaxes(np.triu(upper, 1), 1, 2)
         return M[:, self.v_order[:, None], self.v_order]
 
-    def model_states(self, states: TreeStates, forces: Array) -> Iterator[tuple[Array, Array, Array]]:
+    def model_states(
+        self, states: TreeStates, forces: Array
+    ) -> Iterator[tuple[Array, Array, Array]]:
         """Coordinates, velocities and forces of each sample as Pinocchio's model takes them.
 
         Args:
@@ -115,16 +117,20 @@ def pinocchio_engine(mechanism: Mechanism) -> PinocchioEngine:
         library=pin,
         model=model,
         frames=frames,
-        q_order=np.array([joint.idx_q + k for joint, p in pairs for k in range(len(p.coordinates))], dtype=int),
-        v_order=np.array([joint.idx_v + k for joint, p in pairs for k in range(len(p.velocities))], dtype=int),
+        q_order=np.array(
+            [joint.idx_q + k for joint, p in pairs for k in range(len(p.coordinates))], dtype=int
+        ),
+        v_order=np.array(
+            [joint.idx_v + k for joint, p in pairs for k in range(len(p.velocities))], dtype=int
+        ),
     )
 
 
 def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
     """The model, links depth first.
 
-    `crba` takes the joints of a subtree to be numbered in a row and is silently wrong where they are not: measured
-    without this order, accelerations were off by up to 48 %.
+    `crba` takes the joints of a subtree to be numbered in a row and is silently wrong where they
+    are not: measured without this order, accelerations were off by up to 48 %.
     """
     model = pin.Model()
     model.gravity.linear = tree.gravity
@@ -136,13 +142,18 @@ def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
         joint, offset = carried[link.parent]
         offset = offset * _se3(pin, link.at)
         if link.primitive is not None:
-            joint, offset = model.addJoint(joint, _joint(pin, link.primitive), offset, f"joint {i}"), pin.SE3.Identity()
+            joint, offset = (
+                model.addJoint(joint, _joint(pin, link.primitive), offset, f"joint {i}"),
+                pin.SE3.Identity(),
+            )
         carried[i] = joint, offset
         if link.inertia is not None:
             inertia = pin.Inertia(link.inertia.mass, link.inertia.center, link.inertia.about_center)
             model.appendBodyToJoint(joint, inertia, offset)
         if i in tree.anchored:
-            frames[i] = model.addFrame(pin.Frame(f"link {i}", joint, offset, pin.FrameType.OP_FRAME))
+            frames[i] = model.addFrame(
+                pin.Frame(f"link {i}", joint, offset, pin.FrameType.OP_FRAME)
+            )
     return model, tuple(frames[i] for i in tree.anchored)
 
 
@@ -161,7 +172,11 @@ def _depth_first(tree: RigidTree) -> list[int]:
 def _joint(pin: Any, primitive: Primitive) -> Any:
     if primitive.kind == "ball":
         return pin.JointModelSpherical()
-    unaligned = pin.JointModelRevoluteUnaligned if primitive.kind == "hinge" else pin.JointModelPrismaticUnaligned
+    unaligned = (
+        pin.JointModelRevoluteUnaligned
+        if primitive.kind == "hinge"
+        else pin.JointModelPrismaticUnaligned
+    )
     return unaligned(np.array(primitive.axis))
 
 

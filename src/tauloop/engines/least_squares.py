@@ -7,7 +7,8 @@ import numpy as np
 from tauloop.mechanism.poses import Array
 from tauloop.records import dataclass
 
-#: Singular values below this share of the largest count as zero: far above rounding, far below machines in use.
+#: Singular values below this share of the largest count as zero: far above rounding, far below
+#: machines in use.
 RANK_TOLERANCE = 1e-9
 
 
@@ -31,13 +32,17 @@ class LeastSquares:
         samples, rows, columns = matrix.shape
         if not rows or not columns:
             null = np.broadcast_to(np.eye(columns), (samples, columns, columns))
-            return LeastSquares(matrix=matrix, inverse=np.zeros((samples, columns, rows)), null=null)
+            return LeastSquares(
+                matrix=matrix, inverse=np.zeros((samples, columns, rows)), null=null
+            )
         U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
         is_kept = s > RANK_TOLERANCE * s[:, :1]
         V = np.swapaxes(Vt, -1, -2) * is_kept[:, None, :]
         reciprocal = np.divide(1.0, s, where=is_kept, out=np.zeros_like(s))
         inverse = (V * reciprocal[:, None, :]) @ np.swapaxes(U, -1, -2)
-        return LeastSquares(matrix=matrix, inverse=inverse, null=np.eye(columns) - V @ np.swapaxes(V, -1, -2))
+        return LeastSquares(
+            matrix=matrix, inverse=inverse, null=np.eye(columns) - V @ np.swapaxes(V, -1, -2)
+        )
 
     def solve(self, right: Array) -> Array:
         """Unknowns x (N, n) for right sides (N, m), with one step of iterative refinement."""

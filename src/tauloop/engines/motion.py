@@ -23,9 +23,9 @@ QUATERNION_TOLERANCE = 1e-6
 class NamedMotion(Shown):
     """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
 
-    Joints may be missing (those that were cut, for one), but not in part. Angular velocities of free and spherical
-    joints are those of the child against the parent, in the joint's frame on the parent; x, y, z are rates in that
-    frame too.
+    Joints may be missing (those that were cut, for one), but not in part. Angular velocities of
+    free and spherical joints are those of the child against the parent, in the joint's frame on the
+    parent; x, y, z are rates in that frame too.
 
     Attributes:
         q: coordinates (N,), m, rad or quaternions w x y z.
@@ -42,8 +42,8 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     """The motion as arrays, with unit quaternions.
 
     Raises:
-        InputError: unknown names, joints given in part, unequal shapes, numbers that are not finite, quaternions that
-            are not unit quaternions. All at once.
+        InputError: unknown names, joints given in part, unequal shapes, numbers that are not
+            finite, quaternions that are not unit quaternions. All at once.
     """
     problems = Problems()
     joints = [placed.joint for placed in tree.joints.values()]
@@ -51,13 +51,20 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     q_names = {name for joint in joints for name in joint.coordinate_names} | lengths
     v_names = {name for joint in joints for name in joint.velocity_names} | lengths
     parts = (("q", motion.q, q_names), ("v", motion.v, v_names), ("a", motion.a, v_names))
-    arrays = {part: {name: numbers(x, f"{part}.{name}") for name, x in entries.items()} for part, entries, _ in parts}
+    arrays = {
+        part: {name: numbers(x, f"{part}.{name}") for name, x in entries.items()}
+        for part, entries, _ in parts
+    }
     for part, entries, known in parts:
         what = "no such coordinate" if part == "q" else "no such velocity"
         problems += unknown_names(entries, sorted(known), what, part + "[{!r}]")
     problems += [problem for joint in joints for problem in _in_part(motion, joint)]
     problems += [
-        Problem(where=name, what="not given in all of q, v and a", remedy="give length, rate and acceleration")
+        Problem(
+            where=name,
+            what="not given in all of q, v and a",
+            remedy="give length, rate and acceleration",
+        )
         for name in lengths
         if len({name in entries for _, entries, _ in parts}) > 1
     ]
@@ -67,7 +74,9 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     for part, entries in arrays.items():
         for name, x in entries.items():
             if not np.all(np.isfinite(x)):
-                problems.add(f"{part}[{name!r}]", f"{np.sum(~np.isfinite(x))} numbers are not finite", "")
+                problems.add(
+                    f"{part}[{name!r}]", f"{np.sum(~np.isfinite(x))} numbers are not finite", ""
+                )
     InputError.raise_if_any(problems)
     for joint in joints:
         _normalise(joint, arrays["q"])
@@ -76,7 +85,11 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
 
 def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
     """A joint is wholly given or wholly missing."""
-    wanted = [(motion.q, joint.coordinate_names), (motion.v, joint.velocity_names), (motion.a, joint.velocity_names)]
+    wanted = [
+        (motion.q, joint.coordinate_names),
+        (motion.v, joint.velocity_names),
+        (motion.a, joint.velocity_names),
+    ]
     present = [name in entries for entries, names in wanted for name in names]
     if all(present) or not any(present):
         return []
@@ -101,7 +114,11 @@ def _normalise(joint: Joint, q: dict[str, Array]) -> None:
     Raises:
         InputError: the norm is off by more than rounding.
     """
-    names = [name for name in joint.coordinate_names[-4:] if name.split(".")[-1] in ("qw", "qx", "qy", "qz")]
+    names = [
+        name
+        for name in joint.coordinate_names[-4:]
+        if name.split(".")[-1] in ("qw", "qx", "qy", "qz")
+    ]
     if joint.kind not in ("spherical", "free") or names[0] not in q:
         return
     norm = np.sqrt(sum(q[name] ** 2 for name in names))

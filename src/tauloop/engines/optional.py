@@ -21,4 +21,6 @@ def engine_module(module: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise EngineError.of(name, f"cannot be imported ({error})", "pip install tauloop[engines]") from error
+        raise EngineError.of(
+            name, f"cannot be imported ({error})", "pip install tauloop[engines]"
+        ) from error

@@ -1,9 +1,10 @@
 """Pinocchio's own constrained dynamics, both ways: its proximal solver, and mimic joints for couplings.
 
-Nothing of `tauloop.engines.constraints` takes part in the accelerations; it only tells afterwards what is left open.
-Pinocchio closes loops by points that coincide and by welds: a cut revolute joint becomes two points on its axis, six
-rows where five would do, and welds of parallel linkages repeat each other, so that the solver's regularisation mu is
-needed. It leaves no bias: the proximal iterations take it out again (1e-6 and 1e-12 give the same accelerations).
+Nothing of `tauloop.engines.constraints` takes part in the accelerations; it only tells afterwards
+what is left open. Pinocchio closes loops by points that coincide and by welds: a cut revolute joint
+becomes two points on its axis, six rows where five would do, and welds of parallel linkages repeat
+each other, so that the solver's regularisation mu is needed. It leaves no bias: the proximal
+iterations take it out again (1e-6 and 1e-12 give the same accelerations).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint
 from tauloop.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
 
-#: Regularisation for redundant rows: with none the solver silently gives nonsense. Others need one iteration more.
+#: Regularisation for redundant rows: with none the solver silently gives nonsense. Others need one
+#: iteration more.
 MU = 1e-8
 #: Where the proximal iteration stops, and after how many steps.
 ACCURACY, MOST_ITERATIONS = 1e-14, 50
@@ -50,19 +52,24 @@ def constrained_dynamics(
         wrench: (6,) at the tool centre point in the base frame, N and N m.
 
     Raises:
-        EngineError: the loops need more than points and welds, rotors couple joints, the tree has parts without
-            inertia, or the solver gives no numbers.
+        EngineError: the loops need more than points and welds, rotors couple joints, the tree has
+            parts without inertia, or the solver gives no numbers.
     """
-    a = _solver(engine, states)(_applied(engine, states, forces) + engine.tool_forces(states, wrench))
-    return EngineAccelerations(names=states.names, accelerations=a, residuals=states.moving(a), method=_method(engine))
+    a = _solver(engine, states)(
+        _applied(engine, states, forces) + engine.tool_forces(states, wrench)
+    )
+    return EngineAccelerations(
+        names=states.names, accelerations=a, residuals=states.moving(a), method=_method(engine)
+    )
 
 
 def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) -> EngineForces:
     """Actuator forces that give the actuators the accelerations of the states, by forward dynamics alone.
 
-    Accelerations are affine in forces, a(u) = a(0) + B u, so that n_u + 1 runs give B and A B u = A (a - a(0)), with A
-    from velocities to those of the actuators; one run more corrects u. Passive freedoms move as they will, which is
-    hybrid inverse dynamics; of redundant actuators' forces those with the least sum of squares are taken.
+    Accelerations are affine in forces, a(u) = a(0) + B u, so that n_u + 1 runs give B and A B u = A
+    (a - a(0)), with A from velocities to those of the actuators; one run more corrects u. Passive
+    freedoms move as they will, which is hybrid inverse dynamics; of redundant actuators' forces
+    those with the least sum of squares are taken.
 
     Args:
         engine: Pinocchio with the machine.
@@ -130,7 +137,11 @@ def _applied(engine: PinocchioEngine, states: TreeStates, forces: Array) -> Arra
 def _solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
     """Accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities."""
     _require_representable(engine, states)
-    return mimic_solver(engine, states) if len(engine.tree.loads.gears) else _proximal_solver(engine, states)
+    return (
+        mimic_solver(engine, states)
+        if len(engine.tree.loads.gears)
+        else _proximal_solver(engine, states)
+    )
 
 
 def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
@@ -149,11 +160,17 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
 
     def solve(tau: Array) -> Array:
         samples = engine.model_states(states, tau)
-        a = np.array([pin.constraintDynamics(model, data, *each, contacts, workspaces, settings) for each in samples])
+        a = np.array(
+            [
+                pin.constraintDynamics(model, data, *each, contacts, workspaces, settings)
+                for each in samples
+            ]
+        )
         if not np.all(np.isfinite(a)):
             what = f"its solver gives no numbers in {np.sum(~np.isfinite(a).all(axis=1))} of {len(a)} samples"
             raise EngineError.of(engine.tree.name, what, "look for poses near singularities")
-        # orthogonal blocks take velocities and forces between the two sets of axes, so one map serves both
+        # orthogonal blocks take velocities and forces between the two sets of axes, so one map
+        # serves both
         return engine.file_forces(states, a[:, engine.v_order])
 
     return solve
@@ -203,7 +220,12 @@ def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterat
         axis = _axis(constraint)
         if axis is not None:
             across = np.cross(constraint.directions[0, 0], constraint.directions[1, 0])
-            places.append((AXIS_LENGTH * _sense(engine, states, constraint, across, axis) * across, AXIS_LENGTH * axis))
+            places.append(
+                (
+                    AXIS_LENGTH * _sense(engine, states, constraint, across, axis) * across,
+                    AXIS_LENGTH * axis,
+                )
+            )
         kind = pin.ContactType.CONTACT_6D if _is_weld(constraint) else pin.ContactType.CONTACT_3D
         for offsets in places:
             ends: list[Any] = []
@@ -222,7 +244,9 @@ def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
     return frame.parentJoint, frame.placement
 
 
-def _sense(engine: PinocchioEngine, states: TreeStates, constraint: Constraint, across: Array, axis: Array) -> float:
+def _sense(
+    engine: PinocchioEngine, states: TreeStates, constraint: Constraint, across: Array, axis: Array
+) -> float:
     """Whether the axis in the first frame points as that in the second does (+1) or against it, loops closed."""
     moving = engine.link_motion(*engine.own(states)[:2])
     place = {link: i for i, link in enumerate(engine.tree.anchored)}

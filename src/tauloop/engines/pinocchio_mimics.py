@@ -1,8 +1,9 @@
 """Couplings as Pinocchio has them: mimic joints, with its own recursive Newton-Euler on them.
 
-Its constraint solver refuses models with mimic joints, so that this serves trees without loops. So does its `aba`, and
-its `crba` is silently wrong where a joint that follows carries another that leads (Pinocchio 4.1: the mass matrix of
-three geared links lacks an entry, 1e-3 of the accelerations), so that mass matrices are made column by column.
+Its constraint solver refuses models with mimic joints, so that this serves trees without loops. So
+does its `aba`, and its `crba` is silently wrong where a joint that follows carries another that
+leads (Pinocchio 4.1: the mass matrix of three geared links lacks an entry, 1e-3 of the
+accelerations), so that mass matrices are made column by column.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tauloop.mechanism.poses import Array
 def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
     """Accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities, with couplings as mimics.
 
-    With v = E w, w of the joints that lead: (M + Eᵀ R E) dw/dt = Eᵀ tau - h, where M and h are by `rnea` of
-    the model with mimic joints and R is the inertia of rotors; then a = E dw/dt.
+    With v = E w, w of the joints that lead: (M + Eᵀ R E) dw/dt = Eᵀ tau - h, where M and h are by
+    `rnea` of the model with mimic joints and R is the inertia of rotors; then a = E dw/dt.
 
     Args:
         engine: Pinocchio with the machine; a tree.
@@ -40,9 +41,14 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
     data, rest = model.createData(), np.zeros(model.nv)
 
     def accelerations(q: Array, v: Array, tau: Array) -> Array:
-        w, at_rest = np.linalg.lstsq(E, v, rcond=None)[0], pin.rnea(model, data, q[leading], rest, rest).copy()
+        w, at_rest = (
+            np.linalg.lstsq(E, v, rcond=None)[0],
+            pin.rnea(model, data, q[leading], rest, rest).copy(),
+        )
         h = pin.rnea(model, data, q[leading], w, rest).copy()
-        columns = [pin.rnea(model, data, q[leading], rest, unit) - at_rest for unit in np.eye(model.nv)]
+        columns = [
+            pin.rnea(model, data, q[leading], rest, unit) - at_rest for unit in np.eye(model.nv)
+        ]
         M = np.column_stack(columns) + E.T @ rotors @ E
         return np.asarray(E @ np.linalg.solve(M, E.T @ tau - h))
 
@@ -75,7 +81,9 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
             continue
         leader, follower = (joint_of[int(engine.v_order[i])] for i in coupled)
         scale = -float(ratios[coupled[0]] / ratios[last])
-        model = engine.library.transformJointIntoMimic(model, leader, follower, scale, float(offset / ratios[last]))
+        model = engine.library.transformJointIntoMimic(
+            model, leader, follower, scale, float(offset / ratios[last])
+        )
         follows[follower] = leader, scale
     EngineError.raise_if_any(problems)
     E = np.zeros((engine.model.nv, model.nv))

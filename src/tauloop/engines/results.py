@@ -72,8 +72,9 @@ class EngineForces(EngineResult):
     Attributes:
         actuators: names.
         forces: (N, n_u), N or N m; friction is left out.
-        balance: largest force that neither actuators nor constraints can supply, divided by the largest tree force
-            of that sample (N,). Not small when the motion needs an actuator that is not there.
+        balance: largest force that neither actuators nor constraints can supply, divided by the
+            largest tree force of that sample (N,). Not small when the motion needs an actuator that
+            is not there.
     """
 
     actuators: tuple[str, ...]

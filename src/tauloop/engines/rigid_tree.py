@@ -1,8 +1,8 @@
 """A mechanism as engines see it: a tree of rigid links in numbers, and the constraints that close its loops.
 
-This is the common ground of all engines, made from the description alone (`mechanism.rigid_tree`, which the writers of
-other formats use too) and not from Tauloop's equations: it prefers other joints among equals, gives every rod a body
-with joints of its own, and cuts at the rods' far ends.
+This is the common ground of all engines, made from the description alone (`mechanism.rigid_tree`,
+which the writers of other formats use too) and not from Tauloop's equations: it prefers other
+joints among equals, gives every rod a body with joints of its own, and cuts at the rods' far ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class EngineLink:
     Attributes:
         name: what it is, for messages.
         parent: index of its parent link, or `GROUND`.
-        at: pose of the joint frame in the parent; the link's own frame coincides with it at zero coordinates.
+        at: pose of the joint frame in the parent; the link's own frame coincides with it at zero
+            coordinates.
         primitive: how it moves; None when it is fixed to its parent.
         inertia: None for a massless link.
     """
@@ -52,7 +53,8 @@ class Constraint:
         name: the cut joint or rod.
         first, second: the two frames.
         points: directions of the first frame (n, 3) along which the two origins must not part.
-        directions: pairs (n, 2, 3) of a direction of the first and one of the second frame that stay at right angles.
+        directions: pairs (n, 2, 3) of a direction of the first and one of the second frame that
+            stay at right angles.
     """
 
     name: str
@@ -156,5 +158,9 @@ class RigidTree:
     @property
     def anchored(self) -> tuple[int, ...]:
         """Links that carry a frame of a constraint or the tool, without the ground."""
-        ends = {anchor.link for constraint in self.constraints for anchor in (constraint.first, constraint.second)}
+        ends = {
+            anchor.link
+            for constraint in self.constraints
+            for anchor in (constraint.first, constraint.second)
+        }
         return tuple(sorted((ends | {self.tool.link}) - {GROUND}))

@@ -27,13 +27,16 @@ from tauloop.progress import Progress
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
-#: Largest relative difference that passes; rounding through the loops' conditioning stays well below.
+#: Largest relative difference that passes; rounding through the loops' conditioning stays well
+#: below.
 TOLERANCE = 1e-9
 #: States that are kept to be shown.
 SHOWN = 24
-#: Accelerations pass through the mass matrix as well, whose condition number multiplies the rounding; and so do forces
-#: that are worked out from them.
-TOLERANCES = dict.fromkeys((FORWARD_DYNAMICS, OWN_FORWARD, OWN_INVERSE, UNDER_WRENCH, OWN_UNDER_WRENCH), 1e-8)
+#: Accelerations pass through the mass matrix as well, whose condition number multiplies the
+#: rounding; and so do forces that are worked out from them.
+TOLERANCES = dict.fromkeys(
+    (FORWARD_DYNAMICS, OWN_FORWARD, OWN_INVERSE, UNDER_WRENCH, OWN_UNDER_WRENCH), 1e-8
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +47,8 @@ class VerifyOptions(Options):
         states: how many random consistent states.
         seed: seed of the random states.
         wrench: also with this at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
-        condition: leave out states whose linear blocks have a larger condition number; it multiplies the rounding of
-            both sides.
+        condition: leave out states whose linear blocks have a larger condition number; it
+            multiplies the rounding of both sides.
 
     Examples:
         >>> import tauloop as tl
@@ -60,7 +63,9 @@ class VerifyOptions(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         if self.wrench is not None and len(self.wrench) != len(TOOL.columns):
-            problems.add("wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL.columns)}")
+            problems.add(
+                "wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL.columns)}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +94,11 @@ class VerifiedMachine(Result):
         """Largest difference of every comparison, and the engine's own residual."""
         labels = (f"{row.quantity}: {row.engine}, {row.method}" for row in self.comparisons)
         names = ("largest_difference", "residual")
-        return rows("comparison", labels, **{name: [getattr(row, name) for row in self.comparisons] for name in names})
+        return rows(
+            "comparison",
+            labels,
+            **{name: [getattr(row, name) for row in self.comparisons] for name in names},
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -115,11 +124,15 @@ def agrees(row: EngineComparison) -> bool:
 
 
 def verify(
-    machine: Mechanism | Model, options: VerifyOptions | None = None, *, progress: Progress | None = None
+    machine: Mechanism | Model,
+    options: VerifyOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> VerifiedMachine:
     """Compare inverse and forward dynamics and Jacobians with every engine on random consistent states.
 
-    The engines close all loops by themselves and know nothing of Tauloop's equations (see `tauloop.engines.check`).
+    The engines close all loops by themselves and know nothing of Tauloop's equations (see
+    `tauloop.engines.check`).
 
     Args:
         machine: a mechanism, or its model.
@@ -137,9 +150,17 @@ def verify(
     """
     options = options or VerifyOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine
-    rng, wrench = np.random.default_rng(options.seed), None if options.wrench is None else np.array(options.wrench)
+    rng, wrench = (
+        np.random.default_rng(options.seed),
+        None if options.wrench is None else np.array(options.wrench),
+    )
     checks = check_with_engines(
-        mechanism, options.states, rng, wrench=wrench, condition=options.condition, progress=progress
+        mechanism,
+        options.states,
+        rng,
+        wrench=wrench,
+        condition=options.condition,
+        progress=progress,
     )
     return VerifiedMachine(
         machine=mechanism.name,

@@ -10,14 +10,16 @@ from tauloop.equations.values import Entries, Values
 from tauloop.errors import DescriptionError, Problems
 from tauloop.mechanism.model import Inertia, Mechanism
 
-#: Products and differences of inertia below this fraction of the inertia itself do not tell transverse axes apart.
+#: Products and differences of inertia below this fraction of the inertia itself do not tell
+#: transverse axes apart.
 AXISYMMETRIC = 1e-12
 
 
 def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Kinetic energy T = sum of u^T I u / 2 over all inertias, J.
 
-    On the loops' manifold it is the machine's energy; off it, it is the tree's with rods that stretch.
+    On the loops' manifold it is the machine's energy; off it, it is the tree's with rods that
+    stretch.
 
     Args:
         mechanism: the machine.
@@ -28,16 +30,21 @@ def kinetic_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -
         DescriptionError: a rod has no kinetic energy (see `require_energy`).
     """
     require_energy(mechanism)
-    return sum((element.energy for element in inertial_elements(mechanism, motion, entries)), ca.SX(0))
+    return sum(
+        (element.energy for element in inertial_elements(mechanism, motion, entries)), ca.SX(0)
+    )
 
 
 def freedom_momentum(motion: TreeMotion, entries: Entries) -> ca.SX:
     """Return the momenta (n_v,) of the inertias that move with single freedoms.
 
-    Such an inertia on an angular velocity of a ball resists its rate alone, so Poincare's term leaves it out.
+    Such an inertia on an angular velocity of a ball resists its rate alone, so Poincare's term
+    leaves it out.
     """
     topology, momentum = motion.topology, ca.SX(motion.topology.n_v, 1)
-    for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
+    for i, (name, freedom) in enumerate(
+        zip(topology.velocity_names, topology.freedoms, strict=True)
+    ):
         inertia = entries.get(name, "inertia")
         if freedom.inertia is not None and inertia is not None:
             momentum[i] = inertia * motion.v[i]
@@ -61,7 +68,9 @@ def potential_energy(mechanism: Mechanism, motion: TreeMotion, entries: Entries)
     return energy
 
 
-def gravity_energy(mechanism: Mechanism, values: Values, elements: tuple[InertialElement, ...]) -> ca.SX:
+def gravity_energy(
+    mechanism: Mechanism, values: Values, elements: tuple[InertialElement, ...]
+) -> ca.SX:
     """Potential energy of some inertias in the field of gravity, J."""
     gravity = values.vector(mechanism.gravity)
     return sum((-ca.dot(gravity, element.weight) for element in elements), ca.SX(0))
@@ -70,8 +79,9 @@ def gravity_energy(mechanism: Mechanism, values: Values, elements: tuple[Inertia
 def require_energy(mechanism: Mechanism) -> None:
     """Raise unless every inertia has a kinetic energy.
 
-    A rod that never spins keeps no frame of its own: turned along a closed path its direction comes back, and its
-    transverse axes do not. Unless these are alike, its inertia is no function of the coordinates.
+    A rod that never spins keeps no frame of its own: turned along a closed path its direction comes
+    back, and its transverse axes do not. Unless these are alike, its inertia is no function of the
+    coordinates.
 
     Raises:
         DescriptionError: which rods, and by how much their transverse inertias differ.
@@ -81,10 +91,15 @@ def require_energy(mechanism: Mechanism) -> None:
         for part in (rod.lower, rod.upper) if rod.spin == "none" else ():
             if not isinstance(part, Inertia):
                 continue
-            mass, mcx, mcy, _, Ixx, Ixy, Iyy, Ixz, Iyz, _ = (mechanism.value(e) for e in part.parameters)
+            mass, mcx, mcy, _, Ixx, Ixy, Iyy, Ixz, Iyz, _ = (
+                mechanism.value(e) for e in part.parameters
+            )
             size = max(abs(Ixx), abs(Iyy))
             unequal = max(abs(Ixx - Iyy), abs(Ixy), abs(Ixz), abs(Iyz))
-            if unequal > AXISYMMETRIC * size or max(abs(mcx), abs(mcy)) > AXISYMMETRIC * (size * mass) ** 0.5:
+            if (
+                unequal > AXISYMMETRIC * size
+                or max(abs(mcx), abs(mcy)) > AXISYMMETRIC * (size * mass) ** 0.5
+            ):
                 problems.add(
                     rod.name,
                     "a rod without spin has a kinetic energy only if it is alike in all directions across: "

@@ -1,8 +1,8 @@
 """Everything that has inertia, each as a velocity u and a matrix I with kinetic energy u^T I u / 2.
 
-Bodies and rods with a full inertia have a twist; slender rods have a constant matrix on the velocities of their ends,
-or of one end and of their direction; rotors have one rate. From this one list follow energies, momenta and the
-matrices of equivalent virtual platforms.
+Bodies and rods with a full inertia have a twist; slender rods have a constant matrix on the
+velocities of their ends, or of one end and of their direction; rotors have one rate. From this one
+list follow energies, momenta and the matrices of equivalent virtual platforms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
 from tauloop.records import dataclass
 
-#: What an element is a part of: the platform's body, another body, a rod, or a rotor on a coordinate or motor.
+#: What an element is a part of: the platform's body, another body, a rod, or a rotor on a
+#: coordinate or motor.
 Kind = Literal["platform", "body", "rod", "rotor"]
 
 _ZERO = ca.DM.zeros(3, 3)
@@ -32,10 +33,11 @@ class InertialElement:
     """One inertia in the base frame.
 
     Attributes:
-        name: body, rod, coordinate or motor; the part at a telescopic rod's end has `.upper` after the rod's name.
+        name: body, rod, coordinate or motor; the part at a telescopic rod's end has `.upper` after
+            the rod's name.
         kind: what it is a part of.
-        velocity: u (k,), linear in v: (v, w) of a frame, (v_A, v_B) of two ends, (v_A, u') of an end and a direction,
-            or one rate.
+        velocity: u (k,), linear in v: (v, w) of a frame, (v_A, v_B) of two ends, (v_A, u') of an
+            end and a direction, or one rate.
         inertia: I (k, k), symmetric.
         energy: kinetic energy, J, written with as few operations as the element allows.
         weight: sum of mass times position (3,); potential energy is -g . weight.
@@ -62,12 +64,15 @@ class InertialElement:
         if self.moment is None:
             return ca.SX(*self.inertia.shape)
         zero = ca.SX(3, 3)
-        return ca.blockcat([[zero, zero], [zero, -ca.skew(self.velocity[:3]) @ ca.skew(self.moment)]])
+        return ca.blockcat(
+            [[zero, zero], [zero, -ca.skew(self.velocity[:3]) @ ca.skew(self.moment)]]
+        )
 
     def split(self) -> tuple[InertialElement, ...]:
         """Translation with the mass centre, and rotation about it; rotors and massless elements stay as they are.
 
-        The mass centre moves with v_c = Q/m (Q: linear momentum), and I - S^T S/m with Q = S u is left to rotation.
+        The mass centre moves with v_c = Q/m (Q: linear momentum), and I - S^T S/m with Q = S u is
+        left to rotation.
         """
         if self.inertia.shape[0] < 6:
             return (self,)
@@ -78,14 +83,21 @@ class InertialElement:
         v_c = to_momentum @ self.velocity / mass
         turning = self.velocity[3:] - (self.velocity[:3] if self.ends else 0)
         about = (self.inertia - to_momentum.T @ to_momentum / mass)[3:, 3:]
-        plain, turning_energy = replace(self, moment=None, ends=False), ca.dot(turning, about @ turning) / 2
+        plain, turning_energy = (
+            replace(self, moment=None, ends=False),
+            ca.dot(turning, about @ turning) / 2,
+        )
         return (
             replace(plain, velocity=v_c, inertia=mass * _ONE, energy=mass * ca.dot(v_c, v_c) / 2),
-            replace(plain, velocity=turning, inertia=about, energy=turning_energy, weight=ca.SX(3, 1)),
+            replace(
+                plain, velocity=turning, inertia=about, energy=turning_energy, weight=ca.SX(3, 1)
+            ),
         )
 
 
-def inertial_elements(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> tuple[InertialElement, ...]:
+def inertial_elements(
+    mechanism: Mechanism, motion: TreeMotion, entries: Entries
+) -> tuple[InertialElement, ...]:
     """All inertias of a machine: bodies, rods, rotors.
 
     Args:
@@ -100,7 +112,9 @@ def inertial_elements(mechanism: Mechanism, motion: TreeMotion, entries: Entries
     )
 
 
-def _bodies(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> Iterator[InertialElement]:
+def _bodies(
+    mechanism: Mechanism, motion: TreeMotion, entries: Entries
+) -> Iterator[InertialElement]:
     for body in mechanism.bodies:
         if body.inertia is not None:
             moving = motion.bodies[body.name]
@@ -152,7 +166,12 @@ def _rigid(
 
 
 def _paired(
-    name: str, first: ca.SX, second: ca.SX, inertia: tuple[ca.SX, ca.SX, ca.SX], weight: ca.SX, ends: bool
+    name: str,
+    first: ca.SX,
+    second: ca.SX,
+    inertia: tuple[ca.SX, ca.SX, ca.SX],
+    weight: ca.SX,
+    ends: bool,
 ) -> InertialElement:
     """A rod with the constant matrix [a, b; b, c] on two vectors of velocity."""
     a, b, c = inertia
@@ -161,7 +180,8 @@ def _paired(
         kind="rod",
         velocity=ca.vertcat(first, second),
         inertia=ca.blockcat([[a * _ONE, b * _ONE], [b * _ONE, c * _ONE]]),
-        energy=(a * ca.dot(first, first) + c * ca.dot(second, second)) / 2 + b * ca.dot(first, second),
+        energy=(a * ca.dot(first, first) + c * ca.dot(second, second)) / 2
+        + b * ca.dot(first, second),
         weight=weight,
         ends=ends,
     )
@@ -191,7 +211,9 @@ def _rod(rod: Rod, motion: TreeMotion, entries: Entries) -> Iterator[InertialEle
             yield _rigid(name, "rod", end.p, R, (end.v, w), None, pi)
         else:
             m, h, J = ca.vertsplit(pi)
-            yield _paired(name, end.v, sign * u_rate, (m, h, J), m * end.p + sign * h * u, ends=False)
+            yield _paired(
+                name, end.v, sign * u_rate, (m, h, J), m * end.p + sign * h * u, ends=False
+            )
 
 
 def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:
@@ -202,7 +224,9 @@ def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:
     return u, (d_rate - ca.dot(u, d_rate) * u) / length
 
 
-def _rod_frame(rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate: ca.SX) -> tuple[ca.SX, ca.SX]:
+def _rod_frame(
+    rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate: ca.SX
+) -> tuple[ca.SX, ca.SX]:
     """Rod frame (z = u, y along h x u) and angular velocity w = u x u' + sigma u (see `rods.full_rod`)."""
     if rod.first_axis is None:
         raise AssertionError("a full rod has a first axis: the reader sees to it")
@@ -217,12 +241,16 @@ def _rod_frame(rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate
     return ca.horzcat(ca.cross(y, u), y, u), w
 
 
-def _rotors(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> Iterator[InertialElement]:
+def _rotors(
+    mechanism: Mechanism, motion: TreeMotion, entries: Entries
+) -> Iterator[InertialElement]:
     """Inertias on single coordinates, and those of motors, which turn with A v."""
     topology = motion.topology
     rates: list[tuple[str, ca.SX]] = [
         (name, motion.v[i])
-        for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True))
+        for i, (name, freedom) in enumerate(
+            zip(topology.velocity_names, topology.freedoms, strict=True)
+        )
         if freedom.inertia is not None
     ]
     for actuator in mechanism.actuators:

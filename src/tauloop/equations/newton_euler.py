@@ -1,10 +1,12 @@
 """Tree forces by Newton-Euler and virtual work: what all coordinates need before loops and actuators share it out.
 
-M a + h = S u + K^T lambda; this file gives the left side, linear in the dynamic parameters pi. Together with the
-loop equations it is the general inverse dynamics of parallel robots of Khalil and Ibrahim (Gantry-Tau paper, eq. 1).
-Friction, the one part that has no energy, is the same in all formulations.
+M a + h = S u + K^T lambda; this file gives the left side, linear in the dynamic parameters pi.
+Together with the loop equations it is the general inverse dynamics of parallel robots of Khalil and
+Ibrahim (Gantry-Tau paper, eq. 1). Friction, the one part that has no energy, is the same in all
+formulations.
 
-Source: Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots; Gantry-Tau paper, eq. 1.
+Source: Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots;
+Gantry-Tau paper, eq. 1.
 """
 
 from __future__ import annotations
@@ -35,7 +37,12 @@ AT_REST = 1e-12
 
 
 def friction_force(
-    entries: Entries, element: str, velocity: ca.SX, friction: Friction | None, values: Values, scale: float
+    entries: Entries,
+    element: str,
+    velocity: ca.SX,
+    friction: Friction | None,
+    values: Values,
+    scale: float,
 ) -> ca.SX:
     """Return the friction force of one element as `Friction` defines it: linear in all but the Stribeck speed.
 
@@ -47,7 +54,8 @@ def friction_force(
         velocity: m/s or rad/s.
         friction: its law.
         values: of the parameters.
-        scale: unit of the velocity: the characteristic length of the machine, m, or one for an element that turns.
+        scale: unit of the velocity: the characteristic length of the machine, m, or one for an
+            element that turns.
     """
     if friction is None:
         return ca.SX(0)
@@ -69,7 +77,9 @@ def friction_force(
     return force
 
 
-def friction_forces(mechanism: Mechanism, topology: Topology, values: Values, v: ca.SX, entries: Entries) -> ca.SX:
+def friction_forces(
+    mechanism: Mechanism, topology: Topology, values: Values, v: ca.SX, entries: Entries
+) -> ca.SX:
     """Forces (n_v,), N or N m, that overcome all friction; a motor's reaches the coordinates by its transmission.
 
     So does that of a combination of coordinates, by its ratios.
@@ -80,8 +90,12 @@ def friction_forces(mechanism: Mechanism, topology: Topology, values: Values, v:
         entries: dynamic parameters.
     """
     tau, length = ca.SX(topology.n_v, 1), mechanism.characteristic_length
-    for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
-        tau[i] = friction_force(entries, name, v[i], freedom.friction, values, 1.0 if topology.angular[i] else length)
+    for i, (name, freedom) in enumerate(
+        zip(topology.velocity_names, topology.freedoms, strict=True)
+    ):
+        tau[i] = friction_force(
+            entries, name, v[i], freedom.friction, values, 1.0 if topology.angular[i] else length
+        )
     motors = [
         (motor.name, motor.drives, motor.friction, 1.0 if topology.motor_turns(motor) else length)
         for motor in mechanism.actuators
@@ -106,7 +120,10 @@ def combined(ratios: list[tuple[int, Any]], rates: ca.SX) -> ca.SX:
 def _losses(mechanism: Mechanism) -> list[tuple[str, Terms, Friction | None, float]]:
     """Return name, terms, friction and unit of the velocity of all combinations of coordinates with friction."""
     length = mechanism.characteristic_length
-    return [(loss.name, loss.terms, loss.friction, 1.0 if loss.turns else length) for loss in mechanism.losses]
+    return [
+        (loss.name, loss.terms, loss.friction, 1.0 if loss.turns else length)
+        for loss in mechanism.losses
+    ]
 
 
 def _add_combined(
@@ -140,7 +157,9 @@ def tree_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> c
     gravity = motion.values.vector(mechanism.gravity)
     for body in mechanism.bodies:
         if body.inertia is not None:
-            _add_body(body.name, motion.bodies[body.name], gravity, entries.part(body.name), wrenches)
+            _add_body(
+                body.name, motion.bodies[body.name], gravity, entries.part(body.name), wrenches
+            )
     for rod in mechanism.rods:
         if rod.lower is not None or rod.upper is not None:
             _add_rod(rod, motion, gravity, entries, wrenches)
@@ -165,8 +184,8 @@ def transmission(mechanism: Mechanism, topology: Topology, values: Values) -> ca
 class _Wrenches:
     """Force and moment about each body's origin, from all that acts on it.
 
-    Gathered in body coordinates and in base coordinates apart, as each contribution comes: turning one into the other
-    would cost more than carrying both.
+    Gathered in body coordinates and in base coordinates apart, as each contribution comes: turning
+    one into the other would cost more than carrying both.
     """
 
     def __init__(self, motion: TreeMotion) -> None:
@@ -204,7 +223,10 @@ class _Wrenches:
             inner, outer = link.edge.inner.body, link.edge.outer.body
             (f, n), (f_W, n_W) = self._in_body[outer], self._in_base[outer]
             tau[link.edge.v.start : link.edge.v.stop, 0] += (
-                link.in_body.w.T @ n + link.in_body.v.T @ f + link.in_base.w.T @ n_W + link.in_base.v.T @ f_W
+                link.in_body.w.T @ n
+                + link.in_body.v.T @ f
+                + link.in_base.w.T @ n_W
+                + link.in_base.v.T @ f_W
             )
             if inner != BASE:
                 f_inner = link.R_PB @ f
@@ -214,7 +236,9 @@ class _Wrenches:
         return tau
 
 
-def _add_body(body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches: _Wrenches) -> None:
+def _add_body(
+    body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches: _Wrenches
+) -> None:
     """Newton and Euler's equations of one body, in the coordinates in which its motion is at hand."""
     if not moving.is_native_in_base:
         own = moving.in_body
@@ -228,9 +252,13 @@ def _add_body(body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches
     wrenches.add_in_body(body, ca.SX(3, 1), inertial_moment(moving.R.T @ w, moving.R.T @ alpha, pi))
 
 
-def _add_rod(rod: Rod, motion: TreeMotion, gravity: ca.SX, entries: Entries, wrenches: _Wrenches) -> None:
+def _add_rod(
+    rod: Rod, motion: TreeMotion, gravity: ca.SX, entries: Entries, wrenches: _Wrenches
+) -> None:
     A, B, values = motion.point(rod.start), motion.point(rod.end), motion.values
-    index = next((iq for other, iq, _ in motion.topology.telescopes if other.name == rod.name), None)
+    index = next(
+        (iq for other, iq, _ in motion.topology.telescopes if other.name == rod.name), None
+    )
     length = motion.q[index] if index is not None else ca.SX(values.scalar(rod.length))  # type: ignore[arg-type]
     ends: EndForces
     if rod.is_full:
@@ -253,7 +281,9 @@ def _add_rod(rod: Rod, motion: TreeMotion, gravity: ca.SX, entries: Entries, wre
     else:
         lower = entries.part(rod.name) if rod.lower is not None else ca.SX(3, 1)
         upper = entries.part(rod.name, upper=True) if rod.upper is not None else ca.SX(3, 1)
-        ends = slender_telescopic(A, B, rod_motion(A, B, length, is_fixed=False), gravity, lower, upper)
+        ends = slender_telescopic(
+            A, B, rod_motion(A, B, length, is_fixed=False), gravity, lower, upper
+        )
     wrenches.add_at(rod.start, A, ends.f_A)
     wrenches.add_at(rod.end, B, ends.f_B)
     if rod.start.body != BASE:
@@ -263,7 +293,9 @@ def _add_rod(rod: Rod, motion: TreeMotion, gravity: ca.SX, entries: Entries, wre
 def _add_freedoms(tau: ca.SX, motion: TreeMotion, entries: Entries, length: float) -> None:
     """Add inertia, friction and springs of all freedoms; `length` is the characteristic length, m."""
     topology = motion.topology
-    for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
+    for i, (name, freedom) in enumerate(
+        zip(topology.velocity_names, topology.freedoms, strict=True)
+    ):
         inertia = entries.get(name, "inertia")
         if freedom.inertia is not None and inertia is not None:
             tau[i] += inertia * motion.a[i]
@@ -274,14 +306,19 @@ def _add_freedoms(tau: ca.SX, motion: TreeMotion, entries: Entries, length: floa
             tau[i] += stiffness * motion.q[topology.q_of_v[i]] - preload
 
 
-def _add_actuator(tau: ca.SX, actuator: Actuator, motion: TreeMotion, entries: Entries, length: float) -> None:
+def _add_actuator(
+    tau: ca.SX, actuator: Actuator, motion: TreeMotion, entries: Entries, length: float
+) -> None:
     """Add rotor inertia and motor friction; `length` is the characteristic length, m."""
     ratios = combination(actuator.drives, motion.topology, motion.values)
     velocity, acceleration = combined(ratios, motion.v), combined(ratios, motion.a)
     scale = 1.0 if motion.topology.motor_turns(actuator) else length
-    force = friction_force(entries, actuator.name, velocity, actuator.friction, motion.values, scale)
+    force = friction_force(
+        entries, actuator.name, velocity, actuator.friction, motion.values, scale
+    )
     inertia = entries.get(actuator.name, "inertia")
-    if actuator.inertia is not None and inertia is not None:  # a motor may be called as its joint, which may have one
+    # a motor may be called as its joint, which may have one
+    if actuator.inertia is not None and inertia is not None:
         force += inertia * acceleration
     for i, ratio in ratios:
         tau[i] += ratio * force

@@ -1,8 +1,9 @@
 """Inertia and gravity forces of two-point links, reduced exactly to forces at their ends.
 
-Slender links have no axial inertia and need no orientation: a fixed one acts through a constant matrix, a telescopic
-one through the two-part form. A link with full inertia carries a rod frame; a universal joint at its start forces
-its spin. Sources: machines.md, "Two-point rods"; Lopes and Almeida for the frame.
+Slender links have no axial inertia and need no orientation: a fixed one acts through a constant
+matrix, a telescopic one through the two-part form. A link with full inertia carries a rod frame; a
+universal joint at its start forces its spin. Sources: machines.md, "Two-point rods"; Lopes and
+Almeida for the frame.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class EndForces:
     couple_A: ca.SX
 
 
-def slender_fixed(A: PointMotion, B: PointMotion, gravity: ca.SX, length: ca.SX, pi: ca.SX) -> EndForces:
+def slender_fixed(
+    A: PointMotion, B: PointMotion, gravity: ca.SX, length: ca.SX, pi: ca.SX
+) -> EndForces:
     """Forces at the ends of a slender link of constant length.
 
     f_A = m_AA (a_A - g) + m_AB (a_B - g),  f_B = m_AB (a_A - g) + m_BB (a_B - g), with
@@ -62,7 +65,10 @@ def rod_motion(A: PointMotion, B: PointMotion, length: ca.SX, is_fixed: bool) ->
     u = d * per_length
     if is_fixed:
         return RodMotion(
-            u=u, u_rate=d_rate * per_length, u_acceleration=d_acceleration * per_length, per_length=per_length
+            u=u,
+            u_rate=d_rate * per_length,
+            u_acceleration=d_acceleration * per_length,
+            per_length=per_length,
         )
     rate = ca.dot(u, d_rate)
     u_rate = (d_rate - rate * u) * per_length
@@ -80,9 +86,9 @@ def slender_telescopic(
 ) -> EndForces:
     """Forces at the ends of a slender two-part telescopic link.
 
-    With t = P (h1 (a_A - g) - h2 (a_B - g) + (J1 + J2) u'')/l:
-    f_A = m1 (a_A - g) + h1 u'' - t,  f_B = m2 (a_B - g) - h2 u'' + t.  Axial parts of the distributed inertia go to
-    the part's own end, through which the actuator along the rod acts.
+    With t = P (h1 (a_A - g) - h2 (a_B - g) + (J1 + J2) u'')/l: f_A = m1 (a_A - g) + h1 u'' - t,
+    f_B = m2 (a_B - g) - h2 u'' + t.  Axial parts of the distributed inertia go to the part's own
+    end, through which the actuator along the rod acts.
 
     Args:
         A, B: motion of the ends.
@@ -116,11 +122,12 @@ def full_rod(
 ) -> EndForces:
     """Forces and the couple that move a link with full inertia in its rod frame.
 
-    The rod frame has z = u and y along h x u, with h the first axis of the universal joint, fixed to A's body.
-    w = u x u' + sigma u; the universal joint gives sigma = ((W - u x u') . y x h)/(u . y x h) for the neighbour's
-    angular velocity W (machines.md: sigma = (h.u)(h x u).u'/|h x u|^2 for W = 0). Without spin sigma = 0. Forces
-    follow from virtual power with the same partial velocities: with n the moment about the ends, D = 1 - (h.u)^2,
-    b = u - (h.u) h and u' = P (v_B - v_A)/l, the ends carry t = (n x u - (n.u/D) b x u)/l, the couple is (n.u/D) b.
+    The rod frame has z = u and y along h x u, with h the first axis of the universal joint, fixed
+    to A's body. w = u x u' + sigma u; the universal joint gives sigma = ((W - u x u') . y x h)/(u .
+    y x h) for the neighbour's angular velocity W (machines.md: sigma = (h.u)(h x u).u'/|h x u|^2
+    for W = 0). Without spin sigma = 0. Forces follow from virtual power with the same partial
+    velocities: with n the moment about the ends, D = 1 - (h.u)^2, b = u - (h.u) h and u' = P (v_B -
+    v_A)/l, the ends carry t = (n x u - (n.u/D) b x u)/l, the couple is (n.u/D) b.
 
     Args:
         A, B, rod: motion of the ends and of the direction.
@@ -170,7 +177,8 @@ class _ForcedSpin:
 def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _ForcedSpin:
     """Spin from sigma D = (W - w).b with w = u x u' and b = u - c h, along y x h; u.w = 0 = u'.w are used.
 
-    (W - w).b = W.b + c h.w, and its rate is W'.b + W.(u' - c' h - c h') + c h.(u x u'') + c' h.w + c h'.w.
+    (W - w).b = W.b + c h.w, and its rate is W'.b + W.(u' - c' h - c h') + c h.(u x u'') + c' h.w +
+    c h'.w.
     """
     u, du = rod.u, rod.u_rate
     h = neighbour.R @ first_axis
@@ -187,7 +195,9 @@ def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _F
     sigma = (ca.dot(W, b) + c * hw) * per_D
     driven = ca.dot(dW, b) + ca.dot(W, db)
     rate = (
-        driven + c * (ca.dot(h, ca.cross(u, rod.u_acceleration)) + ca.dot(dh, w) + 2 * dc * sigma) + dc * hw
+        driven
+        + c * (ca.dot(h, ca.cross(u, rod.u_acceleration)) + ca.dot(dh, w) + 2 * dc * sigma)
+        + dc * hw
     ) * per_D
     return _ForcedSpin(h=h, c=c, per_D=per_D, sigma=sigma, rate=rate, turning=w)
 
@@ -198,7 +208,9 @@ def _is_axisymmetric(pi: ca.SX) -> bool:
     return all(entry.is_zero() for entry in (mc_x, mc_y, I_xy, I_xz, I_yz, I_xx - I_yy))
 
 
-def _axisymmetric(rod: RodMotion, spin: _ForcedSpin | None, a: ca.SX, pi: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+def _axisymmetric(
+    rod: RodMotion, spin: _ForcedSpin | None, a: ca.SX, pi: ca.SX
+) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Force, moment x u and moment . u of a part with axial symmetry, which needs no frame.
 
     Its angular momentum about its end is I_xx u x u' + I_zz sigma u, so that
@@ -222,7 +234,9 @@ class _RodFrame:
     alpha: ca.SX
 
 
-def _rod_frame(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX, spin: _ForcedSpin | None) -> _RodFrame:
+def _rod_frame(
+    rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX, spin: _ForcedSpin | None
+) -> _RodFrame:
     u, du, ddu = rod.u, rod.u_rate, rod.u_acceleration
     h = neighbour.R @ first_axis
     y = ca.cross(h, u)
@@ -270,4 +284,8 @@ def inertial_moment(w: ca.SX, alpha: ca.SX, pi: ca.SX) -> ca.SX:
 def inertia_matrix(pi: ca.SX) -> ca.SX:
     """Moments of inertia (3, 3) about the origin from the ten parameters."""
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
-    return ca.SX(ca.vertcat(ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz)))
+    return ca.SX(
+        ca.vertcat(
+            ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz)
+        )
+    )

@@ -58,7 +58,8 @@ class Topology(Shown):
         is_angle: per coordinate, whether it is an angle in radians.
         quaternions: (start in q, start in v) of every quaternion and its angular velocity.
         freedoms: what acts on each velocity.
-        q_of_v: index of the scalar coordinate behind each velocity; -1 for angular velocities of quaternions.
+        q_of_v: index of the scalar coordinate behind each velocity; -1 for angular velocities of
+            quaternions.
         reference: start values of q.
     """
 
@@ -106,26 +107,30 @@ class Topology(Shown):
 def topology(mechanism: Mechanism) -> Topology:
     """Choose the spanning tree and number the coordinates.
 
-    The tree grows from the base by the cheapest joint: the platform's own, then fixed joints, then joints that
-    something acts on (actuators, friction, springs: these need a coordinate), then those with few freedoms; among
-    equals the shallowest, then the first in the file. What is left over closes loops, as do the joints that the file
-    cuts itself. Nothing may act on these: see `with_ends`.
+    The tree grows from the base by the cheapest joint: the platform's own, then fixed joints, then
+    joints that something acts on (actuators, friction, springs: these need a coordinate), then
+    those with few freedoms; among equals the shallowest, then the first in the file. What is left
+    over closes loops, as do the joints that the file cuts itself. Nothing may act on these: see
+    `with_ends`.
 
     Raises:
-        DescriptionError: a joint that cannot be turned around would have to be; or something needs the coordinate of an
-            angular velocity, which has none.
+        DescriptionError: a joint that cannot be turned around would have to be; or something needs
+            the coordinate of an angular velocity, which has none.
     """
     _require_coordinates(mechanism)
     edges = _spanning_tree(mechanism)
     cuts = _left_over(mechanism, edges)
     assert not any(mechanism.is_loaded(joint) for joint in cuts)
 
-    lengths = [(rod, _length(rod, rod.telescope)) for rod in mechanism.rods if rod.telescope is not None]
+    lengths = [
+        (rod, _length(rod, rod.telescope)) for rod in mechanism.rods if rod.telescope is not None
+    ]
     joints = [*(joint for joint, _ in edges), *(length for _, length in lengths)]
     kinds = [JOINT_KINDS[joint.kind] for joint in joints]
     starts_q = [0, *accumulate(len(kind.coordinates) for kind in kinds)]
     starts_v = [0, *accumulate(len(kind.velocities) for kind in kinds)]
-    scalars = [sum(not name.startswith("q") for name in kind.coordinates) for kind in kinds]  # a quaternion comes last
+    # a quaternion comes last
+    scalars = [sum(not name.startswith("q") for name in kind.coordinates) for kind in kinds]
     blocks = list(zip(kinds, scalars, starts_q, starts_v, strict=False))
     return Topology(
         tree=tuple(
@@ -140,19 +145,31 @@ def topology(mechanism: Mechanism) -> Topology:
             for k, (joint, is_reversed) in enumerate(edges)
         ),
         cuts=cuts,
-        telescopes=tuple((rod, starts_q[k], starts_v[k]) for k, (rod, _) in enumerate(lengths, len(edges))),
+        telescopes=tuple(
+            (rod, starts_q[k], starts_v[k]) for k, (rod, _) in enumerate(lengths, len(edges))
+        ),
         coordinate_names=tuple(name for joint in joints for name in joint.coordinate_names),
         velocity_names=tuple(name for joint in joints for name in joint.velocity_names),
         angular=tuple(turns for kind in kinds for turns in kind.angular),
-        is_angle=tuple(i < n and kind.angular[i] for kind, n, _, _ in blocks for i in range(len(kind.coordinates))),
+        is_angle=tuple(
+            i < n and kind.angular[i]
+            for kind, n, _, _ in blocks
+            for i in range(len(kind.coordinates))
+        ),
         quaternions=tuple((q + n, v + n) for kind, n, q, v in blocks if n < len(kind.coordinates)),
         freedoms=tuple(
             freedom
             for joint, kind in zip(joints, kinds, strict=True)
             for freedom in joint.freedoms or (Freedom(),) * len(kind.velocities)
         ),
-        q_of_v=tuple(q + i if i < n else -1 for kind, n, q, _ in blocks for i in range(len(kind.velocities))),
-        reference=tuple(x for joint, kind in zip(joints, kinds, strict=True) for x in joint.reference or kind.neutral),
+        q_of_v=tuple(
+            q + i if i < n else -1 for kind, n, q, _ in blocks for i in range(len(kind.velocities))
+        ),
+        reference=tuple(
+            x
+            for joint, kind in zip(joints, kinds, strict=True)
+            for x in joint.reference or kind.neutral
+        ),
     )
 
 
@@ -161,18 +178,33 @@ def _require_coordinates(mechanism: Mechanism) -> None:
     without = {
         name
         for joint in mechanism.joints
-        for name, suffix in zip(joint.velocity_names, JOINT_KINDS[joint.kind].velocities, strict=True)
+        for name, suffix in zip(
+            joint.velocity_names, JOINT_KINDS[joint.kind].velocities, strict=True
+        )
         if suffix not in JOINT_KINDS[joint.kind].coordinates
     }
-    users = [(name, "a spring", [name]) for name, freedom in mechanism.freedoms.items() if freedom.spring is not None]
-    users += [(motor.name, "an actuator", [name for name, _ in motor.drives]) for motor in mechanism.actuators]
-    users += [(gear.name, "a coupling", [name for name, _ in gear.terms]) for gear in mechanism.couplings]
+    users = [
+        (name, "a spring", [name])
+        for name, freedom in mechanism.freedoms.items()
+        if freedom.spring is not None
+    ]
+    users += [
+        (motor.name, "an actuator", [name for name, _ in motor.drives])
+        for motor in mechanism.actuators
+    ]
+    users += [
+        (gear.name, "a coupling", [name for name, _ in gear.terms]) for gear in mechanism.couplings
+    ]
     problems = Problems()
     for where, element, names in users:
         for name in names:
             if name in without:
-                what = f"{element} acts on {name}, an angular velocity without a coordinate of its own"
-                problems.add(where, what, "act on a revolute or universal joint", file=mechanism.file)
+                what = (
+                    f"{element} acts on {name}, an angular velocity without a coordinate of its own"
+                )
+                problems.add(
+                    where, what, "act on a revolute or universal joint", file=mechanism.file
+                )
     DescriptionError.raise_if_any(problems)
 
 
@@ -180,15 +212,21 @@ def _length(rod: Rod, telescope: Telescope) -> Joint:
     """The slide that the length of a telescopic rod is, as far as coordinates go."""
     freedoms, reference = (telescope.freedom,), (telescope.reference,)
     return Joint(
-        name=rod.name, kind="prismatic", parent=rod.start, child=rod.end, reference=reference, freedoms=freedoms
+        name=rod.name,
+        kind="prismatic",
+        parent=rod.start,
+        child=rod.end,
+        reference=reference,
+        freedoms=freedoms,
     )
 
 
 def with_ends(mechanism: Mechanism) -> Mechanism:
     """The same machine, in which every joint that something acts on has a coordinate.
 
-    In a loop whose every joint has friction, a spring, an inertia or an actuator one of them would still be cut. It
-    leads to a massless body instead, its end, which is welded to the child; the weld closes the loop.
+    In a loop whose every joint has friction, a spring, an inertia or an actuator one of them would
+    still be cut. It leads to a massless body instead, its end, which is welded to the child; the
+    weld closes the loop.
 
     Raises:
         DescriptionError: a joint that cannot be turned around would have to be.
@@ -203,7 +241,11 @@ def with_ends(mechanism: Mechanism) -> Mechanism:
             joints.append(joint)
             continue
         joints.append(replace(joint, child=Placement(body=end), is_cut=False))
-        joints.append(Joint(name=end, kind="fixed", parent=Placement(body=end), child=joint.child, is_cut=True))
+        joints.append(
+            Joint(
+                name=end, kind="fixed", parent=Placement(body=end), child=joint.child, is_cut=True
+            )
+        )
     bodies = (*mechanism.bodies, *(Body(name=end) for end in loaded.values()))
     return replace(mechanism, bodies=bodies, joints=tuple(joints))
 

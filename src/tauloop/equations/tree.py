@@ -1,7 +1,7 @@
 """Motion of the tree: poses, velocities and accelerations of all bodies, swept from the base outwards.
 
-Velocities and accelerations are kept in body coordinates, where inertias and joint axes are constant; points of
-attachment are given in base coordinates (suffix W), where loops are closed.
+Velocities and accelerations are kept in body coordinates, where inertias and joint axes are
+constant; points of attachment are given in base coordinates (suffix W), where loops are closed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class JointMotion:
 
     Attributes:
         R, p: orientation and origin of C in F.
-        inner, outer: partial velocities and their bias in the axes of F and of C: both, because each is constant for
-            some kinds of joints.
+        inner, outer: partial velocities and their bias in the axes of F and of C: both, because
+            each is constant for some kinds of joints.
     """
 
     R: ca.SX
@@ -55,8 +55,10 @@ class Partial:
     """Partial velocities of a relative motion, in one set of axes.
 
     Attributes:
-        w, v: angular velocity, and velocity of the outer origin as seen from the inner body, per unit velocity (3, n).
-        bias_w, bias_v: what is left of their rates, as seen from the inner body, without accelerations (3,).
+        w, v: angular velocity, and velocity of the outer origin as seen from the inner body, per
+            unit velocity (3, n).
+        bias_w, bias_v: what is left of their rates, as seen from the inner body, without
+            accelerations (3,).
     """
 
     w: ca.SX
@@ -104,7 +106,11 @@ class TreeLink:
     @cached_property
     def in_base(self) -> Partial:
         """The same in axes of the base."""
-        return _moved(self.joint.inner.turned(self.R_P @ self.R_PF), self.R_P @ (self.R_PB @ self.p_BC), self.v)
+        return _moved(
+            self.joint.inner.turned(self.R_P @ self.R_PF),
+            self.R_P @ (self.R_PB @ self.p_BC),
+            self.v,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,8 @@ class BodyMotion:
 
     Attributes:
         R, p: orientation (3, 3) and origin (3,) in the base frame.
-        is_native_in_base: whether the body's own coordinates are in the base frame (a free platform).
+        is_native_in_base: whether the body's own coordinates are in the base frame (a free
+            platform).
         hinge: the axis of a body that only turns about a fixed one; else None.
         inner, link: the body and the joint through which it moves; None for the base.
     """
@@ -141,7 +148,9 @@ class BodyMotion:
         self._sweep("in_body")
         if self.inner is None or self.link is None:
             return _at_rest()
-        return _carried(self.link, self.link.in_body, self.link.p_PB, self.link.R_PB.T, self.inner.in_body)
+        return _carried(
+            self.link, self.link.in_body, self.link.p_PB, self.link.R_PB.T, self.inner.in_body
+        )
 
     @cached_property
     def in_base(self) -> BodyRates:
@@ -213,7 +222,8 @@ class PointMotion:
         body: the body.
         r: offset from its origin.
         p: position.
-        circle: velocity per unit rate of the hinge, and radius, on a body that turns about a fixed axis; else None.
+        circle: velocity per unit rate of the hinge, and radius, on a body that turns about a fixed
+            axis; else None.
     """
 
     body: BodyMotion
@@ -283,12 +293,14 @@ class TreeMotion:
 _NATIVE_IN_INNER = ("free", "spherical", "translational")
 
 
-def tree_motion(topology: Topology, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX) -> TreeMotion:
+def tree_motion(
+    topology: Topology, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX
+) -> TreeMotion:
     """Sweep positions, velocities and accelerations from the base to all bodies.
 
-    With E the rotation from P to B coordinates:
-    w_B = E w_P + S_w v,  v_B = E (v_P + w_P x p) + S_v v, and their rates (Khalil and Dombre, Newton-Euler sweep);
-    the same without E in base coordinates.
+    With E the rotation from P to B coordinates: w_B = E w_P + S_w v,  v_B = E (v_P + w_P x p) + S_v
+    v, and their rates (Khalil and Dombre, Newton-Euler sweep); the same without E in base
+    coordinates.
 
     Args:
         topology: the tree.
@@ -302,7 +314,8 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
     for edge in topology.tree:
         P = bodies[edge.inner.body]
         own = slice(edge.v.start, edge.v.stop)
-        v_joint, a_joint = v[own, 0], a[own, 0]  # with one index, nothing of a single entry is a row
+        # with one index, nothing of a single entry is a row
+        v_joint, a_joint = v[own, 0], a[own, 0]
         link = _link(edge, values, configuration, v_joint, a_joint, P.R)
         links.append(link)
         bodies[edge.outer.body] = BodyMotion(
@@ -314,7 +327,13 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
             link=link,
         )
     return TreeMotion(
-        topology=topology, values=values, bodies=bodies, links=tuple(links), configuration=configuration, v=v, a=a
+        topology=topology,
+        values=values,
+        bodies=bodies,
+        links=tuple(links),
+        configuration=configuration,
+        v=v,
+        a=a,
     )
 
 
@@ -360,7 +379,9 @@ def _at_rest() -> BodyRates:
     return BodyRates(zero, zero, zero, zero)
 
 
-def _carried(link: TreeLink, partial: Partial, r: ca.SX, E: ca.SX | None, inner: BodyRates) -> BodyRates:
+def _carried(
+    link: TreeLink, partial: Partial, r: ca.SX, E: ca.SX | None, inner: BodyRates
+) -> BodyRates:
     """Velocities and accelerations of the outer body from those of the inner one, r from origin to origin.
 
     Args:
@@ -388,7 +409,9 @@ def _carried(link: TreeLink, partial: Partial, r: ca.SX, E: ca.SX | None, inner:
     )
 
 
-def _link(edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX, R_P: ca.SX) -> TreeLink:
+def _link(
+    edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX, R_P: ca.SX
+) -> TreeLink:
     """Move the joint's motion from its outer frame C to the origin of the outer body B."""
     R_PF, p_PF = values.placement(edge.inner)
     R_BC, p_BC = values.placement(edge.outer)
@@ -424,7 +447,8 @@ def _moved(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
 def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> JointMotion:
     """Relative motion across one joint of any kind, from the inner to the outer frame.
 
-    A reversed joint has the inverse motion: opposite coordinates, a conjugate quaternion, swapped universal axes.
+    A reversed joint has the inverse motion: opposite coordinates, a conjugate quaternion, swapped
+    universal axes.
     """
     kind, axes, q = edge.joint.kind, edge.joint.axes, configuration.q
     if JOINT_KINDS[kind].placement is not None:
@@ -498,10 +522,14 @@ def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
     if edge.is_reversed:
         R, p = R.T, -R.T @ p
     turning = ca.jacobian(ca.densify(ca.vec(R)), x)
-    W = ca.horzcat(*(ca.inv_skew(ca.reshape(turning[:, i], 3, 3) @ R.T) for i in range(len(edge.q))))
+    W = ca.horzcat(
+        *(ca.inv_skew(ca.reshape(turning[:, i], 3, 3) @ R.T) for i in range(len(edge.q)))
+    )
     V = ca.jacobian(ca.densify(p), x)
     rates = [ca.jtimes(ca.densify(velocity @ v), x, v) for velocity in (W, V)]
-    R, p, W, V, bias_w, bias_v = ca.substitute([R, p, W, V, *rates], [x], [q[edge.q.start : edge.q.stop]])
+    R, p, W, V, bias_w, bias_v = ca.substitute(
+        [R, p, W, V, *rates], [x], [q[edge.q.start : edge.q.stop]]
+    )
     inner = Partial(w=W, v=V, bias_w=bias_w, bias_v=bias_v)
     return JointMotion(R=R, p=p, inner=inner, outer=inner.turned(R.T))
 

@@ -1,8 +1,9 @@
 """Values: of the description's expressions over theta, of the dynamic parameters pi, and of functions on batches.
 
-Expressions take numbers or CasADi symbols; pi are the parameters in which inverse dynamics is linear (inertia, rotor
-inertia, friction and springs): inverse dynamics = Y(q, v, a) pi, every entry an expression over theta, so that equal
-parts of equal legs stay tied. CasADi functions are evaluated on arrays (N, n) without copies.
+Expressions take numbers or CasADi symbols; pi are the parameters in which inverse dynamics is
+linear (inertia, rotor inertia, friction and springs): inverse dynamics = Y(q, v, a) pi, every entry
+an expression over theta, so that equal parts of equal legs stay tied. CasADi functions are
+evaluated on arrays (N, n) without copies.
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from tauloop.mechanism.expression import (
     exact_sine,
     multiply,
 )
-from tauloop.mechanism.model import Friction, Inertia, Mechanism, Placement, SlenderPart, Turn, Vector
+from tauloop.mechanism.model import (
+    Friction,
+    Inertia,
+    Mechanism,
+    Placement,
+    SlenderPart,
+    Turn,
+    Vector,
+)
 from tauloop.records import dataclass
 
 
@@ -48,7 +57,9 @@ def _either(name: str) -> Callable[..., Any]:
     numeric = {"abs": abs}.get(name) or getattr(math, name)
 
     def function(*arguments: Any) -> Any:
-        return (numeric if all(isinstance(a, int | float) for a in arguments) else symbolic)(*arguments)
+        return (numeric if all(isinstance(a, int | float) for a in arguments) else symbolic)(
+            *arguments
+        )
 
     return function
 
@@ -94,8 +105,13 @@ class Values:
 
     def placement(self, placement: Placement) -> tuple[ca.SX, ca.SX]:
         """Rotation (3, 3) and origin (3,) of a frame in its body."""
-        if id(placement) not in self._placed:  # by identity, for one that is kept; sweeps ask for each many times
-            self._placed[id(placement)] = placement, self.rotation(placement.turns), self.vector(placement.position)
+        # by identity, for one that is kept; sweeps ask for each many times
+        if id(placement) not in self._placed:
+            self._placed[id(placement)] = (
+                placement,
+                self.rotation(placement.turns),
+                self.vector(placement.position),
+            )
         return self._placed[id(placement)][1:]
 
 
@@ -165,9 +181,16 @@ def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[Dynami
     return entries
 
 
-def _entry(element: str, role: str, unit: str, group: str, expression: Expression) -> DynamicParameter:
+def _entry(
+    element: str, role: str, unit: str, group: str, expression: Expression
+) -> DynamicParameter:
     return DynamicParameter(
-        name=f"{element}.{role}", element=element, role=role, unit=unit, group=group, expression=expression
+        name=f"{element}.{role}",
+        element=element,
+        role=role,
+        unit=unit,
+        group=group,
+        expression=expression,
     )
 
 
@@ -179,7 +202,9 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
         for prefix, part in (("", rod.lower), ("upper_", rod.upper)):
             if part is not None:
                 yield from _part(rod.name, prefix, part)
-    for name, is_angle, freedom in zip(topology.velocity_names, topology.angular, topology.freedoms, strict=True):
+    for name, is_angle, freedom in zip(
+        topology.velocity_names, topology.angular, topology.freedoms, strict=True
+    ):
         if freedom.inertia is not None:
             yield _entry(name, "inertia", "kg m^2" if is_angle else "kg", "drive", freedom.inertia)
         if freedom.friction is not None:
@@ -187,11 +212,19 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
         if freedom.spring is not None:
             force, angle = ("N m", "rad") if is_angle else ("N", "m")
             yield _entry(name, "stiffness", f"{force}/{angle}", "spring", freedom.spring.stiffness)
-            yield _entry(name, "preload", force, "spring", multiply(freedom.spring.stiffness, freedom.spring.rest))
+            yield _entry(
+                name,
+                "preload",
+                force,
+                "spring",
+                multiply(freedom.spring.stiffness, freedom.spring.rest),
+            )
     for actuator in mechanism.actuators:
         is_angle = topology.motor_turns(actuator)
         if actuator.inertia is not None:
-            yield _entry(actuator.name, "inertia", "kg m^2" if is_angle else "kg", "drive", actuator.inertia)
+            yield _entry(
+                actuator.name, "inertia", "kg m^2" if is_angle else "kg", "drive", actuator.inertia
+            )
         if actuator.friction is not None:
             yield from _friction(actuator.name, actuator.friction, is_angle)
     for loss in mechanism.losses:
@@ -231,7 +264,9 @@ class Entries:
     def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
         """Name the entries of pi (n_pi,)."""
         self.parameters, self.pi = parameters, pi
-        self._pi: Mapping[tuple[str, str], ca.SX] = {(p.element, p.role): pi[i] for i, p in enumerate(parameters)}
+        self._pi: Mapping[tuple[str, str], ca.SX] = {
+            (p.element, p.role): pi[i] for i, p in enumerate(parameters)
+        }
         self._inertial: dict[str, list[str]] = {}
         for p in parameters:
             if p.group == "inertia":
@@ -247,11 +282,13 @@ class Entries:
         return ca.vertcat(*(self._pi[element, role] for role in roles))
 
 
-#: Samples that one call of a mapped function takes; maps of these widths are made once and put together to any N.
+#: Samples that one call of a mapped function takes; maps of these widths are made once and put
+#: together to any N.
 WIDTHS = (512, 64, 8, 1)
 
 
-#: Instructions of one call above which starting threads (some tens of microseconds) is worth it; and how many at most.
+#: Instructions of one call above which starting threads (some tens of microseconds) is worth it;
+#: and how many at most.
 WORTH_THREADS = 400_000
 MOST_THREADS = 8
 
@@ -273,7 +310,8 @@ def mapped(function: ca.Function, width: int, instructions: int) -> ca.Function:
 class BatchFunction:
     """A CasADi function of column vectors, ready for any number of samples.
 
-    A C-contiguous array (N, k) is laid out as the (k, N) matrix that CasADi's map wants, so buffers are shared.
+    A C-contiguous array (N, k) is laid out as the (k, N) matrix that CasADi's map wants, so buffers
+    are shared.
     """
 
     __slots__ = ("_maps", "function")

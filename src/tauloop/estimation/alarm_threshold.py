@@ -1,9 +1,11 @@
 """Thresholds of alarms from the residuals of motions without contact, and the false alarms that a threshold raises.
 
-Of the largest residuals of blocks of time, the highest twentieth exceed a level by amounts that fall off exponentially.
-The threshold is the value that this tail exceeds a stated number of times an hour.
+Of the largest residuals of blocks of time, the highest twentieth exceed a level by amounts that
+fall off exponentially. The threshold is the value that this tail exceeds a stated number of times
+an hour.
 
-Source: Coles 2001, An introduction to statistical modeling of extreme values, chapters 3 and 4 (shape parameter 0).
+Source: Coles 2001, An introduction to statistical modeling of extreme values, chapters 3 and 4
+(shape parameter 0).
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ TIME_CONSTANTS = 5.0
 #: Share of the blocks that make up the tail, and how many these are at least.
 TAIL_SHARE = 0.05
 SMALLEST_TAIL = 10
-#: Quantiles of the largest residuals that the search for contacts relies on: contacts may fill the rest of the log.
+#: Quantiles of the largest residuals that the search for contacts relies on: contacts may fill the
+#: rest of the log.
 QUANTILES = (0.5, 0.75)
 #: Probability that a log without contact shows a contact.
 FALSE_CONTACT = 0.05
@@ -97,8 +100,9 @@ def blocks_of(residuals: np.ndarray, period: float, bandwidth: float) -> Blocks:
 def blocks_without_contact(blocks: Blocks) -> np.ndarray:
     """Return which blocks (blocks,) hold no contact, judged by their largest residuals alone.
 
-    Gumbel's law through the median and the upper quartile of all blocks gives the value that none of them exceeds
-    without contact. The blocks before and after one that exceeds it hold the beginning and the end of the contact.
+    Gumbel's law through the median and the upper quartile of all blocks gives the value that none
+    of them exceeds without contact. The blocks before and after one that exceeds it hold the
+    beginning and the end of the contact.
     """
     scale = np.maximum(np.median(blocks.largest, axis=0), 1e-300)
     largest = (blocks.largest / scale).max(axis=1)

@@ -1,12 +1,13 @@
 """Regression rows from samples as they come: causal filters of the motion, and of regressor and forces alike.
 
-The motion passes three equal lags, c = exp(-w T) each, and is differentiated by central differences, which are one
-sample late; the forces pass the same. Regressor and forces then pass two equal lags of a lower bandwidth, so that what
-the first filter bends hardly counts. The rows are late by about 3/w + 2/w_rows + T.
+The motion passes three equal lags, c = exp(-w T) each, and is differentiated by central
+differences, which are one sample late; the forces pass the same. Regressor and forces then pass two
+equal lags of a lower bandwidth, so that what the first filter bends hardly counts. The rows are
+late by about 3/w + 2/w_rows + T.
 
-Source: Atkeson, An and Hollerbach 1986, Estimation of inertial parameters of manipulator loads and links (filtered
-regressors); Gautier, Vandanjon and Presse 1994, Identification of inertial and drive gain parameters of robots
-(parallel filtering).
+Source: Atkeson, An and Hollerbach 1986, Estimation of inertial parameters of manipulator loads and
+links (filtered regressors); Gautier, Vandanjon and Presse 1994, Identification of inertial and
+drive gain parameters of robots (parallel filtering).
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class Lags:
 class CausalRows:
     """Rows Y x = f of the updates of a fit, from positions and forces piece by piece."""
 
-    def __init__(self, model: Model, filters: CausalFilters, columns: np.ndarray, offset: np.ndarray) -> None:
+    def __init__(
+        self, model: Model, filters: CausalFilters, columns: np.ndarray, offset: np.ndarray
+    ) -> None:
         """Begin at rest.
 
         Args:
@@ -123,7 +126,11 @@ class CausalRows:
         )
 
     def _regression(
-        self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray, force: np.ndarray
+        self,
+        position: np.ndarray,
+        velocity: np.ndarray,
+        acceleration: np.ndarray,
+        force: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return Y (N, n_u, n) and f (N, n_u) of every sample."""
         q = np.asarray(self._model.actuators.track(position, self._q).q)

@@ -26,8 +26,8 @@ from tauloop.programs.catalogue import EMBEDDING
 from tauloop.programs.program import Evaluate, Newton, Program
 from tauloop.programs.rates import actuator_motion
 
-#: Samples of the test program, how far its readings are off in deviations of the noise, and Gauss and Newton's steps of
-#: a sample: what is left falls by about its own size in each.
+#: Samples of the test program, how far its readings are off in deviations of the noise, and Gauss
+#: and Newton's steps of a sample: what is left falls by about its own size in each.
 SAMPLES, OFF, STEPS = 5, 3.0, 3
 
 
@@ -41,10 +41,11 @@ def export_encoder_fit(
 ) -> Export:
     """C source, header, test program and manifest of the fit of encoders, as `export_c` makes them.
 
-    q, reading_residual, standardised, move = encoder_fit(reading, start): coordinates that close the loops and agree
-    best with all readings, as `fit_encoders` finds them, in three steps of Gauss and Newton from the state that the
-    actuators' encoders lead to. `start` is the last sample's q. `move` is the largest part of the last step: rounding
-    where the readings agree as their noise has it.
+    q, reading_residual, standardised, move = encoder_fit(reading, start): coordinates that close
+    the loops and agree best with all readings, as `fit_encoders` finds them, in three steps of
+    Gauss and Newton from the state that the actuators' encoders lead to. `start` is the last
+    sample's q. `move` is the largest part of the last step: rounding where the readings agree as
+    their noise has it.
 
     Args:
         machine: a mechanism, or its model.
@@ -54,8 +55,9 @@ def export_encoder_fit(
         folder: where the files are written; they stay texts without it.
 
     Raises:
-        InputError: names that are none, a leading actuator that is missing, free parameters, noise that is not
-            positive, a name that gives no C identifier, or a folder that cannot be written.
+        InputError: names that are none, a leading actuator that is missing, free parameters, noise
+            that is not positive, a name that gives no C identifier, or a folder that cannot be
+            written.
 
     Examples:
         >>> import tauloop as tl
@@ -68,11 +70,19 @@ def export_encoder_fit(
     stem = c_name(model.mechanism.name if name is None else name)
     ports, units = c_ports(model, model.actuators), encoder_units(model)
     kinds = tuple(units[encoder] for encoder in names)
-    reading = CPort(name="reading", size=len(names), columns=names, units=kinds, meaning="what encoders say")
+    reading = CPort(
+        name="reading", size=len(names), columns=names, units=kinds, meaning="what encoders say"
+    )
     last = "largest part of the last step"
     outputs = (
         ports["q"],
-        CPort(name="reading_residual", size=len(names), columns=names, units=kinds, meaning="readings less what q has"),
+        CPort(
+            name="reading_residual",
+            size=len(names),
+            columns=names,
+            units=kinds,
+            meaning="readings less what q has",
+        ),
         CPort(
             name="standardised",
             size=len(names),
@@ -86,7 +96,10 @@ def export_encoder_fit(
     inputs = _samples(model, names, deviations)
     case = Case(
         function=CFunction(
-            name=f"{stem}_encoder_fit", program=program, inputs=(reading, ports["start"]), outputs=outputs
+            name=f"{stem}_encoder_fit",
+            program=program,
+            inputs=(reading, ports["start"]),
+            outputs=outputs,
         ),
         meaning="the state that agrees best with all encoders, and the residual of each",
         inputs=inputs,
@@ -98,29 +111,46 @@ def export_encoder_fit(
         given="what encoders say",
         baked_in=list(model.mechanism.parameters),
     )
-    made = {"machine": {"name": model.mechanism.name}, "noise": dict(zip(names, deviations.tolist(), strict=True))}
+    made = {
+        "machine": {"name": model.mechanism.name},
+        "noise": dict(zip(names, deviations.tolist(), strict=True)),
+    }
     return finished_export(stem, [case], notes, made, folder)
 
 
-def _deviations(model: Model, names: tuple[str, ...], noise: float | Mapping[str, float]) -> np.ndarray:
+def _deviations(
+    model: Model, names: tuple[str, ...], noise: float | Mapping[str, float]
+) -> np.ndarray:
     """Standard deviations of the readings (n_e,).
 
     Raises:
         InputError: as of `export_encoder_fit`.
     """
-    problems = Problems(unknown_names(names, encoder_units(model), "no actuator or coordinate {!r}", "known are {}"))
+    problems = Problems(
+        unknown_names(names, encoder_units(model), "no actuator or coordinate {!r}", "known are {}")
+    )
     for leading in model.actuators.ports.position.columns:
         if leading not in names:
             problems.add(
-                "encoders", f"none of {leading}, whose motion leads the machine", "name those of all actuators"
+                "encoders",
+                f"none of {leading}, whose motion leads the machine",
+                "name those of all actuators",
             )
     if len(set(names)) < len(names):
         problems.add("encoders", "are named twice", "name each of them once")
-    deviations = np.array([noise.get(name, np.nan) if isinstance(noise, Mapping) else noise for name in names])
+    deviations = np.array(
+        [noise.get(name, np.nan) if isinstance(noise, Mapping) else noise for name in names]
+    )
     if model.free:
-        problems.add("machine", "has free parameters", "export its mechanism, whose values are then baked in")
+        problems.add(
+            "machine", "has free parameters", "export its mechanism, whose values are then baked in"
+        )
     if not (np.isfinite(deviations).all() and (deviations > 0).all()):
-        problems.add("noise", "is missing, or not positive, for some encoder", "a standard deviation, m or rad")
+        problems.add(
+            "noise",
+            "is missing, or not positive, for some encoder",
+            "a standard deviation, m or rad",
+        )
     InputError.raise_if_any(problems)
     return deviations
 
@@ -136,7 +166,9 @@ def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Pr
     ]
     for k in range(STEPS + 1):
         ending = f"_{k}" if k < STEPS else ""
-        steps += _again(embedding, {"position": f"at_{k}", "start": f"q_{k - 1}" if k else "start"}, ending)
+        steps += _again(
+            embedding, {"position": f"at_{k}", "start": f"q_{k - 1}" if k else "start"}, ending
+        )
         steps.append(_step(model, names, deviations, k))
     return Program(
         name="encoder_fit",
@@ -155,12 +187,17 @@ def _again(program: Program, names: Mapping[str, str], ending: str) -> list[Eval
         assert isinstance(step, Evaluate | Newton), "kinematics has no cables to share"
         read = tuple(known.get(name, name) for name in step.inputs)
         if isinstance(step, Newton):
-            known |= {step.solution: f"{step.solution}{ending}", step.pivot_values: f"{step.pivot_values}{ending}"}
+            known |= {
+                step.solution: f"{step.solution}{ending}",
+                step.pivot_values: f"{step.pivot_values}{ending}",
+            }
             start = known.get(step.start, step.start)
             steps.append(replace(step, inputs=read, start=start, solution=known[step.solution]))
         else:
             known |= {name: f"{name}{ending}" for name in step.outputs}
-            steps.append(replace(step, inputs=read, outputs=tuple(known[name] for name in step.outputs)))
+            steps.append(
+                replace(step, inputs=read, outputs=tuple(known[name] for name in step.outputs))
+            )
     return steps
 
 
@@ -168,11 +205,17 @@ def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) 
     """The next positions of the actuators; behind the last step residuals and what they mean."""
     topology, n = model.topology, len(model.actuators.ports.velocity.columns)
     q, G = ca.SX.sym("q", topology.n_q), ca.SX.sym("G", topology.n_v * n)
-    reading, at, before = ca.SX.sym("reading", len(names)), ca.SX.sym("at", n), ca.SX.sym("before", n)
+    reading, at, before = (
+        ca.SX.sym("reading", len(names)),
+        ca.SX.sym("at", n),
+        ca.SX.sym("before", n),
+    )
     driven, _ = actuator_motion(model.assembly, q, ca.SX(topology.n_v, 1))
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     state = [
-        driven[actuators.index(name)] if name in actuators else q[topology.coordinate_names.index(name)]
+        driven[actuators.index(name)]
+        if name in actuators
+        else q[topology.coordinate_names.index(name)]
         for name in names
     ]
     residual = reading - ca.vertcat(*state)
@@ -189,7 +232,10 @@ def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) 
         )
     spread = ca.ldl_solve(ca.DM.eye(n), D, L, order)
     left = ca.vertcat(
-        *(1 - H[i, :] @ spread @ H[i, :].T / float(deviation) ** 2 for i, deviation in enumerate(deviations))
+        *(
+            1 - H[i, :] @ spread @ H[i, :].T / float(deviation) ** 2
+            for i, deviation in enumerate(deviations)
+        )
     )
     deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(left, WATCHED))
     return _evaluate(
@@ -204,14 +250,21 @@ def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) 
 
 
 def _evaluate(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Evaluate:
-    function = ca.Function(name, list(inputs.values()), [ca.cse(ca.densify(item)) for item in outputs.values()])
+    function = ca.Function(
+        name, list(inputs.values()), [ca.cse(ca.densify(item)) for item in outputs.values()]
+    )
     return Evaluate(function=BatchFunction(function), inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def _samples(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> dict[str, np.ndarray]:
     """Readings that are off, near states that close the loops."""
-    rng, q = np.random.default_rng(0), np.resize(model.assembly.states, (SAMPLES, model.topology.n_q))
-    driven = dict(zip((a.name for a in model.mechanism.actuators), model.actuator_position(q).T, strict=True))
+    rng, q = (
+        np.random.default_rng(0),
+        np.resize(model.assembly.states, (SAMPLES, model.topology.n_q)),
+    )
+    driven = dict(
+        zip((a.name for a in model.mechanism.actuators), model.actuator_position(q).T, strict=True)
+    )
     columns = dict(zip(model.topology.coordinate_names, q.T, strict=True)) | driven
     exact = np.stack([columns[name] for name in names], axis=1)
     readings = exact + OFF * deviations * rng.normal(size=exact.shape)

@@ -32,7 +32,8 @@ class EncoderFit(Result):
         q: all coordinates (N, n_q).
         position: of the platform (N, n).
         residual: reading less model (N, n_e), m or rad.
-        standardised: the same over what its noise and the other encoders let expect; zero where nothing watches it.
+        standardised: the same over what its noise and the other encoders let expect; zero where
+            nothing watches it.
         redundancy: encoders beyond the freedoms.
     """
 
@@ -51,15 +52,27 @@ class EncoderFit(Result):
         over = ("sample",)
         yield Variable(name="sample", values=np.arange(len(self.q)), over=over)
         yield from columns("position", ports.columns, ports.units, self.position, over)
-        yield from columns("q", topology.coordinate_names, [kinds[n] for n in topology.coordinate_names], self.q, over)
-        yield from columns("residual", self.encoders, [kinds[name] for name in self.encoders], self.residual, over)
+        yield from columns(
+            "q",
+            topology.coordinate_names,
+            [kinds[n] for n in topology.coordinate_names],
+            self.q,
+            over,
+        )
+        yield from columns(
+            "residual", self.encoders, [kinds[name] for name in self.encoders], self.residual, over
+        )
 
 
 def encoder_units(model: Model) -> dict[str, str]:
     """Units of whatever an encoder may sit on."""
-    names = dict(zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True))
+    names = dict(
+        zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True)
+    )
     turns = (model.topology.motor_turns(actuator) for actuator in model.mechanism.actuators)
-    return names | {a.name: "rad" if t else "m" for a, t in zip(model.mechanism.actuators, turns, strict=True)}
+    return names | {
+        a.name: "rad" if t else "m" for a, t in zip(model.mechanism.actuators, turns, strict=True)
+    }
 
 
 @solving(PoseError)
@@ -72,8 +85,8 @@ def fit_encoders(
 ) -> EncoderFit:
     """The states that agree best with the readings of all encoders: on actuators, and on any joint beside.
 
-    The actuators' readings alone, of redundant actuators the leading ones', lead to the first state by forward
-    kinematics; least squares over all readings then moves it.
+    The actuators' readings alone, of redundant actuators the leading ones', lead to the first state
+    by forward kinematics; least squares over all readings then moves it.
 
     Args:
         machine: a mechanism, or its model.
@@ -85,7 +98,8 @@ def fit_encoders(
         States and residuals; doubtful where an encoder disagrees with the others.
 
     Raises:
-        InputError: a name that is none, readings that are missing or differ in number, noise that is not positive.
+        InputError: a name that is none, readings that are missing or differ in number, noise that
+            is not positive.
         PoseError: the actuators' readings lead out of reach.
 
     Examples:
@@ -103,24 +117,42 @@ def fit_encoders(
     problems += unknown_names(readings, known, "no actuator or coordinate {!r}", "known are {}")
     for name in leading:
         if name not in readings:
-            problems.add("readings", f"none of {name}, whose motion leads the machine", "give those of all actuators")
+            problems.add(
+                "readings",
+                f"none of {name}, whose motion leads the machine",
+                "give those of all actuators",
+            )
     InputError.raise_if_any(problems)
     names = tuple(readings)
     arrays = [np.atleast_1d(np.asarray(readings[name], dtype=float)) for name in names]
-    deviations = np.array([noise.get(name, np.nan) if isinstance(noise, Mapping) else noise for name in names])
+    deviations = np.array(
+        [noise.get(name, np.nan) if isinstance(noise, Mapping) else noise for name in names]
+    )
     if len({array.shape for array in arrays}) > 1 or arrays[0].ndim > 1:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(names, arrays, strict=True))
-        problems.add("readings", f"differ in number: {shapes}", "give one row of numbers for each encoder")
+        shapes = ", ".join(
+            f"{name} {array.shape}" for name, array in zip(names, arrays, strict=True)
+        )
+        problems.add(
+            "readings", f"differ in number: {shapes}", "give one row of numbers for each encoder"
+        )
     elif not np.isfinite(arrays).all():
         problems.add("readings", "are not all finite", "leave out the samples that are not")
     if not (np.isfinite(deviations).all() and (deviations > 0).all()):
-        problems.add("noise", "is missing, or not positive, for some encoder", "a standard deviation, m or rad")
+        problems.add(
+            "noise",
+            "is missing, or not positive, for some encoder",
+            "a standard deviation, m or rad",
+        )
     InputError.raise_if_any(problems)
     return _fitted(model, names, np.stack(arrays, axis=1), deviations, start)
 
 
 def _fitted(
-    model: Model, names: tuple[str, ...], measured: np.ndarray, deviations: np.ndarray, start: np.ndarray | None
+    model: Model,
+    names: tuple[str, ...],
+    measured: np.ndarray,
+    deviations: np.ndarray,
+    start: np.ndarray | None,
 ) -> EncoderFit:
     entry, columns_of = model.actuators, model.actuators.ports.position.columns
     x = measured[:, [names.index(name) for name in columns_of]]
@@ -140,9 +172,7 @@ def _fitted(
     worst = np.unravel_index(np.argmax(np.abs(standardised)), standardised.shape)
     redundancy = len(names) - n
     unit = encoder_units(model)[names[worst[1]]]
-    advice = (
-        f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} {unit} in sample {worst[0]}: "
-    )
+    advice = f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} {unit} in sample {worst[0]}: "
     advice += "check its zero, its scale and its coupling, or calibrate the machine's lengths"
     return EncoderFit(
         evidence=(
@@ -154,7 +184,8 @@ def _fitted(
             ),
         ),
         provenance=provenance(
-            options={"noise": deviations}, inputs={"machine": model.mechanism.name, "samples": len(fit.q)}
+            options={"noise": deviations},
+            inputs={"machine": model.mechanism.name, "samples": len(fit.q)},
         ),
         model=model,
         encoders=names,
@@ -184,7 +215,9 @@ def _readings(model: Model, names: tuple[str, ...], q: np.ndarray) -> np.ndarray
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     driven = model.actuator_position(q)
     state = [
-        driven[:, actuators.index(name)] if name in actuators else q[:, model.topology.coordinate_names.index(name)]
+        driven[:, actuators.index(name)]
+        if name in actuators
+        else q[:, model.topology.coordinate_names.index(name)]
         for name in names
     ]
     return np.stack(state, axis=1)

@@ -1,8 +1,8 @@
 """Forces from outside on a platform, estimated from a recorded log: contacts, noise and false alarms.
 
-A model explains the actuators' forces by masses, friction and springs. What it does not explain is a force from
-outside, an error of the model, or noise. Stretches without contact show the last two, and the threshold of an alarm
-follows from them.
+A model explains the actuators' forces by masses, friction and springs. What it does not explain is
+a force from outside, an error of the model, or noise. Stretches without contact show the last two,
+and the threshold of an alarm follows from them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 COMPONENTS, COMPONENT_UNITS = TOOL.columns, TOOL.units
 #: Share of the largest direction below which a component is not distinguished from the others.
 LEAST_DIRECTION = 1e-3
-#: Without a stated cut-off positions and forces are filtered at this multiple of the observer's bandwidth.
+#: Without a stated cut-off positions and forces are filtered at this multiple of the observer's
+#: bandwidth.
 ABOVE = 5.0
 #: Samples at both ends of a log whose velocities lack a neighbour.
 ENDS = 5
@@ -69,13 +70,15 @@ ENDS = 5
 PAUSE = 3.0
 #: Blocks without contact that a threshold needs.
 FEWEST_BLOCKS = 20
-#: Largest share of a log that may be contact where stretches without contact are found from the log itself.
+#: Largest share of a log that may be contact where stretches without contact are found from the log
+#: itself.
 MOST_CONTACT = 0.25
 #: Largest share of the actuators' forces that a model may leave unexplained without contact.
 MOST_UNEXPLAINED = 0.3
 #: Probability of the false alarms of a free log below which the threshold's rate is not believed.
 LEAST_PROBABILITY = 0.01
-#: Fields of the options that take the place of those of the same name of each log's own preparation.
+#: Fields of the options that take the place of those of the same name of each log's own
+#: preparation.
 _STATED = ("cutoff", "order", "trim")
 
 
@@ -86,7 +89,9 @@ def _stretches(texts: str | tuple[str, ...]) -> tuple[tuple[float, float], ...]:
         try:
             ends = interval(text, ":", units.TIME)
         except UnitError as error:
-            raise InputError.of("free", str(error), "name stretches of time, such as '0:5 s'") from error
+            raise InputError.of(
+                "free", str(error), "name stretches of time, such as '0:5 s'"
+            ) from error
         stretches.append((ends.lower, ends.upper))
     return tuple(stretches)
 
@@ -96,17 +101,21 @@ class ExternalWrenchOptions(Options):
     """How forces from outside are estimated from a log.
 
     Attributes:
-        free: stretches of the log without contact, such as '0:5 s'; without it they are found from the log.
+        free: stretches of the log without contact, such as '0:5 s'; without it they are found from
+            the log.
         free_log: another log without contact, whose false alarms are counted.
-        components: components of the wrench at the tool that may act, such as fx,fy,mz; those that the machine can
-            distinguish without it, forces first.
+        components: components of the wrench at the tool that may act, such as fx,fy,mz; those that
+            the machine can distinguish without it, forces first.
         observer: from momenta, or by inverse dynamics with differences of velocities.
-        bandwidth: of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a force with the delay 1/K.
+        bandwidth: of the observer, such as 100 (rad/s) or '20 Hz': the estimate follows a force
+            with the delay 1/K.
         alarms: false alarms in an hour that the threshold allows.
-        cutoff: zero-phase low-pass of positions and forces, Hz; five times the observer's bandwidth without it.
+        cutoff: zero-phase low-pass of positions and forces, Hz; five times the observer's bandwidth
+            without it.
         order: order of that Butterworth filter.
         trim: samples cut off at each end.
-        fill_gaps: largest number of missing samples in a row that are interpolated; they are counted.
+        fill_gaps: largest number of missing samples in a row that are interpolated; they are
+            counted.
         resample: samples were taken at uneven times, as stamped: take them at even ones.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
 
@@ -116,13 +125,19 @@ class ExternalWrenchOptions(Options):
         60.0
     """
 
-    free: tuple[tuple[float, float], ...] = option((), read=_stretches, repeated=True, metavar="START:END")
+    free: tuple[tuple[float, float], ...] = option(
+        (), read=_stretches, repeated=True, metavar="START:END"
+    )
     free_log: LogSource | None = option(None, metavar="LOG")
-    components: tuple[str, ...] = option((), choices=COMPONENTS, read=listed, repeated=True, metavar="NAMES")
+    components: tuple[str, ...] = option(
+        (), choices=COMPONENTS, read=listed, repeated=True, metavar="NAMES"
+    )
     observer: str = option("momentum", choices=tuple(OBSERVERS))
     bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     alarms: float = option(1.0, above=0.0)
-    cutoff: float | None = option(None, read=quantity_reader("cutoff", units.FREQUENCY), metavar="FREQUENCY", above=0.0)
+    cutoff: float | None = option(
+        None, read=quantity_reader("cutoff", units.FREQUENCY), metavar="FREQUENCY", above=0.0
+    )
     order: int | None = option(None, least=1)
     trim: int | None = option(None, least=0)
     fill_gaps: int | None = option(None, least=1)
@@ -133,7 +148,9 @@ class ExternalWrenchOptions(Options):
         """Note stretches that end before they begin, and components that are given twice."""
         for start, end in self.free:
             if not start < end:
-                problems.add("free", f"{start:g}:{end:g} s is empty", "name the start before the end")
+                problems.add(
+                    "free", f"{start:g}:{end:g} s is empty", "name the start before the end"
+                )
         if len(set(self.components)) < len(self.components):
             problems.add("components", "one is given twice", "name each once")
 
@@ -152,7 +169,8 @@ class ContactInterval(Shown):
         start, end: first and last sample above a threshold, s.
         time: of the largest estimate, as a share of its threshold, s.
         force: estimate at that time, on the platform's velocities (n,), N or N m.
-        wrench: the same as a wrench at the tool (6,), N and N m in the base frame; zero where no component may act.
+        wrench: the same as a wrench at the tool (6,), N and N m in the base frame; zero where no
+            component may act.
     """
 
     start: float
@@ -217,7 +235,9 @@ class ExternalWrench(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: thresholds and contacts, not the samples."""
         names, force_units = self.freedoms
-        free_log = {} if self.false_alarms is None else {"free_log": _false_alarms(self.false_alarms)}
+        free_log = (
+            {} if self.false_alarms is None else {"free_log": _false_alarms(self.false_alarms)}
+        )
         return self.plain_data(
             "components",
             "threshold",
@@ -257,10 +277,10 @@ def estimate_external_wrench(
 ) -> ExternalWrench:
     """Estimate the wrench that acts on the platform from outside, sample by sample, and find contacts.
 
-    With momenta p, the forces u of the actuators and the machine's other forces h, the estimate r of the force on the
-    platform's velocities follows (dx/dw)^T r = G^T (p' + h) - (A G)^T u as a first-order lag of the bandwidth K
-    (`MomentumObserver`). The wrench w at the tool follows from J^T w = r, J the rows of the tool's Jacobian for the
-    components that may act.
+    With momenta p, the forces u of the actuators and the machine's other forces h, the estimate r
+    of the force on the platform's velocities follows (dx/dw)^T r = G^T (p' + h) - (A G)^T u as a
+    first-order lag of the bandwidth K (`MomentumObserver`). The wrench w at the tool follows from
+    J^T w = r, J the rows of the tool's Jacobian for the components that may act.
 
     Identify the machine first: what its masses and friction do not explain raises the threshold.
 
@@ -278,7 +298,8 @@ def estimate_external_wrench(
         LogError: the log is damaged or lacks channels.
         PoseError: the log leaves the workspace of the machine.
 
-    Source: De Luca and Mattone 2005, Sensorless robot collision detection and hybrid force/motion control.
+    Source: De Luca and Mattone 2005, Sensorless robot collision detection and hybrid force/motion
+        control.
 
     Examples:
         >>> import numpy as np
@@ -315,18 +336,29 @@ def _read(
 
     A spike of a force may be a contact, and is left to the observer.
     """
-    repaired = repairs(model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample))
+    repaired = repairs(
+        model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample)
+    )
     logs: list[MeasuredLog] = []
     for source, name in zip(sources, names, strict=True):
         entry = recorded(source, name, None, repaired)
         _require_channels(model, entry)
-        how = replace(entry.preparation or (logs[0].how if logs else entry.how), decimation=1, **options.stated)
+        how = replace(
+            entry.preparation or (logs[0].how if logs else entry.how),
+            decimation=1,
+            **options.stated,
+        )
         if how.cutoff is None:
             above = ABOVE * options.bandwidth / (2.0 * np.pi)
             how = replace(how, cutoff=min(above, HIGHEST_CUTOFF / sample_period(entry.log)))
         logs.append(replace(entry, preparation=replace(how, trim=max(how.trim, ENDS))))
     logs, _ = less_known_forces(without_saturation(model, logs))
-    bad = [problem for entry in logs for problem in without_bad_samples(entry.log)[1] if problem.where[:5] != "force"]
+    bad = [
+        problem
+        for entry in logs
+        for problem in without_bad_samples(entry.log)[1]
+        if problem.where[:5] != "force"
+    ]
     logs, misfits = with_all_encoders(model, logs)
     return logs, (*misfits, *of_bad_samples(bad))
 
@@ -336,7 +368,8 @@ def _require_channels(model: Model, log: MeasuredLog) -> None:
     port = model.actuators.ports.position
     force_units = dict(zip(*model.output_ports("actuators"), strict=True))
     problems = channel_problems(
-        log.log, {"position": dict(zip(port.columns, port.units, strict=True)), "force": force_units}
+        log.log,
+        {"position": dict(zip(port.columns, port.units, strict=True)), "force": force_units},
     )
     InputError.raise_if_any(problems)
 
@@ -349,7 +382,8 @@ class _Estimate:
         time: (N,), s.
         period: s.
         force: from outside, on the platform's velocities (N, n).
-        needed: what the model needs for the motion, on the same velocities behind the same lag (N, n).
+        needed: what the model needs for the motion, on the same velocities behind the same lag (N,
+            n).
         jacobian: of the tool (N, 6, n).
     """
 
@@ -385,7 +419,9 @@ def _estimated(model: Model, log: MeasuredLog, options: ExternalWrenchOptions) -
         time=np.asarray(prepared.time),
         period=period,
         force=observer.forces(model, motion, options.bandwidth),
-        needed=observer.forces(model, replace(motion, force=np.zeros_like(motion.force)), options.bandwidth),
+        needed=observer.forces(
+            model, replace(motion, force=np.zeros_like(motion.force)), options.bandwidth
+        ),
         jacobian=np.asarray(model.platform.tool(at, still, start=q).jacobian),
     )
 
@@ -405,15 +441,17 @@ def _between(force: np.ndarray) -> np.ndarray:
 def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
     """Return the components of the tool's wrench that may act, as rows of its Jacobian.
 
-    Without a choice, components are taken in their order, forces first, as long as the machine distinguishes each from
-    those before it at the reference pose.
+    Without a choice, components are taken in their order, forces first, as long as the machine
+    distinguishes each from those before it at the reference pose.
 
     Raises:
         InputError: the machine cannot distinguish the chosen components.
     """
     reference = model.assembly.q[None]
     still = np.zeros((1, model.platform.ports.velocity.size))
-    jacobian = np.asarray(model.platform.tool(model.platform.ports.at(reference), still, start=reference).jacobian)[0]
+    jacobian = np.asarray(
+        model.platform.tool(model.platform.ports.at(reference), still, start=reference).jacobian
+    )[0]
     length = model.assembly.loops.length
     rows = jacobian * np.array([1.0] * 3 + [length] * 3)[:, None]
     rows = rows * _velocity_scale(model, length)
@@ -421,7 +459,9 @@ def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
     chosen: list[int] = []
     basis: list[np.ndarray] = []
     for k in [COMPONENTS.index(name) for name in asked] or range(len(COMPONENTS)):
-        rest = rows[k] - sum((direction * (direction @ rows[k]) for direction in basis), np.zeros(rows.shape[1]))
+        rest = rows[k] - sum(
+            (direction * (direction @ rows[k]) for direction in basis), np.zeros(rows.shape[1])
+        )
         size = float(np.linalg.norm(rest))
         if size > least:
             chosen.append(k)
@@ -430,7 +470,9 @@ def wrench_components(model: Model, asked: tuple[str, ...]) -> tuple[int, ...]:
             what = f"{COMPONENTS[k]} cannot be determined at the reference pose"
             what += f" next to {', '.join(COMPONENTS[i] for i in chosen)}" if chosen else ""
             freedoms = rows.shape[1]
-            raise InputError.of("components", what, f"name up to {freedoms} that move this platform, or none")
+            raise InputError.of(
+                "components", what, f"name up to {freedoms} that move this platform, or none"
+            )
     return tuple(chosen)
 
 
@@ -466,14 +508,17 @@ def _judged(
     quiet = np.concatenate([quiet, np.zeros(len(estimate.time) - len(quiet), dtype=bool)])
     pause = round(PAUSE / options.bandwidth / estimate.period)
     contacts = tuple(
-        _contact(estimate, wrench, limits, first, last) for first, last in alarms_above(estimate.force, limits, pause)
+        _contact(estimate, wrench, limits, first, last)
+        for first, last in alarms_above(estimate.force, limits, pause)
     )
     false_alarms = None
     if len(estimates) > 1:
         free = estimates[1]
         duration = float(free.time[-1] - free.time[0])
         count = len(alarms_above(free.force, limits, pause))
-        false_alarms = FalseAlarms(alarms=count, duration=duration, expected=options.alarms * duration / HOUR)
+        false_alarms = FalseAlarms(
+            alarms=count, duration=duration, expected=options.alarms * duration / HOUR
+        )
     return ExternalWrench(
         evidence=(
             *_of_blocks(is_free, blocks, is_searched=not options.free),
@@ -492,7 +537,11 @@ def _judged(
                 "components": options.components,
                 "preparation": options.stated,
             },
-            inputs={"machine": model.mechanism.name, "log": logs[0].name, "samples": len(estimate.time)},
+            inputs={
+                "machine": model.mechanism.name,
+                "log": logs[0].name,
+                "samples": len(estimate.time),
+            },
             packages=("numpy", "casadi", "scipy"),
         ),
         model=model,
@@ -528,10 +577,14 @@ def _free_blocks(estimate: _Estimate, blocks: Blocks, options: ExternalWrenchOpt
     starts = estimate.time[0] + blocks.duration * np.arange(len(blocks.largest))
     is_free = np.zeros(len(starts), dtype=bool)
     for begin, end in options.free:
-        is_free |= (starts >= begin - 0.5 * estimate.period) & (starts + blocks.duration <= end + estimate.period)
+        is_free |= (starts >= begin - 0.5 * estimate.period) & (
+            starts + blocks.duration <= end + estimate.period
+        )
     if not is_free.any():
         what = f"no {blocks.duration:.3g} s of the log, {estimate.time[0]:.4g} to {estimate.time[-1]:.4g} s, lie within"
-        raise InputError.of("free", f"{what} the named stretches", "name longer stretches of this log")
+        raise InputError.of(
+            "free", f"{what} the named stretches", "name longer stretches of this log"
+        )
     return is_free
 
 
@@ -544,7 +597,9 @@ def _as_stretches(estimate: _Estimate, quiet: np.ndarray) -> tuple[tuple[float, 
     )
 
 
-def _contact(estimate: _Estimate, wrench: np.ndarray, limits: np.ndarray, first: int, last: int) -> ContactInterval:
+def _contact(
+    estimate: _Estimate, wrench: np.ndarray, limits: np.ndarray, first: int, last: int
+) -> ContactInterval:
     """Return the contact between two samples."""
     shares = (np.abs(estimate.force[first : last + 1]) / limits).max(axis=1)
     worst = first + int(shares.argmax())
@@ -604,7 +659,10 @@ def of_bad_samples(problems: Sequence[Problem]) -> Iterator[Evidence]:
     """Yield each channel with spikes, drop-outs or stretches that stand still: it makes the result doubtful."""
     for problem in problems:
         yield Evidence(
-            name=f"bad samples of {problem.where}", value=1.0, upper=0.0, advice=f"{problem.what}: {problem.remedy}"
+            name=f"bad samples of {problem.where}",
+            value=1.0,
+            upper=0.0,
+            advice=f"{problem.what}: {problem.remedy}",
         )
 
 

@@ -1,8 +1,9 @@
 """How soon a blow, or another payload, is noticed at a moving platform, by a model that is not quite right.
 
-A stroke is run under a controller many times, each time with a machine whose masses and friction differ from the
-controller's model; once as it is, once with a force at the tool from some instant on. Observers of forces see what
-encoders count. An alarm is raised where an estimate exceeds a threshold, which follows from the runs without a blow.
+A stroke is run under a controller many times, each time with a machine whose masses and friction
+differ from the controller's model; once as it is, once with a force at the tool from some instant
+on. Observers of forces see what encoders count. An alarm is raised where an estimate exceeds a
+threshold, which follows from the runs without a blow.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class HitOptions(Options):
         payload: or mass that is suddenly fixed at the tool, kg.
         at: instant at which it begins; the middle of the stroke without it.
         lasting: how long; to the end without it.
-        bandwidth: K of the observers, such as 100 (rad/s) or '20 Hz': they follow a force with the delay 1/K.
+        bandwidth: K of the observers, such as 100 (rad/s) or '20 Hz': they follow a force with the
+            delay 1/K.
         speeds: from what encoders count: differences, or a tracking loop.
         tracking: bandwidth of that loop.
         controller: law of the controller.
@@ -80,8 +82,12 @@ class HitOptions(Options):
     stroke: StrokeOptions
     hit: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("hit", "fx=20"))
     payload: float = option(0.0, least=0.0)
-    at: float | None = option(None, read=quantity_reader("time", units.TIME), metavar="TIME", least=0.0)
-    lasting: float | None = option(None, read=quantity_reader("time", units.TIME), metavar="TIME", above=0.0)
+    at: float | None = option(
+        None, read=quantity_reader("time", units.TIME), metavar="TIME", least=0.0
+    )
+    lasting: float | None = option(
+        None, read=quantity_reader("time", units.TIME), metavar="TIME", above=0.0
+    )
     bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     speeds: str = option("differences", choices=("differences", "tracking"))
     tracking: float = option(1000.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
@@ -107,7 +113,8 @@ class Detection(Shown):
     Attributes:
         threshold: of an alarm, on the platform's velocities (n,), N or N m.
         noise: of its estimate from the encoders' steps, root mean square (n,).
-        delays: from the first instant of the blow to the alarm of each draw (d,), s; infinite where none is raised.
+        delays: from the first instant of the blow to the alarm of each draw (d,), s; infinite where
+            none is raised.
         estimate: with the blow, of the first draw (N, n).
     """
 
@@ -153,7 +160,9 @@ class HitDetection(Result):
         yield time_axis(self.time)
         yield from columns("force", names, force_units, self.force)
         for name, detection in self.observers.items():
-            yield from columns(name.replace(", ", "_").replace(" ", "_"), names, force_units, detection.estimate)
+            yield from columns(
+                name.replace(", ", "_").replace(" ", "_"), names, force_units, detection.estimate
+            )
 
     @property
     def lagged(self) -> dict[str, Detection]:
@@ -189,13 +198,16 @@ class HitDetection(Result):
 
 
 @solving(PoseError)
-def detect_hit(machine: Mechanism | Model, options: HitOptions, *, progress: Progress | None = None) -> HitDetection:
+def detect_hit(
+    machine: Mechanism | Model, options: HitOptions, *, progress: Progress | None = None
+) -> HitDetection:
     """Simulate a blow at a moving platform and find how soon it is noticed, by momenta and by differences.
 
-    The model's masses, inertias and friction differ from the machine's by up to `masses` and `friction`, drawn evenly
-    and anew for each of `draws` machines. The threshold of each freedom is where the largest residual of a stroke
-    without a blow, after Gumbel's law through those of all draws, is exceeded `alarms` times an hour, strokes one after
-    the other: an error of the model that lasts counts as well as noise.
+    The model's masses, inertias and friction differ from the machine's by up to `masses` and
+    `friction`, drawn evenly and anew for each of `draws` machines. The threshold of each freedom is
+    where the largest residual of a stroke without a blow, after Gumbel's law through those of all
+    draws, is exceeded `alarms` times an hour, strokes one after the other: an error of the model
+    that lasts counts as well as noise.
 
     Args:
         machine: what the controller and the observers believe in.
@@ -229,7 +241,8 @@ def detect_hit(machine: Mechanism | Model, options: HitOptions, *, progress: Pro
     for _ in stages.over(range(options.draws)):
         shares = dict(zip(spread, rng.uniform(-1, 1, len(spread)), strict=True))
         changed = {
-            name: model.mechanism.parameters[name].value * (1 + spread[name] * share) for name, share in shares.items()
+            name: model.mechanism.parameters[name].value * (1 + spread[name] * share)
+            for name, share in shares.items()
         }
         runs.append(hit.run(changed))
     return hit.judged(runs, tuple(spread))
@@ -240,7 +253,9 @@ def _leaves(model: Model, *groups: str) -> list[str]:
     table = model.mechanism.parameters
     named = {name for p in model.parameters if p.group in groups for name in leaves(p.expression)}
     return [
-        p.name for p in table if p.name in named and p.value and units.parse_unit(p.unit or "1").dimension.mass == 1
+        p.name
+        for p in table
+        if p.name in named and p.value and units.parse_unit(p.unit or "1").dimension.mass == 1
     ]
 
 
@@ -257,7 +272,9 @@ class _Run:
 class _Hit:
     """The stroke, run with and without the blow."""
 
-    def __init__(self, model: Model, trajectory: Trajectory, options: HitOptions, varied: Iterable[str]) -> None:
+    def __init__(
+        self, model: Model, trajectory: Trajectory, options: HitOptions, varied: Iterable[str]
+    ) -> None:
         self._model, self._trajectory, self._options = model, trajectory, options
         self._plant = model.freed(varied)
         self.period = 1.0 / options.frequency
@@ -269,7 +286,9 @@ class _Hit:
         self._wrench = wrench_at_tool({} if options.hit is None else options.hit)
         self._law = CONTROLLERS[options.controller](bandwidth=options.stiffness)
         differs = options.speeds == "differences"
-        self._sampling = Sampling(frequency=options.frequency, resolution=options.resolution, differences=differs)
+        self._sampling = Sampling(
+            frequency=options.frequency, resolution=options.resolution, differences=differs
+        )
         try:
             self._loop: LoopRunner = CompiledLoop(self._plant, model, self._law, loaded=True)
         except EngineError:
@@ -310,7 +329,9 @@ class _Hit:
         )
         if run.end:
             raise PoseError.of(
-                "stroke", f"the machine does not follow it: {run.end}", "a slower stroke, or a smaller hit"
+                "stroke",
+                f"the machine does not follow it: {run.end}",
+                "a slower stroke, or a smaller hit",
             )
         return run
 
@@ -327,7 +348,9 @@ class _Hit:
             velocity = differenced(position, self.period)
         else:
             velocity = tracked(position, self.period, options.tracking)
-        motion = MeasuredMotion(period=self.period, position=position, velocity=velocity, force=run.force, q=state.q[0])
+        motion = MeasuredMotion(
+            period=self.period, position=position, velocity=velocity, force=run.force, q=state.q[0]
+        )
         estimates = {}
         for name, observer in OBSERVERS.items():
             estimates[name] = observer.forces(model, motion, options.bandwidth)
@@ -348,7 +371,9 @@ class _Hit:
         chance = min(options.alarms * time[-1] / HOUR, 0.5)
         observers = {}
         for name in runs[0].quiet:
-            threshold = _threshold(np.array([np.abs(run.quiet[name]).max(axis=0) for run in runs]), chance)
+            threshold = _threshold(
+                np.array([np.abs(run.quiet[name]).max(axis=0) for run in runs]), chance
+            )
             observers[name] = Detection(
                 threshold=threshold,
                 noise=np.sqrt(np.mean([run.noise[name] ** 2 for run in runs], axis=(0, 1))),
@@ -356,12 +381,15 @@ class _Hit:
                 estimate=runs[0].struck[name],
             )
         best = observers["momentum"]
-        advice = (
-            "the blow is smaller than what the model's errors look like: identify masses and friction, or slow down"
-        )
+        advice = "the blow is smaller than what the model's errors look like: identify masses and friction, or slow down"
         return HitDetection(
             evidence=(
-                Evidence(name="share of the blows that momenta notice", value=best.detected, lower=1.0, advice=advice),
+                Evidence(
+                    name="share of the blows that momenta notice",
+                    value=best.detected,
+                    lower=1.0,
+                    advice=advice,
+                ),
                 *omission_evidence(self._model.mechanism),
             ),
             provenance=provenance(
@@ -390,16 +418,22 @@ class _Hit:
         )
 
     def _delay(self, time: np.ndarray, estimate: np.ndarray, threshold: np.ndarray) -> float:
-        alarms = (np.abs(estimate) > threshold).any(axis=1) & (time >= self.at) & (time < self.until)
+        alarms = (
+            (np.abs(estimate) > threshold).any(axis=1) & (time >= self.at) & (time < self.until)
+        )
         return float(time[np.argmax(alarms)] - self.at) if alarms.any() else np.inf
 
 
 def _threshold(largest: np.ndarray, chance: float) -> np.ndarray:
     """What the largest residual of a stroke exceeds with some chance, of each freedom (n,), from those of draws (d, n).
 
-    Gumbel's law through the draws; the chance is shared out among the freedoms. Where next to nothing is left, as off a
-    plane of symmetry, the threshold is a small share of the largest, for rounding is no alarm.
+    Gumbel's law through the draws; the chance is shared out among the freedoms. Where next to
+    nothing is left, as off a plane of symmetry, the threshold is a small share of the largest, for
+    rounding is no alarm.
     """
     n = largest.shape[1]
-    tails = [gumbel_r.isf(chance / n, *gumbel_r.fit(column)) if np.ptp(column) else column[0] for column in largest.T]
+    tails = [
+        gumbel_r.isf(chance / n, *gumbel_r.fit(column)) if np.ptp(column) else column[0]
+        for column in largest.T
+    ]
     return np.maximum(tails, ROUNDING * np.max(tails))

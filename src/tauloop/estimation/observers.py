@@ -1,7 +1,7 @@
 """Forces from outside on the platform along sampled motions: from momenta, or from differences of velocities.
 
-Both follow the true force F as a first-order lag r' = K (F - r), so that they differ by what they make of noise and of
-the time between two samples alone.
+Both follow the true force F as a first-order lag r' = K (F - r), so that they differ by what they
+make of noise and of the time between two samples alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class ForceObserver(ABC):
         """The same behind a lag of K = `bandwidth`, rad/s, from zero at the first sample: r (N, n)."""
         raw = self.unfiltered(model, motion)
         share = -np.expm1(-bandwidth * motion.period)
-        return np.concatenate([np.zeros((1, raw.shape[1])), lfilter([share], [1.0, share - 1.0], raw, axis=0)])
+        return np.concatenate(
+            [np.zeros((1, raw.shape[1])), lfilter([share], [1.0, share - 1.0], raw, axis=0)]
+        )
 
 
 @final
@@ -73,7 +75,9 @@ class MomentumObserver(ForceObserver):
         runner = model.actuators.runner
         momentum = runner.run(MOMENTUM_OBSERVER, arguments, start=q, extra=inputs)[0]["momentum"]
         inputs["last_momentum"] = np.concatenate([momentum[:1], momentum[:-1]])
-        return runner.run(MOMENTUM_OBSERVER, arguments, start=q, extra=inputs)[0]["external_force"][1:]
+        return runner.run(MOMENTUM_OBSERVER, arguments, start=q, extra=inputs)[0]["external_force"][
+            1:
+        ]
 
 
 @final
@@ -83,13 +87,24 @@ class DifferencedVelocities(ForceObserver):
     def unfiltered(self, model: Model, motion: MeasuredMotion) -> np.ndarray:
         """What inverse dynamics asks for beyond the actuators, by virtual work on the platform's velocities."""
         q = _coordinates(model, motion)[1:]
-        moved: dict[str, object] = {"position": motion.position[1:], "velocity": motion.velocity[1:]}
+        moved: dict[str, object] = {
+            "position": motion.position[1:],
+            "velocity": motion.velocity[1:],
+        }
         acceleration = np.diff(motion.velocity, axis=0) / motion.period
         runner = model.actuators.runner
-        needed = runner.run(INVERSE_DYNAMICS, moved | {"acceleration": acceleration}, start=q)[0]["force"]
-        G = runner.run(EMBEDDING, moved, start=q)[0]["G"].reshape(len(q), -1, model.topology.n_v).transpose(0, 2, 1)
+        needed = runner.run(INVERSE_DYNAMICS, moved | {"acceleration": acceleration}, start=q)[0][
+            "force"
+        ]
+        G = (
+            runner.run(EMBEDDING, moved, start=q)[0]["G"]
+            .reshape(len(q), -1, model.topology.n_v)
+            .transpose(0, 2, 1)
+        )
         platform = G[:, list(model.assembly.independent)].transpose(0, 2, 1)
-        return np.asarray(np.linalg.solve(platform, (needed - motion.force[:-1])[:, :, None])[:, :, 0])
+        return np.asarray(
+            np.linalg.solve(platform, (needed - motion.force[:-1])[:, :, None])[:, :, 0]
+        )
 
 
 def _coordinates(model: Model, motion: MeasuredMotion) -> np.ndarray:
@@ -97,7 +112,9 @@ def _coordinates(model: Model, motion: MeasuredMotion) -> np.ndarray:
     return np.asarray(model.actuators.track(motion.position, motion.q).q)
 
 
-def platform_force(model: Model, position: np.ndarray, q: np.ndarray, wrench: np.ndarray) -> np.ndarray:
+def platform_force(
+    model: Model, position: np.ndarray, q: np.ndarray, wrench: np.ndarray
+) -> np.ndarray:
     """Forces (N, n) on the platform's velocities of wrenches (N, 6) at the tool: J^T w."""
     still = np.zeros((len(position), model.platform.ports.velocity.size))
     J = np.asarray(model.platform.tool(position, still, start=q).jacobian)

@@ -1,7 +1,8 @@
 """Payload and friction of a machine while it moves, from positions and forces: a recursive fit that a saved fit holds.
 
-The saved fit of `tl.identify` gives base parameters with their covariance. Friction parameters wander slowly around
-their values, the payload at the tool wanders fast, and everything else is constant.
+The saved fit of `tl.identify` gives base parameters with their covariance. Friction parameters
+wander slowly around their values, the payload at the tool wanders fast, and everything else is
+constant.
 """
 
 from __future__ import annotations
@@ -69,9 +70,10 @@ class TrackOptions(Options):
         bandwidth: of the filters of positions and forces.
         smoothing: of the filters of the regression rows.
         interval: time from one update to the next.
-        standstill: speed below which the row of a motor does not count, as a share of its largest in the log.
-        noise: standard deviation of what the model leaves of each motor's force, by its name; that of the saved fit
-            without it.
+        standstill: speed below which the row of a motor does not count, as a share of its largest
+            in the log.
+        noise: standard deviation of what the model leaves of each motor's force, by its name; that
+            of the saved fit without it.
         fill_gaps: largest number of missing samples in a row that are interpolated.
         resample: samples were taken at uneven times, as stamped: take them at even ones.
 
@@ -81,13 +83,21 @@ class TrackOptions(Options):
         2.0
     """
 
-    payload: float = option(0.0, read=quantity_reader("payload", units.MASS), metavar="MASS", least=0.0)
-    payload_time: float = option(1.0, read=quantity_reader("payload_time", units.TIME), metavar="TIME", above=0.0)
+    payload: float = option(
+        0.0, read=quantity_reader("payload", units.MASS), metavar="MASS", least=0.0
+    )
+    payload_time: float = option(
+        1.0, read=quantity_reader("payload_time", units.TIME), metavar="TIME", above=0.0
+    )
     friction: float = option(0.3, least=0.0)
-    friction_time: float = option(60.0, read=quantity_reader("friction_time", units.TIME), metavar="TIME", above=0.0)
+    friction_time: float = option(
+        60.0, read=quantity_reader("friction_time", units.TIME), metavar="TIME", above=0.0
+    )
     bandwidth: float = option(250.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
     smoothing: float = option(60.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
-    interval: float = option(0.02, read=quantity_reader("interval", units.TIME), metavar="TIME", above=0.0)
+    interval: float = option(
+        0.02, read=quantity_reader("interval", units.TIME), metavar="TIME", above=0.0
+    )
     standstill: float = option(0.02, least=0.0, below=1.0)
     noise: Mapping[str, float] = option(factory=dict, flag="", above=0.0)
     fill_gaps: int | None = option(None, least=1)
@@ -125,7 +135,11 @@ class TrackerStart:
     def fit(self) -> RecursiveFit:
         """Return the recursive fit before the first sample."""
         return RecursiveFit(
-            self.names, noise=self.noise, values=self.values, covariance=self.covariance, wander=self.wander
+            self.names,
+            noise=self.noise,
+            values=self.values,
+            covariance=self.covariance,
+            wander=self.wander,
         )
 
 
@@ -180,7 +194,8 @@ class ParameterTrack(Result):
                     "name": name,
                     "unit": unit,
                     "value": self.estimates[-1, k],
-                    "interval_95": self.estimates[-1, k] + NORMAL_95 * np.array([-1.0, 1.0]) * self.deviations[-1, k],
+                    "interval_95": self.estimates[-1, k]
+                    + NORMAL_95 * np.array([-1.0, 1.0]) * self.deviations[-1, k],
                     "is_frozen": bool(self.frozen[-1, k]),
                 }
                 for k, (name, unit) in enumerate(zip(self.names, self.parameter_units, strict=True))
@@ -217,7 +232,8 @@ def tracker_start(
     """Return what a tracker starts from.
 
     Raises:
-        InputError: the fit is of another machine or of parameters of the machine file, or the actuators are redundant.
+        InputError: the fit is of another machine or of parameters of the machine file, or the
+            actuators are redundant.
     """
     if model.assembly.is_redundant:
         what = "the actuators are redundant: every equation holds the forces of several drives"
@@ -225,16 +241,26 @@ def tracker_start(
     saved = _estimates(fit)
     names = [parameter.name for parameter in model.parameters]
     actuators = [actuator.name for actuator in model.mechanism.actuators]
-    problems = Problems(unknown_names(saved.representatives, names, "{!r} is not a parameter of this machine", "fit"))
+    problems = Problems(
+        unknown_names(
+            saved.representatives, names, "{!r} is not a parameter of this machine", "fit"
+        )
+    )
     problems += unknown_names(saved.known, names, "{!r} is not a parameter of this machine", "fit")
     noise = {**saved.noise, **options.noise}
     problems += unknown_names(options.noise, actuators, "{!r} is not an actuator", "noise")
     for name in actuators:
         if not noise.get(name, 0.0) > 0.0:
-            problems.add("noise", f"of the force of {name} is not known", "fit a log with the forces of all actuators")
+            problems.add(
+                "noise",
+                f"of the force of {name} is not known",
+                "fit a log with the forces of all actuators",
+            )
     InputError.raise_if_any(problems)
     selection = np.zeros((len(names), len(saved.representatives)))
-    selection[[names.index(name) for name in saved.representatives], np.arange(len(saved.representatives))] = 1.0
+    selection[
+        [names.index(name) for name in saved.representatives], np.arange(len(saved.representatives))
+    ] = 1.0
     offset = np.zeros(len(names))
     for name, value in saved.known.items():
         offset[names.index(name)] = value
@@ -252,7 +278,9 @@ def tracker_start(
         values = np.append(values, 0.0)
         covariance = np.pad(covariance, (0, 1))
         covariance[-1, -1] = options.payload**2
-        wander[PAYLOAD] = Wander(rate=options.payload / np.sqrt(options.payload_time), range=options.payload)
+        wander[PAYLOAD] = Wander(
+            rate=options.payload / np.sqrt(options.payload_time), range=options.payload
+        )
     if tuple(model.actuators.ports.position.columns) != tuple(actuators):
         what = "motion is not given by the positions of the actuators alone"
         raise InputError.of("machine", what, "track a machine with as many actuators as freedoms")
@@ -298,9 +326,10 @@ def track_parameters(
 ) -> ParameterTrack:
     """Track payload and friction along a log, as a controller would while the machine moves.
 
-    Samples pass causal filters (`tauloop.estimation.CausalFilters`) and become rows Y x = f of the base parameters x
-    and the payload. A recursive fit (`RecursiveFit`) starts from the saved fit with its covariance. What is tracked
-    wanders with its own rate; a parameter that is not excited is frozen.
+    Samples pass causal filters (`tauloop.estimation.CausalFilters`) and become rows Y x = f of the
+    base parameters x and the payload. A recursive fit (`RecursiveFit`) starts from the saved fit
+    with its covariance. What is tracked wanders with its own rate; a parameter that is not excited
+    is frozen.
 
     Args:
         machine: the machine of the saved fit.
@@ -335,7 +364,9 @@ def track_parameters(
     options = options or TrackOptions()
     model = modelled(machine)
     start = tracker_start(model, fit, options)
-    repaired = repairs(model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample))
+    repaired = repairs(
+        model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample)
+    )
     entry = recorded(log, "log", None, repaired)
     (entry,), _ = less_known_forces(without_saturation(model, [entry]))
     _, bad = without_bad_samples(entry.log)
@@ -343,7 +374,8 @@ def track_parameters(
     force_units = dict(zip(*model.output_ports("actuators"), strict=True))
     InputError.raise_if_any(
         channel_problems(
-            entry.log, {"position": dict(zip(port.columns, port.units, strict=True)), "force": force_units}
+            entry.log,
+            {"position": dict(zip(port.columns, port.units, strict=True)), "force": force_units},
         )
     )
     position = samples(entry.log, "position", port.columns)
@@ -356,7 +388,9 @@ def track_parameters(
     numbers, estimates, deviations, frozen, misfits = [], [], [], [], []
     for begin in stages.over(range(0, len(position), AT_ONCE)):
         part = rows(position[begin : begin + AT_ONCE], force[begin : begin + AT_ONCE])
-        for number, Y, f, counts in zip(part.samples, part.regressor, part.force, part.counts, strict=True):
+        for number, Y, f, counts in zip(
+            part.samples, part.regressor, part.force, part.counts, strict=True
+        ):
             fitted.update(Y, f, elapsed, counts)
             values = fitted.values
             numbers.append(number)
@@ -367,7 +401,11 @@ def track_parameters(
     if not numbers:
         what = f"{len(position)} samples are fewer than those of one update"
         raise InputError.of("log", what, "record longer, or shorten the interval")
-    misfit = float(np.sqrt(np.mean(np.square(np.concatenate(misfits))))) if any(map(len, misfits)) else None
+    misfit = (
+        float(np.sqrt(np.mean(np.square(np.concatenate(misfits)))))
+        if any(map(len, misfits))
+        else None
+    )
     return ParameterTrack(
         evidence=(
             Evidence(

@@ -1,13 +1,13 @@
 """A recursive least-squares fit in square-root form: parameters that are held by what is known, and others that wander.
 
-The fit keeps a triangle R and a vector z with R x = z: R^T R is the inverse of the covariance of x. New equations
-W Y x = W f go below the triangle, and QR makes it a triangle again. Between samples each tracked parameter takes a
-random step, x+ = x + w, whose variance grows by rate^2 a second; QR of the equations of x and x+ takes x out. A
-parameter whose standard deviation has reached its range takes no step: without excitation its estimate and interval
-stay.
+The fit keeps a triangle R and a vector z with R x = z: R^T R is the inverse of the covariance of x.
+New equations W Y x = W f go below the triangle, and QR makes it a triangle again. Between samples
+each tracked parameter takes a random step, x+ = x + w, whose variance grows by rate^2 a second; QR
+of the equations of x and x+ takes x out. A parameter whose standard deviation has reached its range
+takes no step: without excitation its estimate and interval stay.
 
-Source: Bierman 1977, Factorization methods for discrete sequential estimation, chapters V and VI (square-root
-information filter).
+Source: Bierman 1977, Factorization methods for discrete sequential estimation, chapters V and VI
+(square-root information filter).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Share of the largest variance that a direction has at least which is known exactly; and up to which a negative one is
-#: an error of the estimated covariance (that of correlated errors is not positive definite in itself).
+#: Share of the largest variance that a direction has at least which is known exactly; and up to
+#: which a negative one is an error of the estimated covariance (that of correlated errors is not
+#: positive definite in itself).
 EXACT, NEGATIVE = 1e-10, 1e-2
 
 
@@ -66,25 +67,35 @@ class RecursiveFit:
         Args:
             names: of the n parameters.
             noise: standard deviation of each of the m forces, N or N m.
-            values, covariance: of the parameters before the first sample (n,), (n, n); nothing is known without them.
+            values, covariance: of the parameters before the first sample (n,), (n, n); nothing is
+                known without them.
             wander: the parameters that may change, by name; the others are constant.
 
         Raises:
-            InputError: names that are none, sizes that do not fit, or a covariance that is not positive definite.
+            InputError: names that are none, sizes that do not fit, or a covariance that is not
+                positive definite.
         """
         self.names = tuple(names)
         self.wander = dict(wander or {})
         size = len(self.names)
-        problems = Problems(unknown_names(self.wander, self.names, "{!r} is not a parameter of the fit", "wander"))
+        problems = Problems(
+            unknown_names(self.wander, self.names, "{!r} is not a parameter of the fit", "wander")
+        )
         if len(set(self.names)) < size:
             problems.add("names", "one is given twice", "name each parameter once")
         if not all(value > 0.0 for value in noise):
             problems.add("noise", "is not positive", "give the standard deviation of each force")
         for name, step in self.wander.items():
             if not (step.rate > 0.0 and step.range > 0.0):
-                problems.add(f"wander.{name}", "has no positive rate and range", "leave it out to hold the parameter")
+                problems.add(
+                    f"wander.{name}",
+                    "has no positive rate and range",
+                    "leave it out to hold the parameter",
+                )
         if (values is None) != (covariance is None):
-            problems.add("covariance", "one of values and covariance is given alone", "give both or neither")
+            problems.add(
+                "covariance", "one of values and covariance is given alone", "give both or neither"
+            )
         InputError.raise_if_any(problems)
         self.weights = 1.0 / np.asarray(noise, dtype=float)
         tracked = [k for k, name in enumerate(self.names) if name in self.wander]
@@ -94,7 +105,9 @@ class RecursiveFit:
         self._ranges = np.array([self.wander[self.names[k]].range for k in tracked])
         self.triangle = np.zeros((size, size + 1))
         if values is not None and covariance is not None:
-            self.triangle = _known(np.asarray(values, float)[self.order], np.asarray(covariance, float), self.order)
+            self.triangle = _known(
+                np.asarray(values, float)[self.order], np.asarray(covariance, float), self.order
+            )
         self.is_frozen = np.zeros(len(tracked), dtype=bool)
 
     @property
@@ -103,7 +116,11 @@ class RecursiveFit:
         return tuple(self.names[k] for k in self.order[: len(self._rates)])
 
     def update(
-        self, regressor: object, forces: object, elapsed: float = 0.0, used: Sequence[bool] | np.ndarray | None = None
+        self,
+        regressor: object,
+        forces: object,
+        elapsed: float = 0.0,
+        used: Sequence[bool] | np.ndarray | None = None,
     ) -> None:
         """Take one sample.
 
@@ -115,7 +132,9 @@ class RecursiveFit:
         """
         if elapsed > 0.0 and len(self._rates):
             self._step(elapsed)
-        rows = np.column_stack([np.asarray(regressor, float)[:, self.order], np.asarray(forces, float)])
+        rows = np.column_stack(
+            [np.asarray(regressor, float)[:, self.order], np.asarray(forces, float)]
+        )
         rows *= self.weights[:, None]
         if used is not None:
             rows = rows[np.asarray(used, dtype=bool)]
@@ -184,13 +203,17 @@ class RecursiveFit:
         return float(np.sqrt(self.covariance[self._place(name), self._place(name)]))
 
     def _place(self, name: str) -> int:
-        InputError.raise_if_any(unknown_names([name], self.names, "{!r} is not a parameter of the fit", "name"))
+        InputError.raise_if_any(
+            unknown_names([name], self.names, "{!r} is not a parameter of the fit", "name")
+        )
         return self.names.index(name)
 
     def _require_determined(self) -> None:
         if not np.abs(np.diag(self.triangle)).all():
             what = "the samples do not determine all parameters yet"
-            raise IdentificationError.of("values", what, "start from a saved fit, or take more samples")
+            raise IdentificationError.of(
+                "values", what, "start from a saved fit, or take more samples"
+            )
 
 
 def _known(values: np.ndarray, covariance: np.ndarray, order: np.ndarray) -> np.ndarray:

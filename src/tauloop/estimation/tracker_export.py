@@ -29,7 +29,8 @@ from tauloop.programs.expressions import MotionState, ProgramSpec
 from tauloop.programs.motion import force_map
 from tauloop.programs.program import Program
 
-#: Samples of the test program, and the size of its motion, as a share of a radian or of the characteristic length.
+#: Samples of the test program, and the size of its motion, as a share of a radian or of the
+#: characteristic length.
 SAMPLES, SIZE = 5, 0.05
 
 
@@ -62,20 +63,21 @@ def export_tracker(
 ) -> Export:
     """C source and header of a tracker of payload and friction, and of the rows that it is fed with.
 
-    `NAME_tracker_step` takes one sample of positions and forces. Nothing is allocated, and every loop has a fixed
-    length. Estimates equal those of `track_parameters` up to rounding.
+    `NAME_tracker_step` takes one sample of positions and forces. Nothing is allocated, and every
+    loop has a fixed length. Estimates equal those of `track_parameters` up to rounding.
 
     Args:
         machine: the machine of the saved fit.
         fit: what `identify` returned, or its JSON file.
         options: what may change, and how fast.
-        filters: sampling, filters and speeds of standstill, such as those of a track (`ParameterTrack.filters`).
+        filters: sampling, filters and speeds of standstill, such as those of a track
+            (`ParameterTrack.filters`).
         name: first part of all names in C; the machine's without it.
         folder: where the files are written; they stay texts without it.
 
     Raises:
-        InputError: the fit is of another machine, the actuators are redundant, filters of another machine, a
-            name that gives no C identifier, or a folder that cannot be written.
+        InputError: the fit is of another machine, the actuators are redundant, filters of another
+            machine, a name that gives no C identifier, or a folder that cannot be written.
     """
     options = options or TrackOptions()
     model = modelled(machine)
@@ -93,10 +95,14 @@ def export_tracker(
     )
     export = finished_export(stem, [case], notes, {"machine": {"name": model.mechanism.name}}, None)
     tokens = _tokens(model, start, filters, stem, has_start=has_start)
-    texts = {f"{stem}_tracker.{ending}": _filled(f"tracker.{ending}", tokens) for ending in ("h", "c")}
+    texts = {
+        f"{stem}_tracker.{ending}": _filled(f"tracker.{ending}", tokens) for ending in ("h", "c")
+    }
     files = {**export.files, **{name: as_c_and_cpp(text) for name, text in texts.items()}}
     manifest = {**export.manifest, "tracker": _manifest(start, filters, texts)}
-    files[f"{stem}_manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    files[f"{stem}_manifest.json"] = (
+        json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    )
     written = () if folder is None else written_files(files, Path(folder))
     return Export(name=stem, manifest=manifest, files=files, written=written)
 
@@ -135,7 +141,9 @@ def _rows_case(model: Model, start: TrackerStart, stem: str) -> tuple[Case, bool
     )
     inputs = _samples(model, has_start=has_start)
     expected = program.run(inputs, SAMPLES)[0]
-    return Case(function=function, meaning=spec.meaning, inputs=inputs, expected=expected), has_start
+    return Case(
+        function=function, meaning=spec.meaning, inputs=inputs, expected=expected
+    ), has_start
 
 
 def _samples(model: Model, *, has_start: bool) -> dict[str, np.ndarray]:
@@ -143,9 +151,13 @@ def _samples(model: Model, *, has_start: bool) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     q = np.resize(model.assembly.states, (SAMPLES, model.topology.n_q))
     position = model.actuator_position(q)
-    scale = np.where([unit == "rad" for unit in model.actuator_units], 1.0, model.assembly.loops.length)
+    scale = np.where(
+        [unit == "rad" for unit in model.actuator_units], 1.0, model.assembly.loops.length
+    )
     inputs = {"position": position}
-    inputs |= {kind: rng.standard_normal(position.shape) * scale for kind in ("velocity", "acceleration")}
+    inputs |= {
+        kind: rng.standard_normal(position.shape) * scale for kind in ("velocity", "acceleration")
+    }
     if has_start:
         inputs["start"] = q
     return {name: np.ascontiguousarray(values) for name, values in inputs.items()}
@@ -159,13 +171,23 @@ def _filled(name: str, tokens: dict[str, str]) -> str:
     return text
 
 
-def _tokens(model: Model, start: TrackerStart, filters: CausalFilters, stem: str, *, has_start: bool) -> dict[str, str]:
+def _tokens(
+    model: Model, start: TrackerStart, filters: CausalFilters, stem: str, *, has_start: bool
+) -> dict[str, str]:
     """Return what stands in the places of the template's tokens; texts of the file are comments without their ends."""
     fit = start.fit()
     tracked = [start.wander[name] for name in fit.tracked]
     elapsed = filters.interval * filters.period
     described = zip(start.names, start.parameter_units, strict=True)
-    arguments = ["at", "velocity", "acceleration", *(["tracker->q"] * has_start), "q", "rows", "health"]
+    arguments = [
+        "at",
+        "velocity",
+        "acceleration",
+        *(["tracker->q"] * has_start),
+        "q",
+        "rows",
+        "health",
+    ]
     return {
         "stem": stem,
         "STEM": stem.upper(),
@@ -200,7 +222,9 @@ def _listed(values: object) -> str:
     return ", ".join(number(value) for value in values)  # type: ignore[attr-defined]
 
 
-def _manifest(start: TrackerStart, filters: CausalFilters, texts: dict[str, str]) -> dict[str, object]:
+def _manifest(
+    start: TrackerStart, filters: CausalFilters, texts: dict[str, str]
+) -> dict[str, object]:
     """Return what the manifest says of the tracker."""
     return {
         "parameters": [

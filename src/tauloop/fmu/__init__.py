@@ -7,7 +7,11 @@ Examples:
 """
 
 from tauloop.fmu.coupling import FmuCoupling as FmuCoupling
-from tauloop.fmu.export import FmuExport as FmuExport, FmuOptions as FmuOptions, export_fmu as export_fmu
+from tauloop.fmu.export import (
+    FmuExport as FmuExport,
+    FmuOptions as FmuOptions,
+    export_fmu as export_fmu,
+)
 from tauloop.fmu.master import co_simulate as co_simulate
 from tauloop.fmu.variables import FmuVariable as FmuVariable, FmuVariables as FmuVariables
 from tauloop.lazy import public_names

@@ -14,7 +14,8 @@ from tauloop.codegen.compiler import PORTABLE_FLAGS, build
 from tauloop.codegen.library import require_compiler
 from tauloop.errors import EngineError
 
-#: Folders and endings of libraries by system, for versions 2 and 3; before them stands the processor.
+#: Folders and endings of libraries by system, for versions 2 and 3; before them stands the
+#: processor.
 _SYSTEMS = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
 _PROCESSORS = {"AMD64": "x86_64", "arm64": "aarch64"}
 #: The time that all entries have: the first that the format knows.
@@ -56,6 +57,10 @@ def archive(files: Mapping[str, str | bytes]) -> bytes:
     with zipfile.ZipFile(content, "w") as packed:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name, _TIME)
-            entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
+            entry.compress_type, entry.create_system, entry.external_attr = (
+                zipfile.ZIP_DEFLATED,
+                3,
+                0o644 << 16,
+            )
             packed.writestr(entry, text, compresslevel=9)
     return content.getvalue()

@@ -37,7 +37,12 @@ def kinematics_functions(model: Model) -> FmuFunctions:
     at = platform.position.size + platform.velocity.size
     back = program_call(
         *("inverse_pose", *_program(model.platform, KINEMATICS[1])),
-        {"position": "in", "velocity": f"in + {platform.position.size}", "start": "start", "theta": "p"},
+        {
+            "position": "in",
+            "velocity": f"in + {platform.position.size}",
+            "start": "start",
+            "theta": "p",
+        },
         {"q": "q", "v": "v"},
     )
     there = program_call(
@@ -59,8 +64,12 @@ def kinematics_functions(model: Model) -> FmuFunctions:
     own = {"q": shape.n_q, "v": shape.n_v, "q_there": shape.n_q, "v_there": shape.n_v}
     q = model.assembly.q
     inputs = (
-        *motion_inputs(platform, np.concatenate([platform.at(q), np.zeros(platform.velocity.size)])),
-        *motion_inputs(actuators, np.concatenate([actuators.at(q), np.zeros(actuators.velocity.size)])),
+        *motion_inputs(
+            platform, np.concatenate([platform.at(q), np.zeros(platform.velocity.size)])
+        ),
+        *motion_inputs(
+            actuators, np.concatenate([actuators.at(q), np.zeros(actuators.velocity.size)])
+        ),
     )
     outputs = (
         *_prefixed("inverse", actuator_motion_variables(model)),
@@ -121,7 +130,11 @@ def _forces(
     if not {"weight", "preload"} & set(call.inputs):
         return (call,), {}
     alike = {"weight": ca.DM.ones(shares["weight"]), "preload": ca.DM.zeros(shares["preload"])}
-    share = straight("shares", {next(iter(motion.values())): 1}, lambda _: {k: ca.SX(v) for k, v in alike.items()})
+    share = straight(
+        "shares",
+        {next(iter(motion.values())): 1},
+        lambda _: {k: ca.SX(v) for k, v in alike.items()},
+    )
     return (share, call), {name: max(size, 1) for name, size in shares.items()}
 
 

@@ -16,7 +16,12 @@ from tauloop.model import Model
 from tauloop.realtime.controller import FLAGS, controller_values
 from tauloop.realtime.equations import ControllerChannel, ControllerEquations, controller_equations
 from tauloop.realtime.options import ControllerOptions
-from tauloop.realtime.source import FLAGS as MEANINGS, controller_header, controller_source, memory_size
+from tauloop.realtime.source import (
+    FLAGS as MEANINGS,
+    controller_header,
+    controller_source,
+    memory_size,
+)
 
 #: Types and functions that both the controller's text and that of FMUs define, each for itself.
 _BOTH = ("tl_own", "tl_data", "tl_run", "tl_healthy")
@@ -37,10 +42,14 @@ def controller_functions(model: Model, options: ControllerOptions, name: str) ->
     inputs, parameters = _inputs(equations), _parameters(equations)
     n_in, n_p, held = len(inputs), len(parameters), equations.forces.size + 1 + len(FLAGS)
     kept = 1 + memory_size(equations)
-    reads = straight("seen_by_control", {"p": n_p, "in": n_in}, lambda p, x: {"seen": ca.SX(ca.vertcat(p, x))})
+    reads = straight(
+        "seen_by_control", {"p": n_p, "in": n_in}, lambda p, x: {"seen": ca.SX(ca.vertcat(p, x))}
+    )
     sample = own_call(("&time", 1), ("seen", n_p + n_in), ("z", held + kept))
     shown = straight("held_by_control", {"held": held}, lambda forces: {"rate": forces})
-    anew = straight("control_anew", {"p": n_p}, lambda _: {"z": ca.SX(ca.DM([0.0] * (held + kept)))})
+    anew = straight(
+        "control_anew", {"p": n_p}, lambda _: {"z": ca.SX(ca.DM([0.0] * (held + kept)))}
+    )
     return FmuFunctions(
         system=HybridSystem(
             states=0,
@@ -66,7 +75,9 @@ def controller_functions(model: Model, options: ControllerOptions, name: str) ->
 def _text(equations: ControllerEquations, name: str) -> str:
     """The controller's C text and a sample of it; what it defines for itself is not seen behind it."""
     values = controller_values(equations)
-    sample = c_file("tauloop.fmu", "controller.c").replace("@NAME@", name).replace("@UP@", name.upper())
+    sample = (
+        c_file("tauloop.fmu", "controller.c").replace("@NAME@", name).replace("@UP@", name.upper())
+    )
     made = [write(name, equations, values) for write in (controller_header, controller_source)]
     text = "\n".join([*(f"#define {word} control_{word}" for word in _BOTH), *made])
     defined = dict.fromkeys(re.findall(r"^ *# *define +(\w+)", text, re.MULTILINE))
@@ -92,12 +103,16 @@ def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
             causality="input",
             unit=unit,
             start=float(start),
-            meaning="0: every sample is a new measurement; else another number with each" * (channel.name == "stamp"),
+            meaning="0: every sample is a new measurement; else another number with each"
+            * (channel.name == "stamp"),
         )
         for channel in equations.inputs
         if channel.name != "time"
         for column, unit, start in zip(
-            channel.columns, channel.units, starts.get(channel.name, np.zeros(channel.size)), strict=True
+            channel.columns,
+            channel.units,
+            starts.get(channel.name, np.zeros(channel.size)),
+            strict=True,
         )
     )
 

@@ -22,15 +22,17 @@ class FmuCoupling(Options):
     """An FMU of somebody else as actuator, drive or controller of a machine.
 
     Attributes:
-        fmu: take this FMU (2 or 3, co-simulation) as an actuator, a drive or the controller; it is a program, and runs
-            with your rights.
-        connect: what is set from what, with a factor where it must be, such as 'speed=200 rad/m*leg1.motor.velocity' or
-            'leg1.motor.force=200 rad/m*torque'; equal names are connected without it.
-        fmu_start: parameters of the FMU and inputs that nothing sets, such as 'R=0.5', in its units or with a unit.
-        coupling_step: between exchanges of the two, such as 0.1ms; 1 ms, or as the controller's samples, without it. A
-            run with half of it is made too, and is the result.
-        fmu_limit: let the FMU unpack to this many MB; without it to 2000 MB, to 200 times its size where that is more
-            than 100 MB, and to 10 000 files.
+        fmu: take this FMU (2 or 3, co-simulation) as an actuator, a drive or the controller; it is
+            a program, and runs with your rights.
+        connect: what is set from what, with a factor where it must be, such as 'speed=200
+            rad/m*leg1.motor.velocity' or 'leg1.motor.force=200 rad/m*torque'; equal names are
+            connected without it.
+        fmu_start: parameters of the FMU and inputs that nothing sets, such as 'R=0.5', in its units
+            or with a unit.
+        coupling_step: between exchanges of the two, such as 0.1ms; 1 ms, or as the controller's
+            samples, without it. A run with half of it is made too, and is the result.
+        fmu_limit: let the FMU unpack to this many MB; without it to 2000 MB, to 200 times its size
+            where that is more than 100 MB, and to 10 000 files.
 
     Examples:
         >>> import tauloop as tl
@@ -79,7 +81,10 @@ class Connections:
 
     def sent(self, quantities: np.ndarray) -> dict[int, float]:
         """Inputs by reference from quantities of the machine (n,), SI."""
-        return {link.reference: link.gain * float(quantities[link.place]) + link.offset for link in self.inputs}
+        return {
+            link.reference: link.gain * float(quantities[link.place]) + link.offset
+            for link in self.inputs
+        }
 
     def received(self, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
         """Forces (n_u,) from outputs; what the FMU does not drive is as it was asked for."""
@@ -111,12 +116,19 @@ def connected(
         forces: units of their forces.
 
     Raises:
-        InputError: all that is wrong at once: unknown names, two sources of one target, units that do not fit, inputs
-            that nothing sets, no output that reaches the machine.
+        InputError: all that is wrong at once: unknown names, two sources of one target, units that
+            do not fit, inputs that nothing sets, no output that reaches the machine.
     """
-    problems, targets = Problems(), dict(zip((f"{name}.force" for name in actuators), forces, strict=True))
-    inputs = {name: variable for name, variable in fmu.variables.items() if variable.causality == "input"}
-    outputs = {name: variable for name, variable in fmu.variables.items() if variable.causality == "output"}
+    problems, targets = (
+        Problems(),
+        dict(zip((f"{name}.force" for name in actuators), forces, strict=True)),
+    )
+    inputs = {
+        name: variable for name, variable in fmu.variables.items() if variable.causality == "input"
+    }
+    outputs = {
+        name: variable for name, variable in fmu.variables.items() if variable.causality == "output"
+    }
     asked = dict(coupling.connect)
     asked |= {name: name for name in inputs if name in quantities and name not in asked}
     asked |= {name: name for name in outputs if name in targets and name not in asked}
@@ -132,14 +144,21 @@ def connected(
                 scale = _scale(where, factor, variable, quantities[source], from_machine=True)
                 gain, offset = scale / variable.factor, -variable.offset / variable.factor
                 links_in.append(
-                    _Link(reference=variable.reference, place=order.index(source), gain=gain, offset=offset)
+                    _Link(
+                        reference=variable.reference,
+                        place=order.index(source),
+                        gain=gain,
+                        offset=offset,
+                    )
                 )
             else:
                 variable = outputs[source]
                 scale = _scale(where, factor, variable, targets[target], from_machine=False)
                 gain, offset = scale * variable.factor, scale * variable.offset
                 place = list(targets).index(target)
-                links_out.append(_Link(reference=variable.reference, place=place, gain=gain, offset=offset))
+                links_out.append(
+                    _Link(reference=variable.reference, place=place, gain=gain, offset=offset)
+                )
                 drives.append(actuators[place])
     for name in inputs:
         if name not in asked and name not in coupling.fmu_start:
@@ -147,11 +166,18 @@ def connected(
             problems.add(f"connect {name}", "nothing sets this input of the FMU", remedy)
     if not any(target in targets for target in asked):
         what = "no output of the FMU reaches an actuator"
-        remedy = f"--connect '{next(iter(targets))}=OUTPUT'; outputs are {listing(outputs) or 'none'}"
+        remedy = (
+            f"--connect '{next(iter(targets))}=OUTPUT'; outputs are {listing(outputs) or 'none'}"
+        )
         problems.add("connect", what, remedy)
     InputError.raise_if_any(problems)
     reads_asked = any(order[link.place] in targets for link in links_in)
-    return Connections(inputs=tuple(links_in), outputs=tuple(links_out), drives=tuple(drives), reads_asked=reads_asked)
+    return Connections(
+        inputs=tuple(links_in),
+        outputs=tuple(links_out),
+        drives=tuple(drives),
+        reads_asked=reads_asked,
+    )
 
 
 def _require(
@@ -168,18 +194,28 @@ def _require(
     if target not in into:
         known = (*inputs, *targets)
         remedy = suggestion(target, known) or f"inputs of the FMU and forces: {listing(known)}"
-        problems.add(where, f"neither the FMU has an input {target!r}, nor the machine such a force", remedy)
+        problems.add(
+            where, f"neither the FMU has an input {target!r}, nor the machine such a force", remedy
+        )
     elif source not in out_of:
         what = f"{'the machine has no quantity' if target in inputs else 'the FMU has no output'} {source!r}"
-        problems.add(where, what, suggestion(source, out_of) or f"choose among {listing(out_of, 20) or 'none'}")
+        problems.add(
+            where,
+            what,
+            suggestion(source, out_of) or f"choose among {listing(out_of, 20) or 'none'}",
+        )
     for variable in (inputs.get(target), out_of.get(source)):
         if isinstance(variable, ForeignVariable) and not variable.is_number:
             what = f"{variable.name} of the FMU is {variable.kind}"
-            problems.add(where, what, "connect 64-bit floating-point numbers; set others by --fmu-start")
+            problems.add(
+                where, what, "connect 64-bit floating-point numbers; set others by --fmu-start"
+            )
     InputError.raise_if_any(problems)
 
 
-def _scale(where: str, factor: str, variable: ForeignVariable, unit: str, *, from_machine: bool) -> float:
+def _scale(
+    where: str, factor: str, variable: ForeignVariable, unit: str, *, from_machine: bool
+) -> float:
     """The factor in SI units, whose unit must lead from that of the source to that of the target.
 
     Raises:
@@ -195,12 +231,18 @@ def _scale(where: str, factor: str, variable: ForeignVariable, unit: str, *, fro
             what = f"{variable.name} of the FMU is in {variable.unit}, which no machine has, and this is in {unit}"
             raise InputError.of(where, what, "write a factor in front, such as 12.5*NAME")
         return 1.0 if number is None else number.value
-    source, target = (machine, variable.dimension) if from_machine else (variable.dimension, machine)
+    source, target = (
+        (machine, variable.dimension) if from_machine else (variable.dimension, machine)
+    )
     by = Dimension() if number is None else number.dimension
     if not (source * by).matches(target):
         has = f"{_words(source)}{f' times {_words(by)}' if factor else ''}"
         needed = target / source
-        remedy = "leave the factor's unit out" if needed.is_one else f"write a factor in {needed} in front"
+        remedy = (
+            "leave the factor's unit out"
+            if needed.is_one
+            else f"write a factor in {needed} in front"
+        )
         raise InputError.of(where, f"is in {_words(target)}, and would be set from {has}", remedy)
     return 1.0 if number is None else number.value
 

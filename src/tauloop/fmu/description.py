@@ -1,6 +1,7 @@
 """modelDescription.xml of both versions of the standard, and buildDescription.xml of the third, always the same bytes.
 
-Sources: Functional Mock-up Interface for Model Exchange and Co-Simulation 2.0.4, and 3.0.2, Modelica Association.
+Sources: Functional Mock-up Interface for Model Exchange and Co-Simulation 2.0.4, and 3.0.2,
+Modelica Association.
 """
 
 from __future__ import annotations
@@ -58,15 +59,27 @@ class FmuDescription:
             numberOfEventIndicators=None if is_third else str(len(self.variables.guards)),
         )
         state = {name: "true" for name in self._state_abilities()}
-        exchange = ElementTree.SubElement(root, "ModelExchange", {"modelIdentifier": self.identifier, **state})
+        exchange = ElementTree.SubElement(
+            root, "ModelExchange", {"modelIdentifier": self.identifier, **state}
+        )
         self._sources(exchange)
         steps = {"canHandleVariableCommunicationStepSize": "true", **state}
         if is_third:
-            steps |= {"providesIntermediateUpdate": "true", "canReturnEarlyAfterIntermediateUpdate": "true"}
-        self._sources(ElementTree.SubElement(root, "CoSimulation", {"modelIdentifier": self.identifier, **steps}))
+            steps |= {
+                "providesIntermediateUpdate": "true",
+                "canReturnEarlyAfterIntermediateUpdate": "true",
+            }
+        self._sources(
+            ElementTree.SubElement(
+                root, "CoSimulation", {"modelIdentifier": self.identifier, **steps}
+            )
+        )
         self._units(root)
         logs = ElementTree.SubElement(root, "LogCategories")
-        for name, text in (("logEvents", "what happens"), ("logStatusError", "why a call could not be carried out")):
+        for name, text in (
+            ("logEvents", "what happens"),
+            ("logStatusError", "why a call could not be carried out"),
+        ):
             ElementTree.SubElement(logs, "Category", name=name, description=text)
         experiment = {"startTime": "0", "stopTime": "1", "tolerance": repr(self.tolerance)}
         if self.period:
@@ -97,9 +110,14 @@ class FmuDescription:
                     shown[variable.unit][variable.shown[0]] = variable.shown[1]
         definitions = ElementTree.SubElement(root, "UnitDefinitions")
         for unit in sorted(shown):
-            element, dimension = ElementTree.SubElement(definitions, "Unit", name=unit), parse_unit(unit).dimension
+            element, dimension = (
+                ElementTree.SubElement(definitions, "Unit", name=unit),
+                parse_unit(unit).dimension,
+            )
             exponents = {base: getattr(dimension, name) for name, base in _BASE.items()}
-            ElementTree.SubElement(element, "BaseUnit", {base: str(e) for base, e in exponents.items() if e})
+            ElementTree.SubElement(
+                element, "BaseUnit", {base: str(e) for base, e in exponents.items() if e}
+            )
             for name, scale in sorted(shown[unit].items()):
                 ElementTree.SubElement(element, "DisplayUnit", name=name, factor=repr(1 / scale))
 
@@ -145,7 +163,11 @@ class FmuDescription:
     def _third(self, listed: ElementTree.Element, k: int, variable: FmuVariable) -> None:
         state = self._state_of(k)
         role = self._common(k, variable) | self._typed(k, variable)
-        _set(ElementTree.SubElement(listed, "Float64"), **role, derivative=None if state is None else str(state))
+        _set(
+            ElementTree.SubElement(listed, "Float64"),
+            **role,
+            derivative=None if state is None else str(state),
+        )
 
     def _structure(self, root: ElementTree.Element) -> None:
         """Outputs, derivatives, and what follows from others at the start."""
@@ -167,7 +189,11 @@ class FmuDescription:
                 for k in places:
                     ElementTree.SubElement(structure, name, valueReference=str(k))
             return
-        for name, places in (("Outputs", outputs), ("Derivatives", rates), ("InitialUnknowns", unknowns)):
+        for name, places in (
+            ("Outputs", outputs),
+            ("Derivatives", rates),
+            ("InitialUnknowns", unknowns),
+        ):
             if places:
                 group = ElementTree.SubElement(structure, name)
                 for k in places:
@@ -187,7 +213,11 @@ def build_description(identifier: str) -> str:
 def document(root: ElementTree.Element) -> str:
     """A whole XML file."""
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        + ElementTree.tostring(root, encoding="unicode")
+        + "\n"
+    )
 
 
 def _set(element: ElementTree.Element, **attributes: str | None) -> None:

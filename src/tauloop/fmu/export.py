@@ -44,7 +44,15 @@ _ALONE = (
     "#endif",
 )
 #: Headers that stand in front of what only this file may see.
-_HEADERS = ("<math.h>", "<stdbool.h>", "<stddef.h>", "<stdint.h>", "<stdio.h>", "<stdlib.h>", "<string.h>")
+_HEADERS = (
+    "<math.h>",
+    "<stdbool.h>",
+    "<stddef.h>",
+    "<stdint.h>",
+    "<stdio.h>",
+    "<stdlib.h>",
+    "<string.h>",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +60,12 @@ class FmuOptions(Options):
     """What of a machine becomes an FMU, and how.
 
     Attributes:
-        kind: what it computes: plant, forward dynamics from actuator forces (or, with drive lines, motor torques);
-            inverse_dynamics, feed-forward; kinematics, both ways; controller, what `export controller` writes.
+        kind: what it computes: plant, forward dynamics from actuator forces (or, with drive lines,
+            motor torques); inverse_dynamics, feed-forward; kinematics, both ways; controller, what
+            `export controller` writes.
         version: of the FMI standard.
-        free: parameters that importers may change, beside those of drive lines; with commas between.
+        free: parameters that importers may change, beside those of drive lines; with commas
+            between.
         name: of file and model; the machine's and the kind without it.
         tolerance: relative, of co-simulation; importers may ask for another.
         stiff: integrate co-simulation by implicit steps.
@@ -89,7 +99,8 @@ class FmuExport(ExportedFiles):
     Attributes:
         version: of the standard.
         kind: what it computes.
-        parameter_hash: of all parameters, those of the machine and of a controller; the description has it too.
+        parameter_hash: of all parameters, those of the machine and of a controller; the description
+            has it too.
         variables: all its variables.
     """
 
@@ -101,7 +112,10 @@ class FmuExport(ExportedFiles):
     def described(self) -> dict[str, Any]:
         """Names of its variables, and hashes of its contents."""
         roles = ("parameter", "input", "output")
-        names = {f"{role}s": [v.name for v in self.variables.all if v.causality == role] for role in roles}
+        names = {
+            f"{role}s": [v.name for v in self.variables.all if v.causality == role]
+            for role in roles
+        }
         return {
             "name": self.name,
             "fmi": self.version,
@@ -110,7 +124,10 @@ class FmuExport(ExportedFiles):
             **names,
             "states": len(self.variables.states),
             "event_indicators": len(self.variables.guards),
-            "contents": {name: hashlib.sha256(_bytes(content)).hexdigest() for name, content in self.files.items()},
+            "contents": {
+                name: hashlib.sha256(_bytes(content)).hexdigest()
+                for name, content in self.files.items()
+            },
         }
 
 
@@ -125,9 +142,9 @@ def export_fmu(
 ) -> FmuExport:
     """A machine as an FMU for model exchange and co-simulation; the same machine gives the same bytes.
 
-    Inputs and outputs have the machine file's names and SI units. Co-simulation steps by Tauloop's own integrator
-    inside; model exchange has the independent coordinates as states (index reduced), and the switches of drive lines as
-    events.
+    Inputs and outputs have the machine file's names and SI units. Co-simulation steps by Tauloop's
+    own integrator inside; model exchange has the independent coordinates as states (index reduced),
+    and the switches of drive lines as events.
 
     Args:
         machine: a mechanism, or its model, whose free parameters stay parameters.
@@ -138,7 +155,8 @@ def export_fmu(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: unknown parameters, a name that gives no C identifier, or a controller that the machine cannot have.
+        InputError: unknown parameters, a name that gives no C identifier, or a controller that the
+            machine cannot have.
         AssemblyError: the machine does not assemble as described.
         EngineError: there is no compiler, or it fails.
 
@@ -151,7 +169,9 @@ def export_fmu(
     options = options or FmuOptions()
     model = modelled(machine).freed(options.free)
     stages = Stages(progress, 3)
-    name = c_name(f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name)
+    name = c_name(
+        f"{model.mechanism.name}_{options.kind}" if options.name is None else options.name
+    )
     functions = _functions(model, options, controller or ControllerOptions(), name)
     stages.done()
     values = dict(functions.values) or {p.name: p.value for p in model.mechanism.parameters}
@@ -170,7 +190,10 @@ def export_fmu(
         hash=parameter_hash(values),
         variables=functions.variables,
     )
-    files: dict[str, str | bytes] = {"modelDescription.xml": description.text(), f"sources/{name}.c": source}
+    files: dict[str, str | bytes] = {
+        "modelDescription.xml": description.text(),
+        f"sources/{name}.c": source,
+    }
     if options.version == "3":
         files["sources/buildDescription.xml"] = build_description(name)
     if options.binary:
@@ -188,7 +211,9 @@ def export_fmu(
     )
 
 
-def _functions(model: Model, options: FmuOptions, controller: ControllerOptions, name: str) -> FmuFunctions:
+def _functions(
+    model: Model, options: FmuOptions, controller: ControllerOptions, name: str
+) -> FmuFunctions:
     if options.kind == "inverse_dynamics":
         return inverse_dynamics_functions(model)
     if options.kind == "kinematics":
@@ -202,11 +227,19 @@ def _functions(model: Model, options: FmuOptions, controller: ControllerOptions,
 _TOKEN = '"token"'
 
 
-def _source(functions: FmuFunctions, options: FmuOptions, name: str, values: Mapping[str, float]) -> str:
+def _source(
+    functions: FmuFunctions, options: FmuOptions, name: str, values: Mapping[str, float]
+) -> str:
     """The C file of an FMU, with a mark in the place of its token."""
     method = options.integrator.method
     first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
-    sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest, "TL_MOST_STEPS": MOST_STEPS}
+    sizes = {
+        "TL_FIRST": first,
+        "TL_RTOL": rtol,
+        "TL_ATOL": atol,
+        "TL_LONGEST": longest,
+        "TL_MOST_STEPS": MOST_STEPS,
+    }
     package, face = "tauloop.fmu", f"fmi{options.version}"
     loop = "\n".join(
         [
@@ -214,10 +247,15 @@ def _source(functions: FmuFunctions, options: FmuOptions, name: str, values: Map
             f"#define TL_DAMAGED {name}_check_parameters(0x{parameter_hash(values)}ULL)",
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),
-            *(c_file(package, file) for file in ("instance.c", "explain.c", f"{face}_types.c", "faces.c", f"{face}.c")),
+            *(
+                c_file(package, file)
+                for file in ("instance.c", "explain.c", f"{face}_types.c", "faces.c", f"{face}.c")
+            ),
         ]
     )
-    whole = functions.system.source(method.tableau, loop, known=functions.known, further=functions.further)
+    whole = functions.system.source(
+        method.tableau, loop, known=functions.known, further=functions.further
+    )
     return "\n".join(
         [
             f"/* {comment(f'{name}: made by Tauloop, do not edit')} */",

@@ -36,7 +36,8 @@ class ForeignVariable:
     Attributes:
         name, reference, causality: as modelDescription.xml has them.
         kind: its type, such as "Float64"; with its shape, where it is an array.
-        dimension: of its unit; None where it declares none, or one that no machine has (A, K, mol, cd).
+        dimension: of its unit; None where it declares none, or one that no machine has (A, K, mol,
+            cd).
         factor, offset: SI value = factor value + offset.
         unit: as it is declared; "" without one.
     """
@@ -82,11 +83,13 @@ class ForeignFmu:
 
         Raises:
             EngineError: FMPy is not installed.
-            InputError: no FMU of version 2 or 3 for co-simulation on this platform, or one that must not be unpacked;
-                all that is wrong at once.
+            InputError: no FMU of version 2 or 3 for co-simulation on this platform, or one that
+                must not be unpacked; all that is wrong at once.
         """
         if find_spec("fmpy") is None:
-            raise EngineError.of("FMPy", "is not installed; FMUs of others run in it", "pip install tauloop[fmu]")
+            raise EngineError.of(
+                "FMPy", "is not installed; FMUs of others run in it", "pip install tauloop[fmu]"
+            )
         fmpy, name = import_module("fmpy"), str(self.path)
         if problem := unreadable(self.path):
             raise InputError.of("fmu", *problem, file=name)
@@ -97,7 +100,9 @@ class ForeignFmu:
             raise
         except Exception as error:  # whatever a damaged archive or its XML raises
             self._stack.close()
-            raise InputError.of("fmu", f"is no FMU that can be read: {error}", "check the file", file=name) from error
+            raise InputError.of(
+                "fmu", f"is no FMU that can be read: {error}", "check the file", file=name
+            ) from error
 
     def _opened(self, fmpy: Any, name: str) -> Self:
         """Unpacked."""
@@ -109,13 +114,24 @@ class ForeignFmu:
         if version[:1] not in "23":
             problems.add("fmu", f"is of FMI {version}", "export it for version 2 or 3", file=name)
         if self._description.coSimulation is None:
-            problems.add("fmu", "has no co-simulation", "export it for that, with its solver inside", file=name)
+            problems.add(
+                "fmu",
+                "has no co-simulation",
+                "export it for that, with its solver inside",
+                file=name,
+            )
         if fmpy.platform not in platforms:
             what = f"has no library for {fmpy.platform}, but for {', '.join(platforms) or 'no platform'}"
-            remedy = "`python -m fmpy compile` makes one" if "c-code" in platforms else "export it for this platform"
+            remedy = (
+                "`python -m fmpy compile` makes one"
+                if "c-code" in platforms
+                else "export it for this platform"
+            )
             problems.add("fmu", what, remedy, file=name)
         InputError.raise_if_any(problems)
-        self.variables = {v.name: _variable(v, self._description) for v in self._description.modelVariables}
+        self.variables = {
+            v.name: _variable(v, self._description) for v in self._description.modelVariables
+        }
         self._folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tauloop-fmu-"))
         self._stack.callback(self.end)
         fmpy.extract(name, self._folder)
@@ -131,7 +147,9 @@ class ForeignFmu:
         Raises:
             InputError: unknown names, and units that do not fit; all at once.
         """
-        problems = Problems(unknown_names(values, self.variables, "the FMU has no variable {!r}", "fmu_start"))
+        problems = Problems(
+            unknown_names(values, self.variables, "the FMU has no variable {!r}", "fmu_start")
+        )
         starts: dict[str, object] = {}
         for name in values.keys() & self.variables.keys():
             variable, value = self.variables[name], values[name]
@@ -158,7 +176,9 @@ class ForeignFmu:
 
         simulation = import_module("fmpy.simulation")
         with self._said(f"{time:g} s"):
-            instance = simulation.instantiate_fmu(self._folder, self._description, "CoSimulation", logger=note)
+            instance = simulation.instantiate_fmu(
+                self._folder, self._description, "CoSimulation", logger=note
+            )
             self._instance = instance
             if not is_third:
                 instance.setupExperiment(startTime=time)
@@ -170,7 +190,9 @@ class ForeignFmu:
             self._set(inputs)
             instance.exitInitializationMode()
 
-    def step(self, time: float, length: float, inputs: Mapping[int, float], outputs: Sequence[int]) -> np.ndarray:
+    def step(
+        self, time: float, length: float, inputs: Mapping[int, float], outputs: Sequence[int]
+    ) -> np.ndarray:
         """Inputs (by reference) held over a step (s), and outputs (n,) at its end, in the FMU's own units.
 
         Raises:
@@ -183,9 +205,13 @@ class ForeignFmu:
             values = np.array(get(list(outputs)), dtype=float)
         where = f"{self.path.name} at {time + length:.6g} s"
         if done is not None and done[1]:
-            raise EngineError.of(where, "asks to end the simulation", "end it before, or change what leads there")
+            raise EngineError.of(
+                where, "asks to end the simulation", "end it before, or change what leads there"
+            )
         if not np.isfinite(values).all():
-            raise EngineError.of(where, "gives what is no finite number", "take shorter steps, or look into the FMU")
+            raise EngineError.of(
+                where, "gives what is no finite number", "take shorter steps, or look into the FMU"
+            )
         return values
 
     def end(self) -> None:
@@ -226,11 +252,17 @@ class _Said:
 
 def _variable(variable: Any, description: Any) -> ForeignVariable:
     """A variable as FMPy reads it."""
-    unit = variable.unit or (variable.declaredType.unit if variable.declaredType is not None else None) or ""
+    unit = (
+        variable.unit
+        or (variable.declaredType.unit if variable.declaredType is not None else None)
+        or ""
+    )
     base = next((each.baseUnit for each in description.unitDefinitions if each.name == unit), None)
     dimension = None
     if base is not None and not any((base.A, base.K, base.mol, base.cd)):
-        kg, m, s, rad = (Fraction(int(exponent)) for exponent in (base.kg, base.m, base.s, base.rad))
+        kg, m, s, rad = (
+            Fraction(int(exponent)) for exponent in (base.kg, base.m, base.s, base.rad)
+        )
         dimension = Dimension(mass=kg, length=m, time=s, angle=rad)
     return ForeignVariable(
         name=variable.name,

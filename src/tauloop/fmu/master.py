@@ -1,8 +1,8 @@
 """A machine and an FMU of somebody else, step by step in turn: in simulations, and under Tauloop's controllers.
 
-The scheme is Gauss and Seidel's with the FMU first: from t to t + H the FMU steps with the machine's motion of t held,
-and its outputs of t + H are held while the machine goes the same way. The error is of first order in H; a second run
-with half of it says how large it is.
+The scheme is Gauss and Seidel's with the FMU first: from t to t + H the FMU steps with the
+machine's motion of t held, and its outputs of t + H are held while the machine goes the same way.
+The error is of first order in H; a second run with half of it says how large it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 from tauloop.simulation.controllers.laws import Compensation, Controller, Correction, Loop
-from tauloop.simulation.controllers.workflow import COUPLING_CHANGE, ControlComparison, ControlOptions, control
+from tauloop.simulation.controllers.workflow import (
+    COUPLING_CHANGE,
+    ControlComparison,
+    ControlOptions,
+    control,
+)
 from tauloop.simulation.forces import ForceLaw
 from tauloop.simulation.simulation import Simulation
 from tauloop.simulation.workflow import AnyOptions, SimulationOptions, force_law, simulate
@@ -101,7 +106,9 @@ class FmuForce(ForceLaw):
     def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """What the FMU makes of this step."""
         model, asking = self._model, self._asking
-        asked = self._held(lambda: self._nothing if asking is None else np.asarray(asking.force(time, q, v)))
+        asked = self._held(
+            lambda: self._nothing if asking is None else np.asarray(asking.force(time, q, v))
+        )
         ports, speeds = model.platform.ports, model.assembly.loops.transmission @ v
         moved = [model.actuator_position(q), speeds, asked, ports.at(q), ports.rates(v)]
         return self._turn.forces(time, np.concatenate([[time, time], *moved]), asked)
@@ -139,22 +146,36 @@ class FmuDriven(Controller):
         ports = loop.model.platform.ports
         positions = ports.at(reference[0]) if self.space == "platform" else reference[0]
 
-        def call(time: float, measured: np.ndarray, speed: np.ndarray, force: np.ndarray) -> np.ndarray:
-            asked = held(lambda: force if inner is None else inner(time, measured, speed, force)).copy()
+        def call(
+            time: float, measured: np.ndarray, speed: np.ndarray, force: np.ndarray
+        ) -> np.ndarray:
+            asked = held(
+                lambda: force if inner is None else inner(time, measured, speed, force)
+            ).copy()
             k = min(round(time / loop.period), len(positions) - 1)
             wanted = [positions[k], reference[1][k], reference[2][k]]
-            return turn.forces(time, np.concatenate([[time, time], measured, speed, asked, *wanted]), asked)
+            return turn.forces(
+                time, np.concatenate([[time, time], measured, speed, asked, *wanted]), asked
+            )
 
         return call
 
 
 @overload
 def co_simulate(
-    machine: Mechanism | Model, options: ControlOptions, coupling: FmuCoupling, *, progress: Progress | None = ...
+    machine: Mechanism | Model,
+    options: ControlOptions,
+    coupling: FmuCoupling,
+    *,
+    progress: Progress | None = ...,
 ) -> ControlComparison: ...
 @overload
 def co_simulate(
-    machine: Mechanism | Model, options: AnyOptions, coupling: FmuCoupling, *, progress: Progress | None = ...
+    machine: Mechanism | Model,
+    options: AnyOptions,
+    coupling: FmuCoupling,
+    *,
+    progress: Progress | None = ...,
 ) -> Simulation: ...
 
 
@@ -168,14 +189,15 @@ def co_simulate(
 ) -> Simulation | ControlComparison:
     """Simulate a machine, or control it, with an FMU of somebody else as actuator, drive or controller.
 
-    Quantities of the machine are `time` (`stamp` without its unit), each actuator's NAME.position, NAME.velocity and
-    NAME.force (which the options or the controller ask for), and platform.x, platform.x.velocity ... of a simulation,
-    or reference.NAME, reference.NAME.velocity and .acceleration of a control, in its space. NAME.force is what the FMU
-    sets. All are in SI units; those that the FMU declares are converted.
+    Quantities of the machine are `time` (`stamp` without its unit), each actuator's NAME.position,
+    NAME.velocity and NAME.force (which the options or the controller ask for), and platform.x,
+    platform.x.velocity ... of a simulation, or reference.NAME, reference.NAME.velocity and
+    .acceleration of a control, in its space. NAME.force is what the FMU sets. All are in SI units;
+    those that the FMU declares are converted.
 
-    The FMU and the machine go in turn, the FMU first, with what they exchange held: an error of the first order in the
-    step. Two runs, the second with half the step, show it; the second is the result, with what the two differ by among
-    its evidence.
+    The FMU and the machine go in turn, the FMU first, with what they exchange held: an error of the
+    first order in the step. Two runs, the second with half the step, show it; the second is the
+    result, with what the two differ by among its evidence.
 
     Args:
         machine: a mechanism, or its model.
@@ -204,17 +226,25 @@ def co_simulate(
     limit = None if coupling.fmu_limit is None else 1e6 * coupling.fmu_limit
     with ForeignFmu(path=Path(coupling.fmu), limit=limit) as fmu:
         if isinstance(options, ControlOptions):
-            controlled = [_controlled(model, options, coupling, fmu, parts) for parts in stages.over((1, 2))]
+            controlled = [
+                _controlled(model, options, coupling, fmu, parts) for parts in stages.over((1, 2))
+            ]
             apart = _apart_under_control(*controlled)
             noted = _noted(controlled[1], model, apart, fmu)
             # what runs show by themselves has it too
             runs = {
-                name: replace(run, evidence=(*run.evidence, noted["evidence"][-1]), provenance=noted["provenance"])
+                name: replace(
+                    run,
+                    evidence=(*run.evidence, noted["evidence"][-1]),
+                    provenance=noted["provenance"],
+                )
                 for name, run in controlled[1].runs.items()
             }
             return replace(controlled[1], **noted, runs=runs)
         assert isinstance(options, SimulationOptions)
-        simulated = [_simulated(model, options, coupling, fmu, parts) for parts in stages.over((1, 2))]
+        simulated = [
+            _simulated(model, options, coupling, fmu, parts) for parts in stages.over((1, 2))
+        ]
         return replace(simulated[1], **_noted(simulated[1], model, _apart(*simulated), fmu))
 
 
@@ -224,22 +254,39 @@ def _require_coupled(model: Model, options: AnyOptions | ControlOptions) -> None
     if not isinstance(options, SimulationOptions | ControlOptions):
         problems.add("fmu", "means nothing beside a swing or a round trip", "leave it out")
     elif options.sensitivities:
-        problems.add("sensitivities", "an FMU cannot be differentiated through", "take differences of runs instead")
+        problems.add(
+            "sensitivities",
+            "an FMU cannot be differentiated through",
+            "take differences of runs instead",
+        )
     if cables(model.mechanism):
-        problems.add("fmu", "is not for machines with cables, whose winches are held", "simulate without it")
+        problems.add(
+            "fmu", "is not for machines with cables, whose winches are held", "simulate without it"
+        )
     if isinstance(options, ControlOptions):
         if len(options.controller) > 1:
-            problems.add("controller", f"{len(options.controller)} of them beside an FMU", "choose one")
+            problems.add(
+                "controller", f"{len(options.controller)} of them beside an FMU", "choose one"
+            )
         if options.differences:
             what = "are of samples, and an FMU may be coupled more often"
-            problems.add("differences", what, "measure speeds exactly, or take differences in the FMU")
+            problems.add(
+                "differences", what, "measure speeds exactly, or take differences in the FMU"
+            )
     InputError.raise_if_any(problems)
 
 
-def _noted(result: Simulation | ControlComparison, model: Model, apart: float, fmu: ForeignFmu) -> dict[str, Any]:
+def _noted(
+    result: Simulation | ControlComparison, model: Model, apart: float, fmu: ForeignFmu
+) -> dict[str, Any]:
     """Evidence of the coupling, and the FMU in the provenance."""
     units = [unit for unit in dict.fromkeys(model.platform.ports.position.units) if unit != "1"]
-    noted = Evidence(name=COUPLING_CHANGE, value=apart, unit=" or ".join(units), advice="shorten the coupling step")
+    noted = Evidence(
+        name=COUPLING_CHANGE,
+        value=apart,
+        unit=" or ".join(units),
+        advice="shorten the coupling step",
+    )
     made = result.provenance
     inputs = dict(made.inputs) | {"fmu": fmu.path.name, "fmu_sha256": fmu.sha256}
     return {"evidence": (*result.evidence, noted), "provenance": replace(made, inputs=inputs)}
@@ -253,13 +300,20 @@ def _simulated(
 ) -> Simulation:
     """A simulation with so many parts of the coupling step."""
     ports = model.platform.ports
-    quantities = _moved(model) | dict(zip(ports.position.columns, ports.position.units, strict=True))
+    quantities = _moved(model) | dict(
+        zip(ports.position.columns, ports.position.units, strict=True)
+    )
     quantities |= dict(zip(velocity_names(ports), ports.velocity.units, strict=True))
     step = (coupling.coupling_step or STEP) / parts
     turn = _turns(model, fmu, coupling, quantities, step)()
-    result = simulate(model, replace(options, force=FmuForce(model, turn, force_law(model, options))))
+    result = simulate(
+        model, replace(options, force=FmuForce(model, turn, force_law(model, options)))
+    )
     assert isinstance(result, Simulation)
-    noted = dict(result.provenance.options) | {"coupling_step_s": step, "connect": dict(coupling.connect)}
+    noted = dict(result.provenance.options) | {
+        "coupling_step_s": step,
+        "connect": dict(coupling.connect),
+    }
     return replace(result, provenance=replace(result.provenance, options=noted))
 
 
@@ -285,13 +339,27 @@ def _controlled(
     wanted = motion_inputs(motion, np.zeros(motion.position.size + 2 * motion.velocity.size))
     quantities = _moved(model) | {f"reference.{each.name}": each.unit for each in wanted}
     turns = _turns(model, fmu, coupling, quantities, step)
-    driven = FmuDriven(bandwidth=law.bandwidth, damping=law.damping, space=law.space, law=law, turn=turns, every=every)
-    result = control(model, replace(chosen, controller=(driven,), frequency=options.frequency * every))
-    own, label = type(driven).__name__, fmu.path.stem if is_alone(turns(), model) else f"{name} through {fmu.path.stem}"
+    driven = FmuDriven(
+        bandwidth=law.bandwidth,
+        damping=law.damping,
+        space=law.space,
+        law=law,
+        turn=turns,
+        every=every,
+    )
+    result = control(
+        model, replace(chosen, controller=(driven,), frequency=options.frequency * every)
+    )
+    own, label = (
+        type(driven).__name__,
+        fmu.path.stem if is_alone(turns(), model) else f"{name} through {fmu.path.stem}",
+    )
     return replace(
         result,
         runs={label: result.runs[own]},
-        evidence=tuple(replace(item, name=item.name.replace(own, label, 1)) for item in result.evidence),
+        evidence=tuple(
+            replace(item, name=item.name.replace(own, label, 1)) for item in result.evidence
+        ),
         provenance=replace(
             result.provenance,
             options=dict(result.provenance.options)
@@ -320,7 +388,11 @@ def _moved(model: Model) -> dict[str, str]:
     """Time, also as a plain number, motion of the actuators and forces that are asked for: units by name."""
     names, units = model.output_ports("actuators")
     moved = {variable.name: variable.unit for variable in actuator_motion_variables(model)}
-    return {"time": "s", "stamp": "1"} | moved | dict(zip((f"{name}.force" for name in names), units, strict=True))
+    return (
+        {"time": "s", "stamp": "1"}
+        | moved
+        | dict(zip((f"{name}.force" for name in names), units, strict=True))
+    )
 
 
 def _turns(

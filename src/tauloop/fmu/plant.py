@@ -48,7 +48,8 @@ class FmuFunctions:
         constants: name of each constant of the system.
         guess: coordinates that Newton's method begins from.
         period: of samples, s; zero without any.
-        front: C text in front of all, which defines what samples call, TL_OWN; samples call routines alone without it.
+        front: C text in front of all, which defines what samples call, TL_OWN; samples call
+            routines alone without it.
         values: parameters by name that this text has a hash of; none without it.
     """
 
@@ -70,7 +71,12 @@ class FmuFunctions:
     @property
     def further(self) -> dict[str, Routine]:
         """Routines beside those of the integrator, by name."""
-        return {"begin": self.begin, "outputs": self.outputs, "turns": self.turns, "diagnosis": self.diagnosis}
+        return {
+            "begin": self.begin,
+            "outputs": self.outputs,
+            "turns": self.turns,
+            "diagnosis": self.diagnosis,
+        }
 
     @property
     def known(self) -> int:
@@ -101,7 +107,11 @@ class FmuFunctions:
                 self.variables.tables(),
                 table("tl_guess", self.guess),
                 f"static const int tl_parameter[{len(places)}] = {{{', '.join(places)}}};",
-                *([f"static const char *const tl_form[{len(self.forms)}] = {{{forms}}};"] if forms else []),
+                *(
+                    [f"static const char *const tl_form[{len(self.forms)}] = {{{forms}}};"]
+                    if forms
+                    else []
+                ),
                 *(f"static int system_{name}{signature}" for name in self.further),
                 "",
             ]
@@ -168,29 +178,47 @@ def _free(model: Model) -> FmuFunctions:
 
 def _turns(model: Model, reads: Mapping[str, int]) -> tuple[tuple[FmuVariable, ...], Routine]:
     """Speeds of what dry friction acts on: at their zeros it jumps, which integrators have to know."""
-    names, actuators = model.topology.velocity_names, [actuator.name for actuator in model.mechanism.actuators]
+    names, actuators = (
+        model.topology.velocity_names,
+        [actuator.name for actuator in model.mechanism.actuators],
+    )
     dry = (
-        p.name.rpartition(".")[0] for p in model.parameters if p.role in ("coulomb", "coulomb_asymmetry", "stribeck")
+        p.name.rpartition(".")[0]
+        for p in model.parameters
+        if p.role in ("coulomb", "coulomb_asymmetry", "stribeck")
     )
     rubbing = [name for name in dict.fromkeys(dry) if name in names or name in actuators]
     units = dict(zip(names, velocity_units(model.topology), strict=True))
-    units |= {v.name.removesuffix(".velocity"): v.unit for v in actuator_motion_variables(model)[len(actuators) :]}
+    units |= {
+        v.name.removesuffix(".velocity"): v.unit
+        for v in actuator_motion_variables(model)[len(actuators) :]
+    }
 
     def speeds(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
         _, rates = actuator_motion(model.assembly, q, v)
-        chosen = [v[names.index(name)] if name in names else rates[actuators.index(name)] for name in rubbing]
+        chosen = [
+            v[names.index(name)] if name in names else rates[actuators.index(name)]
+            for name in rubbing
+        ]
         return {"rate": ca.vertcat(*chosen)}
 
-    turns = (FmuVariable(name=f"{name}.turns", causality="local", unit=units[name]) for name in rubbing)
+    turns = (
+        FmuVariable(name=f"{name}.turns", causality="local", unit=units[name]) for name in rubbing
+    )
     return tuple(turns), Routine(calls=(straight("turns", reads, speeds),) if rubbing else ())
 
 
 def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
     """Independent positions and velocities of the platform."""
     ports = model.platform.ports
-    velocities = named((f"{name}.velocity" for name in ports.velocity.columns), ports.velocity.units, start=0.0)
+    velocities = named(
+        (f"{name}.velocity" for name in ports.velocity.columns), ports.velocity.units, start=0.0
+    )
     positions = zip(ports.position.columns, ports.position.units, at_rest, strict=True)
-    return (*(FmuVariable(name=name, unit=unit, start=float(x)) for name, unit, x in positions), *velocities)
+    return (
+        *(FmuVariable(name=name, unit=unit, start=float(x)) for name, unit, x in positions),
+        *velocities,
+    )
 
 
 def _balance(prefix: str) -> tuple[FmuVariable, ...]:
@@ -203,7 +231,10 @@ def actuator_motion_variables(model: Model) -> tuple[FmuVariable, ...]:
     names, units = model.output_ports("actuators")
     lengths = ["rad" if unit == "N m" else "m" for unit in units]
     positions = named((f"{name}.position" for name in names), lengths)
-    return (*positions, *named((f"{name}.velocity" for name in names), (f"{unit}/s" for unit in lengths)))
+    return (
+        *positions,
+        *named((f"{name}.velocity" for name in names), (f"{unit}/s" for unit in lengths)),
+    )
 
 
 def diagnosis_of(model: Model, theta: str, position: str = "y") -> dict[str, object]:
@@ -214,7 +245,10 @@ def diagnosis_of(model: Model, theta: str, position: str = "y") -> dict[str, obj
     sizes = {key: array.shape[1] for key, array in model.platform.runner.empty_inputs().items()}
     places = {"position": position, "start": "start", "theta": theta}
     call = program_call("diagnosis", program, sizes, places, {"extremes": "rate"}, is_judged=False)
-    return {"diagnosis": Routine(calls=(call,)), "forms": tuple(form.element for form in program.closed_forms)}
+    return {
+        "diagnosis": Routine(calls=(call,)),
+        "forms": tuple(form.element for form in program.closed_forms),
+    }
 
 
 def loops_of(program: Program) -> str:
@@ -240,14 +274,20 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
     own = {**sampled.rate.own, "asked": sampled.held, "told": sampled.inputs}
     begin, outputs, shown = _begin(made), *_line_outputs(made, asked, own)
     constants = (*made.parameters.names, *plant.free)
-    leaves = ParameterTable((*made.parameters, *(p for p in plant.mechanism.parameters if p.name in plant.free)))
+    leaves = ParameterTable(
+        (*made.parameters, *(p for p in plant.mechanism.parameters if p.name in plant.free))
+    )
     return FmuFunctions(
         system=replace(
             sampled,
             held=0,
             inputs=len(inputs),
-            rate=replace(sampled.rate, calls=(asked, *map(_redirected, sampled.rate.calls)), own=own),
-            reset=replace(sampled.reset, calls=(asked, *map(_redirected, sampled.reset.calls)), own=own),
+            rate=replace(
+                sampled.rate, calls=(asked, *map(_redirected, sampled.rate.calls)), own=own
+            ),
+            reset=replace(
+                sampled.reset, calls=(asked, *map(_redirected, sampled.reset.calls)), own=own
+            ),
             sample=Routine(),
         ),
         begin=begin,
@@ -266,7 +306,10 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
             outputs=(*actuator_motion_variables(plant), *shown),
             modes=tuple(
                 FmuVariable(
-                    name=plain_name(f"{line.line.name}.{name}"), causality="local", variability="discrete", start=start
+                    name=plain_name(f"{line.line.name}.{name}"),
+                    causality="local",
+                    variability="discrete",
+                    start=start,
                 )
                 for line in lines
                 for name, start in zip(line.mode_names, line.mode_starts, strict=True)
@@ -280,7 +323,9 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
 def with_free(system: MachineSystem, free: Iterable[str]) -> MachineSystem:
     """The system with some parameters of its machine free, behind those of the lines."""
     plant = system.plant.freed(free)
-    rate = independent_rate_program(plant.assembly, plant.platform.ports, plant.formulation, free=plant.free)
+    rate = independent_rate_program(
+        plant.assembly, plant.platform.ports, plant.formulation, free=plant.free
+    )
     return replace(system, plant=plant, rate=rate)
 
 
@@ -295,7 +340,10 @@ def _asked(lines: tuple[LineSystem, ...], tolerance: float) -> RoutineCall:
 
     def fill(torques: ca.SX) -> dict[str, ca.SX]:
         parts = ca.vertsplit(torques, np.cumsum([0, *sizes]).tolist())
-        asked = [ca.vertcat(ca.SX(line.held_size - n, 1), x) for line, n, x in zip(lines, sizes, parts, strict=True)]
+        asked = [
+            ca.vertcat(ca.SX(line.held_size - n, 1), x)
+            for line, n, x in zip(lines, sizes, parts, strict=True)
+        ]
         inputs = ca.SX(len(MACHINE_INPUTS), 1)
         inputs[INPUTS.index("standstill")] = tolerance
         return {"asked": ca.vertcat(*asked), "told": ca.vertcat(*[inputs] * len(lines))}
@@ -305,7 +353,9 @@ def _asked(lines: tuple[LineSystem, ...], tolerance: float) -> RoutineCall:
 
 def _redirected(call: RoutineCall) -> RoutineCall:
     """A call that reads what is asked of the motors in the place of what a sample has found."""
-    places = tuple(re.sub(r"^in\b", "told", re.sub(r"^held\b", "asked", place)) for place in call.inputs)
+    places = tuple(
+        re.sub(r"^in\b", "told", re.sub(r"^held\b", "asked", place)) for place in call.inputs
+    )
     return replace(call, inputs=places)
 
 
@@ -343,7 +393,8 @@ def _begin(system: MachineSystem) -> Routine:
         return result
 
     return Routine(
-        calls=(pose, straight("first_lines", {"start": shape.n_q, "v": shape.n_v}, follow)), own={"v": shape.n_v}
+        calls=(pose, straight("first_lines", {"start": shape.n_q, "v": shape.n_v}, follow)),
+        own={"v": shape.n_v},
     )
 
 
@@ -360,7 +411,14 @@ def _line_outputs(
 
     calls, shown, at = [asked, straight("motion", known, motion)], list[FmuVariable](), 2 * n_u
     for i, (line, y, s, z) in enumerate(system.places()):
-        inputs = (f"y + {y}", f"at + {2 * i}", f"s + {s}", f"asked + {z}", f"told + {len(MACHINE_INPUTS) * i}", "p")
+        inputs = (
+            f"y + {y}",
+            f"at + {2 * i}",
+            f"s + {s}",
+            f"asked + {z}",
+            f"told + {len(MACHINE_INPUTS) * i}",
+            "p",
+        )
         measured = line.measured
         whole = line.signals.function
         symbols = [ca.SX.sym(f"x{k}", whole.numel_in(k)) for k in range(whole.n_in())]

@@ -9,10 +9,11 @@ from pathlib import Path, PurePosixPath
 
 from tauloop.errors import InputError, Problems
 
-#: Bytes that an FMU may unpack to, and how many times its own size that may be where it is more than `UNCHECKED` bytes;
-#: both without a limit of the caller's.
+#: Bytes that an FMU may unpack to, and how many times its own size that may be where it is more
+#: than `UNCHECKED` bytes; both without a limit of the caller's.
 LARGEST, RATIO, UNCHECKED = 2_000_000_000, 200, 100_000_000
-#: Members of an archive, without a limit of the caller's; with one each counts for a block of a disk at least.
+#: Members of an archive, without a limit of the caller's; with one each counts for a block of a
+#: disk at least.
 MEMBERS, BLOCK = 10_000, 4096
 #: Faulty members that are named one by one.
 _LISTED = 5
@@ -21,11 +22,13 @@ _LISTED = 5
 def require_unpackable(path: Path, limit: float | None = None) -> None:
     """Refuse an archive that would fill the disk, or whose members leave the folder that it is unpacked into.
 
-    The sizes are those that the archive states; a member that has more ends with an error where it is unpacked.
+    The sizes are those that the archive states; a member that has more ends with an error where it
+    is unpacked.
 
     Args:
         path: the file.
-        limit: bytes that it may unpack to; then its ratio and its number of members are not limited.
+        limit: bytes that it may unpack to; then its ratio and its number of members are not
+            limited.
 
     Raises:
         InputError: all that is wrong.
@@ -35,9 +38,7 @@ def require_unpackable(path: Path, limit: float | None = None) -> None:
         members = packed.infolist()
     problems, name = Problems(), str(path)
     size, own = sum(max(member.file_size, BLOCK) for member in members), path.stat().st_size
-    larger = (
-        "raise the limit (fmu_limit, --fmu-limit, in MB) if you trust the file, or export it without large resources"
-    )
+    larger = "raise the limit (fmu_limit, --fmu-limit, in MB) if you trust the file, or export it without large resources"
     stated = f"unpacks to {size / 1e6:.5g} MB"
     if size > (LARGEST if limit is None else limit):
         allowed = (LARGEST if limit is None else limit) / 1e6

@@ -14,7 +14,8 @@ from tauloop.mechanism.units import si_unit
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Guards of events count from so far beyond zero (SI), for zero itself is often rounding; positions are known better.
+#: Guards of events count from so far beyond zero (SI), for zero itself is often rounding; positions
+#: are known better.
 NEAR = 1e-12
 
 
@@ -30,7 +31,8 @@ class FmuVariable:
         start: value at the start; None where it is calculated.
         least, most: bounds of a parameter.
         nominal: typical size; None where nothing is known of it.
-        shown: unit that the machine's file has it in, with the SI value of one such; None for that of SI.
+        shown: unit that the machine's file has it in, with the SI value of one such; None for that
+            of SI.
         meaning: what it is.
     """
 
@@ -46,7 +48,9 @@ class FmuVariable:
     meaning: str = ""
 
 
-def named(names: Iterable[str], units: Iterable[str], **attributes: object) -> tuple[FmuVariable, ...]:
+def named(
+    names: Iterable[str], units: Iterable[str], **attributes: object
+) -> tuple[FmuVariable, ...]:
     """Variables that have all but name and unit in common."""
     return tuple(
         FmuVariable(name=name, unit=unit, **attributes)  # type: ignore[arg-type]
@@ -76,7 +80,8 @@ class FmuVariables(Shown):
     """All variables of an FMU, part by part; a part begins where the one before it ends.
 
     Attributes:
-        parameters, inputs, states, outputs, modes: in the order of what the equations take and give.
+        parameters, inputs, states, outputs, modes: in the order of what the equations take and
+            give.
         turns: speeds at whose zeros dry friction turns: event indicators without a mode.
     """
 
@@ -93,10 +98,16 @@ class FmuVariables(Shown):
         Raises:
             InputError: which ones.
         """
-        twice = [name for name, count in Counter(variable.name for variable in self.all).items() if count > 1]
+        twice = [
+            name
+            for name, count in Counter(variable.name for variable in self.all).items()
+            if count > 1
+        ]
         InputError.raise_if_any(
             Problem(
-                where=name, what="two variables of the FMU have this name", remedy="rename one in the machine's file"
+                where=name,
+                what="two variables of the FMU have this name",
+                remedy="rename one in the machine's file",
             )
             for name in twice
         )
@@ -112,13 +123,24 @@ class FmuVariables(Shown):
     @property
     def guards(self) -> tuple[FmuVariable, ...]:
         """Event indicators: those of the modes, and speeds that turn."""
-        return (*(FmuVariable(name=f"{mode.name}.guard", causality="local") for mode in self.modes), *self.turns)
+        return (
+            *(FmuVariable(name=f"{mode.name}.guard", causality="local") for mode in self.modes),
+            *self.turns,
+        )
 
     @property
     def all(self) -> tuple[FmuVariable, ...]:
         """Every variable at its value reference; the time is first."""
         time = FmuVariable(name="time", causality="independent", unit="s")
-        parts = self.parameters, self.inputs, self.states, self.rates, self.outputs, self.modes, self.guards
+        parts = (
+            self.parameters,
+            self.inputs,
+            self.states,
+            self.rates,
+            self.outputs,
+            self.modes,
+            self.guards,
+        )
         return (time, *(variable for part in parts for variable in part))
 
     @property

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
         loads as loads,
     )
     from tauloop.formats.mjcf import load_mjcf as load_mjcf
-    from tauloop.formats.options import ImportOptions as ImportOptions, RodRecognition as RodRecognition
+    from tauloop.formats.options import (
+        ImportOptions as ImportOptions,
+        RodRecognition as RodRecognition,
+    )
     from tauloop.formats.urdf import load_urdf as load_urdf
     from tauloop.formats.yaml_writer import dumps as dumps
 else:

@@ -9,7 +9,15 @@ from typing import Any
 from tauloop.formats.expression_writer import keys_of
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Shape
-from tauloop.mechanism.drive_grammar import CONNECTION, CONTROL, DUAL, ENCODER, FRICTION, LUGRE, MOTOR
+from tauloop.mechanism.drive_grammar import (
+    CONNECTION,
+    CONTROL,
+    DUAL,
+    ENCODER,
+    FRICTION,
+    LUGRE,
+    MOTOR,
+)
 from tauloop.mechanism.drive_line import (
     Connection,
     Control,
@@ -39,11 +47,19 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
     turns = {inertia.name: inertia.turns for inertia in line.inertias}
     load = line.performance.of
     written: dict[str, Any] = {"load": load}
-    written["inertias"] = {item.name: _inertia(item, text) for item in line.inertias if item.name != load}
+    written["inertias"] = {
+        item.name: _inertia(item, text) for item in line.inertias if item.name != load
+    }
     if line.connections:
-        written["connections"] = {item.name: _connection(item, turns, text) for item in line.connections}
-    written["motors"] = {item.name: keys_of(MOTOR, item, turns[item.on], text) for item in line.motors}
-    written["encoders"] = {item.name: keys_of(ENCODER, item, turns[item.on], text) for item in line.encoders}
+        written["connections"] = {
+            item.name: _connection(item, turns, text) for item in line.connections
+        }
+    written["motors"] = {
+        item.name: keys_of(MOTOR, item, turns[item.on], text) for item in line.motors
+    }
+    written["encoders"] = {
+        item.name: keys_of(ENCODER, item, turns[item.on], text) for item in line.encoders
+    }
     slave = line.control.drive.slave if isinstance(line.control.drive, DualDrive) else None
     on = next((motor.on for motor in line.motors if motor.name == slave), None)
     return written | {"control": _control(line.control, on is not None and turns[on], text)}
@@ -68,8 +84,12 @@ def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[st
         else:
             written["rack_and_pinion"] = text(ratio, units.LENGTH)
     elif ratio != ONE:
-        is_quotient = isinstance(ratio, Call) and ratio.operation == "/" and ratio.arguments[0] == ONE
-        reduction = ratio.arguments[1] if is_quotient and isinstance(ratio, Call) else divide(ONE, ratio)
+        is_quotient = (
+            isinstance(ratio, Call) and ratio.operation == "/" and ratio.arguments[0] == ONE
+        )
+        reduction = (
+            ratio.arguments[1] if is_quotient and isinstance(ratio, Call) else divide(ONE, ratio)
+        )
         written["gear"] = text(reduction, units.ONE)
     law = item.compliance
     if law is None:

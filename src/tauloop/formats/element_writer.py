@@ -49,23 +49,33 @@ class ElementWriter:
         if placement.position != ZERO_VECTOR:
             pose["at"] = self.vector(placement.position, units.LENGTH)
         if placement.turns:
-            pose["turn"] = [{turn.axis: self.text(turn.angle, units.ANGLE)} for turn in placement.turns]
+            pose["turn"] = [
+                {turn.axis: self.text(turn.angle, units.ANGLE)} for turn in placement.turns
+            ]
         return pose
 
     def freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
         """What acts on a freedom, its limits and its largest speed."""
         return keys_of(FREEDOM, freedom, turns, self.text)
 
-    def freedoms(self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]) -> dict[str, Any]:
+    def freedoms(
+        self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]
+    ) -> dict[str, Any]:
         """The same of several by their names; those with nothing to say are left out."""
         several = zip(names, turning, freedoms, strict=False)
-        return {name: content for name, turns, freedom in several if (content := self.freedom(freedom, turns))}
+        return {
+            name: content
+            for name, turns, freedom in several
+            if (content := self.freedom(freedom, turns))
+        }
 
     def coupling(self, coupling: Coupling) -> dict[str, Any]:
         """A gear."""
         written: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
         if coupling.offset != ZERO:
-            written["offset"] = self.text(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
+            written["offset"] = self.text(
+                coupling.offset, units.ANGLE if coupling.turns else units.LENGTH
+            )
         return written
 
     def loss(self, loss: CombinedFriction) -> dict[str, Any]:
@@ -89,7 +99,9 @@ class ElementWriter:
         """The drive line of an actuator, if it has one."""
         return {} if actuator.drive is None else {"drive": drive_data(actuator.drive, self.text)}
 
-    def _ratios(self, terms: Sequence[tuple[str, Expression]], turns: bool | None) -> dict[str, str]:
+    def _ratios(
+        self, terms: Sequence[tuple[str, Expression]], turns: bool | None
+    ) -> dict[str, str]:
         """Ratios by coordinate; those between an angle and a length carry units, which tell that the motor turns."""
         across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
         return {

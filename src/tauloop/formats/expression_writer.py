@@ -1,8 +1,9 @@
 """Expressions as text of a machine file: the inverse of `tauloop.mechanism.parser`.
 
-The numbers in an expression are in SI units and have lost the units that they were written with; the text needs
-them, because dimensions are checked when it is read. They follow from the dimension of the place and of the leaf
-parameters: what a sum adds is alike, and what a product lacks belongs to its constant.
+The numbers in an expression are in SI units and have lost the units that they were written with;
+the text needs them, because dimensions are checked when it is read. They follow from the dimension
+of the place and of the leaf parameters: what a sum adds is alike, and what a product lacks belongs
+to its constant.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _LEVELS = {
     "/": (_PRODUCT, _PRODUCT, _SIGN),
     "^": (4, _ATOM, _SIGN),
 }
-#: One text holds at most this many operators and levels, half and less of what a reader takes; longer is split.
+#: One text holds at most this many operators and levels, half and less of what a reader takes;
+#: longer is split.
 _MOST_OPERATORS, _MOST_LEVELS, _MOST_CHARACTERS = 50, 14, 600
 #: A constant may bring this many operators and characters of units.
 _UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
@@ -59,7 +61,8 @@ def literal(value: float, dimension: Dimension) -> str:
 def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
     """The value of a leaf parameter as a literal, and its dimension.
 
-    It keeps the parameter's unit where some number of that unit gives exactly this value, else it is in SI.
+    It keeps the parameter's unit where some number of that unit gives exactly this value, else it
+    is in SI.
 
     Raises:
         UnitError: its unit is none that a machine file knows.
@@ -105,7 +108,10 @@ class ExpressionWriter:
         if not isinstance(expression, Call):
             return expression
         places = self._places(expression, dimension)
-        parts = [self._split(part, place) for part, place in zip(expression.arguments, places, strict=True)]
+        parts = [
+            self._split(part, place)
+            for part, place in zip(expression.arguments, places, strict=True)
+        ]
         while not _fits(Call(expression.operation, tuple(parts))):
             largest = max(range(len(parts)), key=lambda i: _size(parts[i])[2])
             parts[largest] = self._named(parts[largest], places[largest])
@@ -127,15 +133,17 @@ class ExpressionWriter:
     def _written(self, expression: Expression, dimension: Dimension) -> tuple[str, int]:
         """Text of an expression and how strongly it binds.
 
-        A factor of one unit has been folded away when the expression was made: ``mass * (1 m)^2`` is just the mass. It
-        is written again where the place needs it.
+        A factor of one unit has been folded away when the expression was made: ``mass * (1 m)^2``
+        is just the mass. It is written again where the place needs it.
         """
         if isinstance(expression, Constant):
             return _constant(expression.value, dimension)
         known = self._known(expression)
         if known is None or _suits(known, dimension):
             return self._operation(expression, dimension)
-        return _enclosed(self._operation(expression, known), _PRODUCT) + _factors(dimension / known), _PRODUCT
+        return _enclosed(self._operation(expression, known), _PRODUCT) + _factors(
+            dimension / known
+        ), _PRODUCT
 
     def _operation(self, expression: Leaf | Call, dimension: Dimension) -> tuple[str, int]:
         if isinstance(expression, Leaf):
@@ -143,7 +151,9 @@ class ExpressionWriter:
         operation = expression.operation
         parts = [
             self._written(part, place)
-            for part, place in zip(expression.arguments, self._places(expression, dimension), strict=True)
+            for part, place in zip(
+                expression.arguments, self._places(expression, dimension), strict=True
+            )
         ]
         if operation in FUNCTIONS:
             return f"{operation}({', '.join(text for text, _ in parts)})", _ATOM
@@ -230,7 +240,9 @@ def _enclosed(part: tuple[str, int], level: int) -> str:
 
 def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
     """A number with a dimension inside an expression, where a unit is one plain name: ``2 kg * (1 m)^2 / 1 s``."""
-    name, unit = next(((name, unit) for name, unit in _UNITS.items() if getattr(dimension, name) == 1), ("", ""))
+    name, unit = next(
+        ((name, unit) for name, unit in _UNITS.items() if getattr(dimension, name) == 1), ("", "")
+    )
     rest = _factors(replace(dimension, **{name: Fraction(0)}) if name else dimension)
     text = f"{number(value)} {unit}".strip() + rest
     return text, _PRODUCT if rest else _SIGN if math.copysign(1.0, value) < 0.0 else _ATOM
@@ -269,15 +281,20 @@ def _size(expression: Expression) -> tuple[int, int, int]:
 
 def _fits(expression: Expression) -> bool:
     operators, levels, characters = _size(expression)
-    return operators <= _MOST_OPERATORS and levels <= _MOST_LEVELS and characters <= _MOST_CHARACTERS
+    return (
+        operators <= _MOST_OPERATORS and levels <= _MOST_LEVELS and characters <= _MOST_CHARACTERS
+    )
 
 
-def keys_of(shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]) -> dict[str, Any]:
+def keys_of(
+    shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]
+) -> dict[str, Any]:
     """What an element says by the keys of its shape in the grammar, with the dimensions that this gives them.
 
     Args:
         shape: such as `grammar.FREEDOM`.
-        element: has an attribute for each key that is written; what is None or infinite is left out.
+        element: has an attribute for each key that is written; what is None or infinite is left
+            out.
         turns: whether it belongs to a turning freedom.
         text: writes an expression of a dimension.
     """

@@ -1,10 +1,11 @@
 """The elements of URDF, SDF and MJCF files, in one table: read, harmless or refused.
 
-An element that ties links together, or that changes a mass, and is passed over gives another machine without a word. So
-every element is in one of three lists. Elements of the first list are read. Those of the second have no effect on the
-motion (they draw, sense, collide or steer a simulation) and are counted in the notes. Those of the third are refused by
-name. An element that is in none of the lists is reported by `check` as a problem of the machine; it is refused where
-its name contains a word for a tie (`TYING`).
+An element that ties links together, or that changes a mass, and is passed over gives another
+machine without a word. So every element is in one of three lists. Elements of the first list are
+read. Those of the second have no effect on the motion (they draw, sense, collide or steer a
+simulation) and are counted in the notes. Those of the third are refused by name. An element that is
+in none of the lists is reported by `check` as a problem of the machine; it is refused where its
+name contains a word for a tie (`TYING`).
 
 `docs/foreign-elements.md` is made of this table.
 """
@@ -39,13 +40,34 @@ TYING = (
     "mimic",
     "attach",
 )
-#: Words in the name or the library of a plugin that ties links together, and of one that pushes them.
+#: Words in the name or the library of a plugin that ties links together, and of one that pushes
+#: them.
 PLUGIN_TIES = (
-    *("attach", "detach", "mimic", "loop", "weld", "coupl", "gear", "spring", "constraint", "bushing", "tendon"),
+    *(
+        "attach",
+        "detach",
+        "mimic",
+        "loop",
+        "weld",
+        "coupl",
+        "gear",
+        "spring",
+        "constraint",
+        "bushing",
+        "tendon",
+    ),
     *("cable", "fixlink", "fix_link"),
 )
 PLUGIN_FORCES = (
-    *("buoyan", "hydrodynamic", "liftdrag", "lift_drag", "addedmass", "added_mass", "persistent_wrench"),
+    *(
+        "buoyan",
+        "hydrodynamic",
+        "liftdrag",
+        "lift_drag",
+        "addedmass",
+        "added_mass",
+        "persistent_wrench",
+    ),
     *("gravitycompensation", "gravity_compensation"),
 )
 
@@ -77,9 +99,17 @@ class ElementRow:
     meaning: str
 
 
-def _rows(file_format: str, treatment: Treatment, *rows: tuple[str, str, str]) -> tuple[ElementRow, ...]:
+def _rows(
+    file_format: str, treatment: Treatment, *rows: tuple[str, str, str]
+) -> tuple[ElementRow, ...]:
     return tuple(
-        ElementRow(file_format=file_format, parent=parent, tags=tuple(tags.split()), treatment=treatment, meaning=text)
+        ElementRow(
+            file_format=file_format,
+            parent=parent,
+            tags=tuple(tags.split()),
+            treatment=treatment,
+            meaning=text,
+        )
         for parent, tags, text in rows
     )
 
@@ -97,17 +127,33 @@ _URDF = (
         ("robot", "loop coupling", "loops and gears of GRBDA"),
         ("robot", "constraint", "loops (urdfdom_headers pull request 108)"),
         ("robot", "drake:ball_constraint", "a ball joint that closes a loop"),
-        ("robot", "loop_joint", "a ball joint that closes a loop (Isaac Sim); other types are refused"),
-        ("robot", "transmission ros2_control", "driven joints and transmissions; what is in them is read apart"),
+        (
+            "robot",
+            "loop_joint",
+            "a ball joint that closes a loop (Isaac Sim); other types are refused",
+        ),
+        (
+            "robot",
+            "transmission ros2_control",
+            "driven joints and transmissions; what is in them is read apart",
+        ),
         ("link", "inertial visual", "inertia; shapes, which are drawn and move nothing"),
         ("inertial", "origin mass inertia", "inertia of a link"),
-        ("joint", "origin parent child axis limit dynamics mimic", "a joint, and the gear that `<mimic>` is"),
+        (
+            "joint",
+            "origin parent child axis limit dynamics mimic",
+            "a joint, and the gear that `<mimic>` is",
+        ),
         ("loop", "predecessor successor axis", "the two frames of a loop"),
         ("predecessor", "origin", "a frame of a loop"),
         ("successor", "origin", "a frame of a loop"),
         ("coupling", "predecessor successor ratio", "the two links of a gear"),
         ("loop_joint", "link1 link2", "the two frames of a loop"),
-        ("constraint", "parent child parent_origin child_origin parent_axis child_axis", "the two frames of a loop"),
+        (
+            "constraint",
+            "parent child parent_origin child_origin parent_axis child_axis",
+            "the two frames of a loop",
+        ),
         (
             "drake:ball_constraint",
             "drake:ball_constraint_body_A drake:ball_constraint_body_B drake:ball_constraint_p_AP "
@@ -118,29 +164,69 @@ _URDF = (
     *_rows(
         "urdf",
         Treatment.HARMLESS,
-        ("robot", "gazebo", "extensions of Gazebo; joints in it are read, springs, gravity and plugins looked for"),
+        (
+            "robot",
+            "gazebo",
+            "extensions of Gazebo; joints in it are read, springs, gravity and plugins looked for",
+        ),
         ("robot", "fixed_frame", "a named frame (Isaac Sim)"),
         ("robot", "mujoco compiler", "settings for MuJoCo's reader"),
         ("robot", f"sensor camera light {_DRAKE_LOOK}", "sensors and looks"),
-        ("robot", "drake:collision_filter_group self_collision_checking disable_collisions contact", "contacts"),
-        ("robot", "group group_state end_effector virtual_joint passive_joint chain", "planning groups (SRDF)"),
-        ("robot", "author license description publications publication version verbose capability", "texts"),
+        (
+            "robot",
+            "drake:collision_filter_group self_collision_checking disable_collisions contact",
+            "contacts",
+        ),
+        (
+            "robot",
+            "group group_state end_effector virtual_joint passive_joint chain",
+            "planning groups (SRDF)",
+        ),
+        (
+            "robot",
+            "author license description publications publication version verbose capability",
+            "texts",
+        ),
         ("link", f"sensor light audio_source {_DRAKE_LOOK}", "sensors, sounds and looks"),
         ("link", "collision", "contacts; drawn where no visual can be"),
         ("link", "origin", "not part of URDF; readers of URDF do not use it"),
         ("link", "contact self_collision_checking collision_checking capsule verbose", "contacts"),
         ("joint", "joint_properties", "an older form of losses, reported where they are not zero"),
-        ("joint", "calibration safety_controller safety", "reference switches and soft limits of a controller"),
-        ("joint", "drake:controller_gains property hardwareInterface sensor verbose", "control and sensing"),
+        (
+            "joint",
+            "calibration safety_controller safety",
+            "reference switches and soft limits of a controller",
+        ),
+        (
+            "joint",
+            "drake:controller_gains property hardwareInterface sensor verbose",
+            "control and sensing",
+        ),
     ),
     *_rows(
         "urdf",
         Treatment.REFUSED,
-        ("robot", "drake:joint", "a joint that only Drake sees: write it as `<joint>` or in a side file"),
-        ("robot", "drake:linear_bushing_rpy drake:linear_spring_damper", "it pushes links: use springs of joints"),
-        ("robot", "drake:weld_constraint drake:distance_constraint drake:tendon_constraint", "it ties links together"),
+        (
+            "robot",
+            "drake:joint",
+            "a joint that only Drake sees: write it as `<joint>` or in a side file",
+        ),
+        (
+            "robot",
+            "drake:linear_bushing_rpy drake:linear_spring_damper",
+            "it pushes links: use springs of joints",
+        ),
+        (
+            "robot",
+            "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
+            "it ties links together",
+        ),
         ("robot", "drake:coupler_constraint", "a gear: write `<mimic>`"),
-        ("joint", "drake:screw_thread_pitch", "a screw: couple a revolute and a prismatic joint in a side file"),
+        (
+            "joint",
+            "drake:screw_thread_pitch",
+            "a screw: couple a revolute and a prismatic joint in a side file",
+        ),
     ),
 )
 _SDF = (
@@ -148,14 +234,34 @@ _SDF = (
         "sdf",
         Treatment.READ,
         ("sdf", "world model include", "the machine, alone or in a world"),
-        ("world", "model gravity include", "machines, and gravity; an include that cannot be read is left out"),
-        ("model", "model include", "a model in it, or of another local file: its links, joints and frames"),
+        (
+            "world",
+            "model gravity include",
+            "machines, and gravity; an include that cannot be read is left out",
+        ),
+        (
+            "model",
+            "model include",
+            "a model in it, or of another local file: its links, joints and frames",
+        ),
         ("model", "link joint frame pose static", "the machine; a static model is scenery"),
         ("model", "tauloop:free", "a joint of six freedoms, as Tauloop writes it"),
         ("model", "drake:ball_constraint", "a ball joint that closes a loop"),
-        ("model", "transmission ros2_control", "driven joints and transmissions, as in a URDF; also in a plugin"),
-        ("link", "pose inertial visual collision gravity tauloop:massless", "a link, its inertia and shapes"),
-        ("inertial", "pose mass inertia density", "inertia; with `auto` it follows from the collisions"),
+        (
+            "model",
+            "transmission ros2_control",
+            "driven joints and transmissions, as in a URDF; also in a plugin",
+        ),
+        (
+            "link",
+            "pose inertial visual collision gravity tauloop:massless",
+            "a link, its inertia and shapes",
+        ),
+        (
+            "inertial",
+            "pose mass inertia density",
+            "inertia; with `auto` it follows from the collisions",
+        ),
         ("inertia", "ixx iyy izz ixy ixz iyz", "moments of inertia"),
         ("joint", "parent child axis axis2 pose", "a joint"),
         ("joint", "tauloop:cut", "a joint that closes a loop, as Tauloop writes it"),
@@ -163,7 +269,11 @@ _SDF = (
         ("joint", "drake:rotor_inertia drake:gear_ratio", "a rotor: n^2 J at the joint"),
         ("axis", "xyz dynamics limit use_parent_model_frame", "axis, losses, springs and limits"),
         ("axis", "mimic initial_position", "a gear, and the start"),
-        ("axis2", "xyz use_parent_model_frame dynamics limit mimic initial_position", "the second axis"),
+        (
+            "axis2",
+            "xyz use_parent_model_frame dynamics limit mimic initial_position",
+            "the second axis",
+        ),
         ("dynamics", "damping friction spring_stiffness spring_reference", "losses and springs"),
         ("limit", "lower upper effort velocity", "limits"),
         ("mimic", "multiplier offset reference", "q = multiplier (q_other - reference) + offset"),
@@ -180,15 +290,31 @@ _SDF = (
         Treatment.HARMLESS,
         ("sdf", "light actor", "scenery"),
         ("world", "light actor road population state frame", "scenery and other models"),
-        ("world", "physics scene gui audio wind magnetic_field atmosphere spherical_coordinates", "surroundings"),
+        (
+            "world",
+            "physics scene gui audio wind magnetic_field atmosphere spherical_coordinates",
+            "surroundings",
+        ),
         ("world", "plugin", "simulation; what ties or pushes links is looked for by name"),
-        ("model", "plugin", "simulation; motors in it are read, what ties or pushes links is looked for by name"),
+        (
+            "model",
+            "plugin",
+            "simulation; motors in it are read, what ties or pushes links is looked for by name",
+        ),
         ("model", "gazebo", "what a URDF has for Gazebo; motors in it are read"),
-        ("model", "self_collide allow_auto_disable enable_wind", "simulation; wind is reported where it blows"),
+        (
+            "model",
+            "self_collide allow_auto_disable enable_wind",
+            "simulation; wind is reported where it blows",
+        ),
         ("model", "model_state", "a stored state of a simulation"),
         ("model", f"drake:collision_filter_group {_DRAKE_LOOK}", "contacts and looks in Drake"),
         ("link", f"{_SENSING} {_DRAKE_LOOK}", "sensors, lights and looks"),
-        ("link", "self_collide must_be_base_link enable_wind velocity_decay kinematic", "simulation"),
+        (
+            "link",
+            "self_collide must_be_base_link enable_wind velocity_decay kinematic",
+            "simulation",
+        ),
         ("link", "frame", "a named frame of versions 1.5 and 1.6, which no pose may name"),
         ("inertial", "auto_inertia_params fluid_added_mass", "for meshes and fluids"),
         ("inertial", "frame", "a named frame of versions 1.5 and 1.6, which no pose may name"),
@@ -209,10 +335,22 @@ _SDF = (
         ("world", "joint", "a joint between models: put all links into one model"),
         ("model", "gripper", "it holds what it grasps: remove it, or write its joints"),
         ("model", "drake:joint", "a joint that only Drake sees: write it as `<joint>`"),
-        ("model", "drake:linear_bushing_rpy drake:linear_spring_damper", "it pushes links: use springs of joints"),
-        ("model", "drake:weld_constraint drake:distance_constraint drake:tendon_constraint", "it ties links together"),
+        (
+            "model",
+            "drake:linear_bushing_rpy drake:linear_spring_damper",
+            "it pushes links: use springs of joints",
+        ),
+        (
+            "model",
+            "drake:weld_constraint drake:distance_constraint drake:tendon_constraint",
+            "it ties links together",
+        ),
         ("model", "drake:coupler_constraint", "a gear: write `<mimic>`"),
-        ("joint", "drake:screw_thread_pitch", "a screw: couple a revolute and a prismatic joint in a side file"),
+        (
+            "joint",
+            "drake:screw_thread_pitch",
+            "a screw: couple a revolute and a prismatic joint in a side file",
+        ),
     ),
 )
 _MJCF = (
@@ -225,20 +363,36 @@ _MJCF = (
         (ANYWHERE, "asset mesh material", "what is drawn"),
         (ANYWHERE, "equality connect weld tendon fixed", "loops and gears"),
         (ANYWHERE, "actuator general motor", "motors"),
-        (ANYWHERE, "position velocity intvelocity damper cylinder muscle adhesion dcmotor", "servos, as ideal motors"),
+        (
+            ANYWHERE,
+            "position velocity intvelocity damper cylinder muscle adhesion dcmotor",
+            "servos, as ideal motors",
+        ),
         (ANYWHERE, "keyframe key", "starts that can be chosen"),
         (ANYWHERE, "deformable", "its parts are refused by name"),
     ),
     *_rows(
         "mjcf",
         Treatment.HARMLESS,
-        (ANYWHERE, "visual statistic size global quality headlight map scale rgba", "what is drawn"),
+        (
+            ANYWHERE,
+            "visual statistic size global quality headlight map scale rgba",
+            "what is drawn",
+        ),
         (ANYWHERE, "camera light texture layer hfield skin bone model", "what is drawn"),
         (ANYWHERE, "contact pair exclude", "contacts"),
         (ANYWHERE, "sensor", "sensors"),
-        (ANYWHERE, "extension tuple element user lengthrange", "settings of plugins and of the compiler"),
+        (
+            ANYWHERE,
+            "extension tuple element user lengthrange",
+            "settings of plugins and of the compiler",
+        ),
         (ANYWHERE, "spatial pulley", "a tendon through space; listed, and its forces are reported"),
-        ("actuator", "plugin pid orientation", "controlled motors: listed, and without a motor here"),
+        (
+            "actuator",
+            "plugin pid orientation",
+            "controlled motors: listed, and without a motor here",
+        ),
         ("default", "pid orientation", "settings of these"),
         ("geom", "plugin", "a shape"),
         ("mesh", "plugin", "a shape"),
@@ -251,7 +405,11 @@ _MJCF = (
             "replicate composite flexcomp attach plugin",
             "it makes parts that the file does not show: let MuJoCo write the model out (mj_saveLastXML)",
         ),
-        (ANYWHERE, "flex flexvert flexstrain pin", "a flexible part: replace it by bodies with joints and springs"),
+        (
+            ANYWHERE,
+            "flex flexvert flexstrain pin",
+            "a flexible part: replace it by bodies with joints and springs",
+        ),
     ),
 )
 #: Every element that has a place in one of the three lists.
@@ -260,7 +418,12 @@ ELEMENTS: tuple[ElementRow, ...] = (*_URDF, *_SDF, *_MJCF)
 
 @cache
 def _by_place(file_format: str) -> dict[tuple[str, str], ElementRow]:
-    return {(row.parent, tag): row for row in ELEMENTS if row.file_format == file_format for tag in row.tags}
+    return {
+        (row.parent, tag): row
+        for row in ELEMENTS
+        if row.file_format == file_format
+        for tag in row.tags
+    }
 
 
 def row_of(file_format: str, parent: str, tag: str) -> ElementRow | None:
@@ -298,7 +461,8 @@ class Inventory:
 
     Attributes:
         harmless: number of the harmless ones by their name, "TAG of PARENT" below the top.
-        refused: those that are refused, unknown ones whose name contains a word for a tie among them.
+        refused: those that are refused, unknown ones whose name contains a word for a tie among
+            them.
         unknown: those in none of the lists.
     """
 
@@ -312,7 +476,9 @@ class Inventory:
         for item in self.unknown:
             groups.setdefault(f"<{item.node.tag}> of <{item.parent}>", []).append(item.node.line)
         return tuple(
-            f"{name} (line {lines[0]})" if len(lines) == 1 else f"{name} ({len(lines)}, first on line {lines[0]})"
+            f"{name} (line {lines[0]})"
+            if len(lines) == 1
+            else f"{name} ({len(lines)}, first on line {lines[0]})"
             for name, lines in groups.items()
         )
 

@@ -24,7 +24,8 @@ class Written(Shown):
         files: the files, that of the machine first.
         notes: what is not as in the mechanism; empty where the file reads back to an equal one.
         side: the side file among the files.
-        names: names in the file by those of the mechanism, where they differ: bodies, coordinates, actuators.
+        names: names in the file by those of the mechanism, where they differ: bodies, coordinates,
+            actuators.
     """
 
     files: tuple[Path, ...]
@@ -36,17 +37,17 @@ class Written(Shown):
 class Format(ABC):
     """A format that machines are read from or written in; `read`, `write`, or both are defined.
 
-    A package brings its own by an entry point of the group ``tauloop.formats`` that names an instance. `load`,
-    `convert` and the commands then find it by the file's ending (Tauloop's own formats come first, and what no format
-    claims is a machine file) or by its name.
+    A package brings its own by an entry point of the group ``tauloop.formats`` that names an
+    instance. `load`, `convert` and the commands then find it by the file's ending (Tauloop's own
+    formats come first, and what no format claims is a machine file) or by its name.
 
     Attributes:
         name: one word, for ``tauloop convert --to``.
         title: what a file of it is called in messages, such as ``a URDF file``.
         endings: of its files, in lower case with the dot.
         motor_element: how a file of it states a motor on JOINT, for messages.
-        refused: import options that mean nothing here, by field of `ImportOptions` (``side`` among them): why,
-            as in "... is a URDF file, which has no keyframes".
+        refused: import options that mean nothing here, by field of `ImportOptions` (``side`` among
+            them): why, as in "... is a URDF file, which has no keyframes".
     """
 
     name: ClassVar[str]
@@ -92,7 +93,9 @@ class Format(ABC):
         """Whether machines are written in it."""
         return type(self).write is not Format.write
 
-    def require_meaning(self, path: str | Path, side: Path | None, options: ImportOptions | None) -> None:
+    def require_meaning(
+        self, path: str | Path, side: Path | None, options: ImportOptions | None
+    ) -> None:
         """Refuse import options that mean nothing for this format.
 
         Raises:
@@ -100,7 +103,9 @@ class Format(ABC):
         """
         changed = {"side"} if side is not None else set()
         if options is not None:
-            changed |= {item.name for item in fields(options) if getattr(options, item.name) != item.default}
+            changed |= {
+                item.name for item in fields(options) if getattr(options, item.name) != item.default
+            }
         problems = Problems()
         for name in self.refused:
             if name in changed:

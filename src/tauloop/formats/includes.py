@@ -48,9 +48,16 @@ class IncludedFiles(XmlReader):
                 return resolved
         if outside is not None:
             what = f"it includes {name!r}, which is outside the folder of the file"
-            self.problem(node, node.tag, what, f"name the folder that it may be read from: {_OPTION}")
+            self.problem(
+                node, node.tag, what, f"name the folder that it may be read from: {_OPTION}"
+            )
         else:
-            self.problem(node, node.tag, f"it includes {name!r}, and there is no such file", "correct the name")
+            self.problem(
+                node,
+                node.tag,
+                f"it includes {name!r}, and there is no such file",
+                "correct the name",
+            )
         return None
 
     def count(self, node: XmlNode, path: Path, root: XmlNode) -> bool:
@@ -65,7 +72,9 @@ class IncludedFiles(XmlReader):
         ):
             if amount > most:
                 what = f"the files that are included have more than {most:g} {unit}"
-                self.problem(node, node.tag, what, "give the machine alone, without its surroundings")
+                self.problem(
+                    node, node.tag, what, "give the machine alone, without its surroundings"
+                )
                 return False
         return True
 

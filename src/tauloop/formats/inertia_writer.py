@@ -12,10 +12,15 @@ from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression]:
     """Mass m, distance s of the mass centre, and moment I about it of a slender part: h = m s, J = I + h s.
 
-    The expressions of s and I are found again where h and J were made like this; else they are h / m and J - h s.
+    The expressions of s and I are found again where h and J were made like this; else they are h /
+    m and J - h s.
     """
     m, h, J = part.parameters
-    s = h.arguments[1] if isinstance(h, Call) and h.operation == "*" and h.arguments[0] == m else divide(h, m)
+    s = (
+        h.arguments[1]
+        if isinstance(h, Call) and h.operation == "*" and h.arguments[0] == m
+        else divide(h, m)
+    )
     steiner = multiply(h, s)
     if J == steiner:
         return m, s, ZERO
@@ -27,7 +32,8 @@ def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression
 def centred(inertia: Inertia) -> tuple[Vector, Sequence[Expression]] | None:
     """Mass centre and moments about it, where the inertia is `about_origin` of such; else None.
 
-    The moments about the origin are then sums and differences whose last terms are those of the parallel axes.
+    The moments about the origin are then sums and differences whose last terms are those of the
+    parallel axes.
     """
     m = inertia.mass
     center: list[Expression] = []

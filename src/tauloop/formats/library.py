@@ -21,7 +21,9 @@ FORMATS = Offered("tauloop.formats", Format, {candidate.name: candidate for cand
 def format_of(path: Path) -> Format:
     """The format of a file, by its ending and, where formats share that, by what it holds; else a machine file."""
     own = next((candidate for candidate in _OWN if candidate.claims(path)), None)
-    return own or next((candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN[0])
+    return own or next(
+        (candidate for candidate in FORMATS.values() if candidate.claims(path)), _OWN[0]
+    )
 
 
 def motor_remedy(file: str) -> str:
@@ -44,15 +46,17 @@ def load(
     """A mechanism from the name of a shipped machine, from a machine file, or from a description of another tool.
 
     Args:
-        name_or_path: a plain word is a shipped name (``./word`` is a file); anything else is a path. A file that ends
-            in ``.urdf`` is read as URDF, in ``.sdf`` or ``.world`` as SDF; one in ``.xml`` or ``.mjcf`` as what its
-            root element says, URDF or MJCF; one with an ending of a format that an installed package brings by that;
-            any other as a machine file.
+        name_or_path: a plain word is a shipped name (``./word`` is a file); anything else is a
+            path. A file that ends in ``.urdf`` is read as URDF, in ``.sdf`` or ``.world`` as SDF;
+            one in ``.xml`` or ``.mjcf`` as what its root element says, URDF or MJCF; one with an
+            ending of a format that an installed package brings by that; any other as a machine
+            file.
         side: side file of a URDF or SDF.
         options: of imported descriptions.
 
     Raises:
-        DescriptionError: there is no such machine or file, or the file is wrong; all problems at once.
+        DescriptionError: there is no such machine or file, or the file is wrong; all problems at
+            once.
         InputError: a side file or options where they mean nothing.
 
     Examples:

@@ -46,12 +46,16 @@ class Linkage:
     @cached_property
     def world(self) -> dict[str, FramePose]:
         """Poses of all bodies at the reference coordinates, along the joints that are not cut."""
-        return spread({BASE: FramePose()}, (j for j in self.mechanism.joints if not j.is_cut), self._across)
+        return spread(
+            {BASE: FramePose()}, (j for j in self.mechanism.joints if not j.is_cut), self._across
+        )
 
     def _across(self, joint: Joint) -> FramePose:
         """Pose of a joint's child body in its parent body at the reference coordinates."""
         if joint.name not in self._poses:
-            parent, child = (placement_pose(self.mechanism, side) for side in (joint.parent, joint.child))
+            parent, child = (
+                placement_pose(self.mechanism, side) for side in (joint.parent, joint.child)
+            )
             self._poses[joint.name] = parent @ joint_pose(joint) @ child.inverse()
         return self._poses[joint.name]
 
@@ -64,7 +68,11 @@ class Linkage:
                 members = set(steps_from(body.name, pairs))
                 grouped |= members
                 if sum(first in members for first, _ in pairs) < len(members):
-                    groups.append(tuple(other.name for other in self.mechanism.bodies if other.name in members))
+                    groups.append(
+                        tuple(
+                            other.name for other in self.mechanism.bodies if other.name in members
+                        )
+                    )
         return groups
 
     def is_needed(self, link: Iterable[str]) -> bool:
@@ -104,7 +112,9 @@ class Linkage:
 
     def pose_in(self, link: Sequence[str], body: str) -> FramePose:
         """Pose of a body of a link in the frame of the link's first body, through the welds."""
-        inside = (weld for weld in self._welds if weld.parent.body in link and weld.child.body in link)
+        inside = (
+            weld for weld in self._welds if weld.parent.body in link and weld.child.body in link
+        )
         return spread({link[0]: FramePose()}, inside, self._across)[body]
 
     def inertia(self, link: Sequence[str]) -> LinkInertia:
@@ -125,7 +135,9 @@ class Linkage:
             first += h_turned + m * p
             mass += m
         center = first / mass if mass > 0.0 else np.zeros(3)
-        return LinkInertia(mass=mass, center=center, about_center=about - mass * offset_inertia(center))
+        return LinkInertia(
+            mass=mass, center=center, about_center=about - mass * offset_inertia(center)
+        )
 
     def reached(self, joints: Iterable[Joint]) -> dict[str, int]:
         """Bodies that joints with coordinates lead to from the base, with how many joints are on the way."""

@@ -8,12 +8,14 @@
     joint_name: [joint_4, ...]                # joints of the URDF that are of another kind:
     joint_type: [SPHERICAL, ...]              # SPHERICAL, UJOINT_XY (about x, then y of its frame; CARDAN), or FIXED
 
-A frame is a link, or a joint: Pinocchio puts the frame of a joint where its child link is. The same keys close the
-loops in Tauloop's own side file, where ``type`` may also be a kind of joint, about or along z of both frames.
+A frame is a link, or a joint: Pinocchio puts the frame of a joint where its child link is. The same
+keys close the loops in Tauloop's own side file, where ``type`` may also be a kind of joint, about
+or along z of both frames.
 
-A joint of another kind stands in the frame of the URDF's joint, whose axis, limits and losses play no part; FIXED holds
-it at zero. The loader that reads these files replaces joints so before it closes the loops (`completeRobotLoader` of
-Gepetto/example-parallel-robots at 0d63a70, which knows UJOINT_XY, YZ and ZX; files there have UJOINT_ZY too).
+A joint of another kind stands in the frame of the URDF's joint, whose axis, limits and losses play
+no part; FIXED holds it at zero. The loader that reads these files replaces joints so before it
+closes the loops (`completeRobotLoader` of Gepetto/example-parallel-robots at 0d63a70, which knows
+UJOINT_XY, YZ and ZX; files there have UJOINT_ZY too).
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: A universal joint by the letters of its axes, the first on the parent's side; CARDAN is its older name.
+#: A universal joint by the letters of its axes, the first on the parent's side; CARDAN is its older
+#: name.
 _UNIVERSAL = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
 #: What two frames that coincide make: a ball joint, or a weld.
 _TYPES = {"3d": "spherical", "6d": "fixed"}
@@ -78,7 +81,9 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
             continue
         name = f"{identifier(names[0])}_to_{identifier(names[1])}"
         if any(loop.name == name for loop in loops):
-            pair.problem(f"{names[0]!r} and {names[1]!r} are joined already", "remove one of the pairs")
+            pair.problem(
+                f"{names[0]!r} and {names[1]!r} are joined already", "remove one of the pairs"
+            )
             continue
         loops.append(UrdfLoop(name=name, kind=kind, predecessor=ends[0], successor=ends[1]))
     return tuple(loops)
@@ -86,7 +91,9 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
 
 def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
     """The tree with the joints of other kinds that ``joint_name`` and ``joint_type`` put in place of its own."""
-    names, types = (place.items() if (place := root.get(key)) else [] for key in ("joint_name", "joint_type"))
+    names, types = (
+        place.items() if (place := root.get(key)) else [] for key in ("joint_name", "joint_type")
+    )
     if len(names) != len(types):
         what = f"there are {len(names)} joint names and {len(types)} joint types"
         key = "joint_type" if root.has("joint_type") else "joint_name"
@@ -171,6 +178,8 @@ def _kind(place: Cursor) -> str:
     text = place.text or ""
     kind = _TYPES.get(text.lower(), text)
     if text and kind not in _KINDS:
-        place.problem(f"{text!r} is not a type of closure", f"write {listing((*_TYPES, *_KINDS), 20)}")
+        place.problem(
+            f"{text!r} is not a type of closure", f"write {listing((*_TYPES, *_KINDS), 20)}"
+        )
         return ""
     return kind

@@ -28,7 +28,9 @@ def stl_bytes(mesh: Mesh) -> bytes:
     triangles = np.zeros(len(mesh.faces), _TRIANGLE)
     corners = mesh.vertices[mesh.faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    triangles["normal"] = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    triangles["normal"] = normals / np.maximum(
+        np.linalg.norm(normals, axis=1, keepdims=True), 1e-300
+    )
     triangles["corners"] = corners
     return bytes(80) + np.uint32(len(triangles)).astype("<u4").tobytes() + triangles.tobytes()
 
@@ -139,7 +141,8 @@ class MeshFiles:
     Attributes:
         folder: of the description.
         packages: folders of packages, or folders that these are in, which the caller names.
-        missing, unread: names of files that are not there, and of those that are of another kind, in their order.
+        missing, unread: names of files that are not there, and of those that are of another kind,
+            in their order.
     """
 
     folder: Path
@@ -177,7 +180,9 @@ class MeshFiles:
         here = self.folder.resolve()
         if not package:
             return [here / path.lstrip("/")]
-        return [top / path for top in package_places(package, (*self.packages, here, *here.parents))]
+        return [
+            top / path for top in package_places(package, (*self.packages, here, *here.parents))
+        ]
 
     def notes(self, problems: Sequence[Problem]) -> list[str]:
         """What is not drawn as the description has it, and problems with shapes, which stop nothing."""
@@ -187,5 +192,7 @@ class MeshFiles:
             (f"meshes that are not drawn, for they are none of {kinds}", self.unread),
         )
         notes = [f"{what}: {', '.join(names)}" for what, names in listed if names]
-        wrong = {f"{x.where}: {x.what} (line {x.line}); the shape is not drawn": None for x in problems}
+        wrong = {
+            f"{x.where}: {x.what} (line {x.line}); the shape is not drawn": None for x in problems
+        }
         return [*notes, *wrong]

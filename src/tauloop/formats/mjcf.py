@@ -1,11 +1,12 @@
 """MJCF, MuJoCo's own format: bodies, joints, equality constraints and actuators become a `Mechanism`.
 
-Every figure that may be identified or calibrated is a leaf parameter named after its body or joint: ``arm.mass``,
-``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature), ``elbow.friction.viscous``. Carried over are the tree
-with its default classes, inertias (from solids where there is no ``<inertial>``), limits, springs, losses, rotors,
-``connect``, ``weld`` and linear ``joint`` equalities, motors on joints and fixed tendons with the tendons' losses, and
-what `mjcf_writer` puts into ``<custom>``. Constraints are hard here and soft there: ``solref`` and its like play no
-part. Everything else is listed in the description.
+Every figure that may be identified or calibrated is a leaf parameter named after its body or joint:
+``arm.mass``, ``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature),
+``elbow.friction.viscous``. Carried over are the tree with its default classes, inertias (from
+solids where there is no ``<inertial>``), limits, springs, losses, rotors, ``connect``, ``weld`` and
+linear ``joint`` equalities, motors on joints and fixed tendons with the tendons' losses, and what
+`mjcf_writer` puts into ``<custom>``. Constraints are hard here and soft there: ``solref`` and its
+like play no part. Everything else is listed in the description.
 """
 
 from __future__ import annotations
@@ -31,15 +32,34 @@ from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode, read_xml, unread
 from tauloop.mechanism.expression import ONE, ParameterTable, steps_from
-from tauloop.mechanism.model import BASE, ZERO_VECTOR, Actuator, Coupling, Joint, Mechanism, Platform, Vector
+from tauloop.mechanism.model import (
+    BASE,
+    ZERO_VECTOR,
+    Actuator,
+    Coupling,
+    Joint,
+    Mechanism,
+    Platform,
+    Vector,
+)
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
 _GRAVITY = (0.0, 0.0, -9.81)
-#: Elements and their attributes that only draw, collide, or steer MuJoCo's solver: they say nothing about the machine.
+#: Elements and their attributes that only draw, collide, or steer MuJoCo's solver: they say nothing
+#: about the machine.
 _DRAWN = ("geom", "mesh", "material")
-_OTHER_SECTIONS = ("visual", "statistic", "contact", "sensor", "size", "keyframe", "custom", "extension")
+_OTHER_SECTIONS = (
+    "visual",
+    "statistic",
+    "contact",
+    "sensor",
+    "size",
+    "keyframe",
+    "custom",
+    "extension",
+)
 _OTHER_ELEMENTS = ("camera", "light", "texture", "hfield", "skin", "model", *_OTHER_SECTIONS)
 _OTHER_ATTRIBUTES = frozenset(
     "name class group rgba user material margin solref solimp solreflimit solimplimit solreffriction solimpfriction "
@@ -57,11 +77,12 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
 
     Args:
         path: the file; MuJoCo's ``<replicate>`` and its like must have been written out.
-        options: choices of whoever imports; the platform may also be a site, which then is the tool.
+        options: choices of whoever imports; the platform may also be a site, which then is the
+            tool.
 
     Returns:
-        The mechanism; its description lists what could not be carried over. The platform is the last body with mass
-        unless the options name one.
+        The mechanism; its description lists what could not be carried over. The platform is the
+        last body with mass unless the options name one.
 
     Raises:
         DescriptionError: everything that is wrong, each with its file and line.
@@ -81,7 +102,11 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
             what = f"<{node.tag}> is not followed"
             reader.problem(node, node.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
     listed = inventory("mjcf", root)
-    others = [item for item in listed.refused if item.node.tag not in GENERATORS and item.parent != "equality"]
+    others = [
+        item
+        for item in listed.refused
+        if item.node.tag not in GENERATORS and item.parent != "equality"
+    ]
     refuse(reader, tuple(others), "write it as connect, weld, joint or tendon of <equality>")
     refuse_what_acts(reader, root)
     for world in root.all("worldbody"):
@@ -126,12 +151,18 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         unknown_elements=listed.unknown_texts(),
         file=file,
     )
-    is_open = (bool(couplings) or bool(loops)) and not (options.platform or reader.listed("platform"))
+    is_open = (bool(couplings) or bool(loops)) and not (
+        options.platform or reader.listed("platform")
+    )
     return finished(mechanism, notes, options, is_platform_open=is_open)
 
 
 def _motors(
-    reader: MjcfReader, root: XmlNode, stated: tuple[Actuator, ...], joints: Sequence[Joint], wanted: Sequence[str]
+    reader: MjcfReader,
+    root: XmlNode,
+    stated: tuple[Actuator, ...],
+    joints: Sequence[Joint],
+    wanted: Sequence[str],
 ) -> tuple[Actuator, ...]:
     """The actuators of a file, or those that the caller names: of the file, or motors of ratio 1 on joints."""
     if not wanted:
@@ -144,7 +175,9 @@ def _motors(
         name = word if word in known else identifier(word)
         if name not in known:
             what = f"there is no motor and no joint {word!r} that turns or slides"
-            reader.problem(root, "motors", what, suggestion(name, known) or f"there are {listing(known)}")
+            reader.problem(
+                root, "motors", what, suggestion(name, known) or f"there are {listing(known)}"
+            )
         elif name in chosen:
             reader.problem(root, "motors", f"{word!r} is named twice", "name it once")
         else:
@@ -166,24 +199,39 @@ def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tup
 def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:
     """Return the share of gravity that is left where the weight of all bodies is compensated alike, else 1.
 
-    The weight of some bodies, or of all by different shares, is not gravity of the machine, and is left out.
+    The weight of some bodies, or of all by different shares, is not gravity of the machine, and is
+    left out.
     """
-    pairs = ((joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed")
+    pairs = (
+        (joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed"
+    )
     resting = set(steps_from(BASE, pairs))
-    moving = [body for body in bodies.bodies if body.inertia is not None and body.name not in resting]
-    heavy = [body.name for body in moving if body.inertia is not None and leaves.value(body.inertia.mass) > 0.0]
+    moving = [
+        body for body in bodies.bodies if body.inertia is not None and body.name not in resting
+    ]
+    heavy = [
+        body.name
+        for body in moving
+        if body.inertia is not None and leaves.value(body.inertia.mass) > 0.0
+    ]
     shares = [bodies.compensated.get(name, 0.0) for name in heavy]
     if len(set(shares)) == 1:
         if shares[0]:
-            reader.notes.append(f"gravity is {1.0 - shares[0]:g} of the file's: gravcomp={shares[0]:g} on all bodies")
+            reader.notes.append(
+                f"gravity is {1.0 - shares[0]:g} of the file's: gravcomp={shares[0]:g} on all bodies"
+            )
         return 1.0 - shares[0]
     for name, share in zip(heavy, shares, strict=True):
         if share:
-            reader.omitted.append(f"the compensation of the weight of body {name} (gravcomp={share:g})")
+            reader.omitted.append(
+                f"the compensation of the weight of body {name} (gravcomp={share:g})"
+            )
     return 1.0
 
 
-def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves, share: float) -> Vector:
+def _gravity(
+    reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves, share: float
+) -> Vector:
     components: Sequence[float] | None = None
     for node in root.all("option"):
         reader.use(node, "gravity")
@@ -196,10 +244,19 @@ def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: 
         what = f"given in the options {tuple(options.gravity)} and in the file {tuple(components)}"
         reader.problem(root, "gravity", what, "leave it out of the options")
     field = np.array(
-        components if components is not None else options.gravity if options.gravity is not None else _GRAVITY
+        components
+        if components is not None
+        else options.gravity
+        if options.gravity is not None
+        else _GRAVITY
     )
     if field.shape != (3,) or not np.isfinite(field).all():
-        reader.problem(root, "gravity", f"{field.tolist()} is not three finite numbers", "give x, y, z in m/s^2")
+        reader.problem(
+            root,
+            "gravity",
+            f"{field.tolist()} is not three finite numbers",
+            "give x, y, z in m/s^2",
+        )
         return ZERO_VECTOR
     return leaves.vector("gravity", share * field, "m/s^2", "gravity")
 
@@ -214,11 +271,18 @@ def _platform(
 ) -> Platform:
     bodies: Bodies = tree.bodies
     every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
-    named = reader.listed("independent") if options.rods is None else ()  # rods take coordinates away
-    for where, names in (("options.independent", options.independent), ("custom.independent", named)):
+    # rods take coordinates away
+    named = reader.listed("independent") if options.rods is None else ()
+    for where, names in (
+        ("options.independent", options.independent),
+        ("custom.independent", named),
+    ):
         unknown = [name for name in names if name not in every]
         if unknown:
-            what, remedy = f"there is no coordinate {', '.join(unknown)}", f"there are {', '.join(every)}"
+            what, remedy = (
+                f"there is no coordinate {', '.join(unknown)}",
+                f"there are {', '.join(every)}",
+            )
             reader.problem(root, where, what, remedy)
     body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), FramePose()
     wanted = options.platform or " ".join(reader.listed("platform"))
@@ -232,7 +296,12 @@ def _platform(
             reader.problem(root, where, f"{wanted!r} is no body that moves", remedy)
     is_open = bool(couplings) or any(joint.is_cut for joint in joints)
     independent = options.independent or named or (() if is_open else every)
-    return Platform(body=body, tool=tree.placement(body, pose, "tool"), independent=independent, payload=reader.payload)
+    return Platform(
+        body=body,
+        tool=tree.placement(body, pose, "tool"),
+        independent=independent,
+        payload=reader.payload,
+    )
 
 
 def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
@@ -255,7 +324,9 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
     for section in root.children:
         if section.tag in _READ and section.tag != "default":
             visit(section)
-        elif section.tag == "custom" and all(x.attributes.get("name", "").startswith(CUSTOM) for x in section.children):
+        elif section.tag == "custom" and all(
+            x.attributes.get("name", "").startswith(CUSTOM) for x in section.children
+        ):
             continue
         elif section.tag not in ("default", "keyframe"):
             elements[section.tag] += 1

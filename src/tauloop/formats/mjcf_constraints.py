@@ -92,7 +92,9 @@ class ConstraintReader:
                         couplings.append(coupling)
                 else:
                     what = f"<{node.tag}> of <equality> is not read: the machine would be freer than in the file"
-                    self._reader.problem(node, name, what, "remove it, or write it as connect, weld, joint or tendon")
+                    self._reader.problem(
+                        node, name, what, "remove it, or write it as connect, weld, joint or tendon"
+                    )
         return tuple(joints), tuple(couplings)
 
     def _name(self, node: XmlNode, fallback: str) -> str:
@@ -104,34 +106,51 @@ class ConstraintReader:
         return name
 
     def _loop(self, node: XmlNode, name: str) -> Joint | None:
-        ends = self._site_ends(node, name) if "site1" in node.attributes else self._body_ends(node, name)
+        ends = (
+            self._site_ends(node, name)
+            if "site1" in node.attributes
+            else self._body_ends(node, name)
+        )
         if ends is None:
             return None
         (first, first_pose), (second, second_pose) = ends
         if first == second:
-            self._reader.problem(node, name, f"both ends are on {first!r}", "join two different bodies")
+            self._reader.problem(
+                node, name, f"both ends are on {first!r}", "join two different bodies"
+            )
             return None
         kind = "spherical" if node.tag == "connect" else "fixed"
         if kind == "spherical":
-            first_pose, second_pose = FramePose(position=first_pose.position), FramePose(position=second_pose.position)
+            first_pose, second_pose = (
+                FramePose(position=first_pose.position),
+                FramePose(position=second_pose.position),
+            )
         parent = self._tree.placement(first, first_pose, f"{name}.body1")
-        return closing_joint(name, kind, parent, self._tree.placement(second, second_pose, f"{name}.body2"))
+        return closing_joint(
+            name, kind, parent, self._tree.placement(second, second_pose, f"{name}.body2")
+        )
 
-    def _site_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
+    def _site_ends(
+        self, node: XmlNode, name: str
+    ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
         words = [self._reader.word(node, key) for key in ("site1", "site2")]
         sites, remedy = self._bodies.sites, "define it on a body"
         first, second = (
-            self._reader.look_up(node, name, word, sites, f"there is no site {word!r}", remedy) for word in words
+            self._reader.look_up(node, name, word, sites, f"there is no site {word!r}", remedy)
+            for word in words
         )
         return None if first is None or second is None else (first, second)
 
-    def _body_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
+    def _body_ends(
+        self, node: XmlNode, name: str
+    ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
         """Bodies with the frames that coincide; where the file gives one frame, the initial pose gives the other."""
         reader = self._reader
         names = [reader.word(node, "body1"), reader.word(node, "body2") or "world"]
         known, remedy = self._bodies.body_names, "name a body of the worldbody"
         first, second = (
-            reader.look_up(node, name, word, known, f"there is no body {word!r}", remedy) for word in names
+            reader.look_up(node, name, word, known, f"there is no body {word!r}", remedy)
+            for word in names
         )
         if first is None or second is None:
             return None
@@ -147,7 +166,12 @@ class ConstraintReader:
             reader.problem(node, name, what, "write <connect> with its anchor on body1")
         numbers = reader.numbers(node, name, "relpose") or (0.0,) * 7
         if len(numbers) != 7:
-            reader.problem(node, name, f"relpose has {len(numbers)} numbers, not 7", "write position and quaternion")
+            reader.problem(
+                node,
+                name,
+                f"relpose has {len(numbers)} numbers, not 7",
+                "write position and quaternion",
+            )
             return None
         if not any(numbers[3:]):
             return (first, one_in_two.inverse()), (second, FramePose())
@@ -158,7 +182,11 @@ class ConstraintReader:
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
         """x1 - x1_0 = a0 + a1 (x2 - x2_0), with x a joint or a fixed tendon; one alone is held where it is."""
         reader = self._reader
-        sides = [self._side(node, name, f"{node.tag}{k}") for k in (1, 2) if f"{node.tag}{k}" in node.attributes]
+        sides = [
+            self._side(node, name, f"{node.tag}{k}")
+            for k in (1, 2)
+            if f"{node.tag}{k}" in node.attributes
+        ]
         if f"{node.tag}1" not in node.attributes:
             reader.problem(node, name, f"has no {node.tag}1", f'add {node.tag}1="..."')
             return None
@@ -167,20 +195,32 @@ class ConstraintReader:
         coefficients = reader.numbers(node, name, "polycoef") or (0.0, 1.0, 0.0, 0.0, 0.0)
         if any(coefficients[2:]):
             what = f"polycoef has terms beyond the linear one ({', '.join(f'{c:g}' for c in coefficients[2:])})"
-            reader.problem(node, name, what, "only a fixed ratio between joints can be represented: leave them zero")
+            reader.problem(
+                node,
+                name,
+                what,
+                "only a fixed ratio between joints can be represented: leave them zero",
+            )
             return None
-        slope = coefficients[1] if len(coefficients) > 1 else 1.0  # what is not given keeps MuJoCo's default
+        # what is not given keeps MuJoCo's default
+        slope = coefficients[1] if len(coefficients) > 1 else 1.0
         ratios: dict[str, float] = {}
         for factor, side in zip((1.0, -slope), sides, strict=False):
             for joint, ratio in side:
                 ratios[joint] = ratios.get(joint, 0.0) + factor * ratio
         turns = self._bodies.kinds[sides[0][0][0]] == "revolute"
         unit = "rad" if turns else "m"
-        offset: Expression = self._leaves.structural(f"{name}.offset", coefficients[0], unit, "geometry")
+        offset: Expression = self._leaves.structural(
+            f"{name}.offset", coefficients[0], unit, "geometry"
+        )
         coupled: list[tuple[str, Expression]] = []
         for joint, ratio in ratios.items():
             if ratio:
-                leaf = ONE if ratio == 1.0 else self._leaves.leaf(f"{name}.of.{joint}", ratio, "", "drive")
+                leaf = (
+                    ONE
+                    if ratio == 1.0
+                    else self._leaves.leaf(f"{name}.of.{joint}", ratio, "", "drive")
+                )
                 coupled.append((joint, leaf))
                 offset = add(offset, multiply(leaf, self._bodies.references[joint]))
         return Coupling(name=name, terms=tuple(coupled), offset=offset, turns=turns)
@@ -191,7 +231,12 @@ class ConstraintReader:
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
         word, remedy = self._reader.word(node, key), "only fixed tendons can be coupled here"
-        return self._reader.look_up(node, name, word, self._tendons, f"there is no fixed tendon {word!r}", remedy) or []
+        return (
+            self._reader.look_up(
+                node, name, word, self._tendons, f"there is no fixed tendon {word!r}", remedy
+            )
+            or []
+        )
 
     def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
         """The hinge or slide that an attribute names; None if it names none, which is noted."""
@@ -199,7 +244,9 @@ class ConstraintReader:
         what, remedy = f"there is no joint {word!r}", "name a joint of the worldbody"
         joint = self._reader.look_up(node, name, word, self._bodies.joint_names, what, remedy)
         if joint is not None and self._bodies.kinds[joint] not in _SCALAR:
-            self._reader.problem(node, name, f"{word!r} is no hinge or slide", "name a joint with one coordinate")
+            self._reader.problem(
+                node, name, f"{word!r} is no hinge or slide", "name a joint with one coordinate"
+            )
             return None
         return joint
 
@@ -213,9 +260,13 @@ class ConstraintReader:
                 node = self._reader.resolved(plain, "")
                 name = identifier(self._reader.word(node, "name")) or f"{node.tag}_{k + 1}"
                 if any(actuator.name == name for actuator in actuators):
-                    self._reader.problem(node, name, "an actuator has this name already", "rename one of the two")
+                    self._reader.problem(
+                        node, name, "an actuator has this name already", "rename one of the two"
+                    )
                 if node.tag not in ACTUATORS:
-                    self._reader.notes.append(f"{name}: <{node.tag}> of <actuator> is not carried over")
+                    self._reader.notes.append(
+                        f"{name}: <{node.tag}> of <actuator> is not carried over"
+                    )
                     continue
                 drives = self._drives(node, name)
                 if drives:
@@ -225,8 +276,9 @@ class ConstraintReader:
     def tendon_lengths(self) -> TendonLengths:
         """Return what acts on the lengths s = sum of c_i q_i of fixed tendons, where no motor has it.
 
-        Losses are those of a combination of joints. With a spring or an inertia, s is the coordinate of a joint of a
-        massless body: a coupling ties it to the joints, and spring, losses and inertia act on it.
+        Losses are those of a combination of joints. With a spring or an inertia, s is the
+        coordinate of a joint of a massless body: a coupling ties it to the joints, and spring,
+        losses and inertia act on it.
         """
         lengths = TendonLengths()
         for tendon, terms in self._tendons.items():
@@ -234,16 +286,25 @@ class ConstraintReader:
             if not terms or not (acting or spring):
                 continue
             if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
-                self._reader.omitted.append(f"spring and losses of tendon {tendon}, which is over hinges and slides")
+                self._reader.omitted.append(
+                    f"spring and losses of tendon {tendon}, which is over hinges and slides"
+                )
                 continue
             name = self._free_name(f"{tendon or 'tendon'}_length")
             turns = self._bodies.kinds[terms[0][0]] == "revolute"
-            ratios = tuple((joint, self._leaves.leaf(f"{name}.of.{joint}", c, "", "drive")) for joint, c in terms)
+            ratios = tuple(
+                (joint, self._leaves.leaf(f"{name}.of.{joint}", c, "", "drive"))
+                for joint, c in terms
+            )
             viscous, coulomb = acting.get("damping", 0.0), acting.get("frictionloss", 0.0)
-            friction = Friction(**self._leaves.friction(name, turns, viscous=viscous, coulomb=coulomb))
+            friction = Friction(
+                **self._leaves.friction(name, turns, viscous=viscous, coulomb=coulomb)
+            )
             armature = acting.get("armature", 0.0)
             if not (spring or armature):
-                lengths.losses.append(CombinedFriction(name=name, terms=ratios, friction=friction, turns=turns))
+                lengths.losses.append(
+                    CombinedFriction(name=name, terms=ratios, friction=friction, turns=turns)
+                )
                 continue
             freedom = Freedom(
                 friction=friction if viscous or coulomb else None,
@@ -278,7 +339,9 @@ class ConstraintReader:
                 freedoms=(freedom,),
             )
         )
-        lengths.couplings.append(Coupling(name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), turns=turns))
+        lengths.couplings.append(
+            Coupling(name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), turns=turns)
+        )
 
     def _free_name(self, wanted: str) -> str:
         """Return a name that nothing has, as near to the wanted one as possible."""
@@ -292,17 +355,24 @@ class ConstraintReader:
     def _spring(self, name: str, stiffness: float, rest: float, *, turns: bool) -> Spring:
         stiffness_unit, rest_unit = ("N m/rad", "rad") if turns else ("N/m", "m")
         return Spring(
-            stiffness=self._leaves.leaf(f"{name}.spring.stiffness", stiffness, stiffness_unit, "spring"),
+            stiffness=self._leaves.leaf(
+                f"{name}.spring.stiffness", stiffness, stiffness_unit, "spring"
+            ),
             rest=self._leaves.structural(f"{name}.spring.rest", rest, rest_unit, "spring"),
         )
 
     def _motor_name(self, node: XmlNode, name: str) -> str:
         """Its own where a motor with losses is called as a joint, whose losses have that name."""
-        has_losses = any(self._losses.get(node.attributes.get("tendon", ""), ())) or "armature" in node.attributes
+        has_losses = (
+            any(self._losses.get(node.attributes.get("tendon", ""), ()))
+            or "armature" in node.attributes
+        )
         has_losses = has_losses or any(self._reader.kept_friction("actuator", node).values())
         if not has_losses or name not in self._bodies.joint_names.values():
             return name
-        self._reader.notes.append(f"the motor {name} is called {name}_motor here: {name} is a joint with losses")
+        self._reader.notes.append(
+            f"the motor {name} is called {name}_motor here: {name} is a joint with losses"
+        )
         return f"{name}_motor"
 
     def read_tendons(self, root: XmlNode) -> None:
@@ -318,7 +388,9 @@ class ConstraintReader:
                     if joint is not None:
                         terms.append((joint, coefficient))
                 self._tendons[name] = terms
-                values = {key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES}
+                values = {
+                    key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES
+                }
                 self._losses[name] = {key: value for key, value in values.items() if value}
                 self._reader.use(node, "range", "limited")
                 if "range" in node.attributes:
@@ -329,9 +401,15 @@ class ConstraintReader:
                     node = self._reader.resolved(replace(plain, tag="tendon"), "")
                     name = node.attributes.get("name", "")
                     self._reader.notes.append(f"tendon {name}: <{plain.tag}> is not carried over")
-                    acting = [key for key in (*_TENDON_LOSSES, "stiffness") if self._reader.value(node, name, key)]
+                    acting = [
+                        key
+                        for key in (*_TENDON_LOSSES, "stiffness")
+                        if self._reader.value(node, name, key)
+                    ]
                     if acting:
-                        self._reader.omitted.append(f"{', '.join(acting)} of the {plain.tag} tendon {name}")
+                        self._reader.omitted.append(
+                            f"{', '.join(acting)} of the {plain.tag} tendon {name}"
+                        )
 
     def _read_spring(self, node: XmlNode, name: str) -> None:
         """Take up stiffness and rest length; without a length it is that at the springs' rest of the joints."""
@@ -352,7 +430,9 @@ class ConstraintReader:
         """Coordinates with their ratios; none where the transmission cannot be represented, which is noted."""
         reader = self._reader
         gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
-        key = next((key for key in ("joint", "jointinparent", "tendon") if key in node.attributes), "")
+        key = next(
+            (key for key in ("joint", "jointinparent", "tendon") if key in node.attributes), ""
+        )
         terms: list[tuple[str, float]] = []
         if key == "tendon":
             word = reader.word(node, "tendon")
@@ -364,30 +444,44 @@ class ConstraintReader:
             word = reader.word(node, key)
             joint = self._bodies.joint_names.get(word)
             if joint is not None and self._bodies.kinds[joint] not in _SCALAR:
-                reader.notes.append(f"{name}: an actuator on {word!r}, which is no hinge or slide, is not carried over")
+                reader.notes.append(
+                    f"{name}: an actuator on {word!r}, which is no hinge or slide, is not carried over"
+                )
                 return ()
             joint = self._scalar(node, name, key)
             terms = [(joint, 1.0)] if joint is not None else []
         else:
             reader.notes.append(f"{name}: an actuator that drives no joint is not carried over")
         if gear**2 == 0.0 or any(ratio == 0.0 for _, ratio in terms):
-            reader.problem(node, name, "the gear is zero", "give the ratio, or leave the actuator out")
+            reader.problem(
+                node, name, "the gear is zero", "give the ratio, or leave the actuator out"
+            )
         if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
             reader.notes.append(f"{name}: a tendon over hinges and slides is not carried over")
             return ()
         return tuple(
             (
                 joint,
-                ONE if gear * ratio == 1.0 else self._leaves.leaf(f"{name}.drives.{joint}", gear * ratio, "", "drive"),
+                ONE
+                if gear * ratio == 1.0
+                else self._leaves.leaf(f"{name}.drives.{joint}", gear * ratio, "", "drive"),
             )
             for joint, ratio in terms
         )
 
-    def _actuator(self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]) -> Actuator:
+    def _actuator(
+        self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]
+    ) -> Actuator:
         reader = self._reader
-        laws = [key for key in ("dyntype", "gaintype", "biastype") if reader.word(node, key) not in _IDEAL]
+        laws = [
+            key
+            for key in ("dyntype", "gaintype", "biastype")
+            if reader.word(node, key) not in _IDEAL
+        ]
         if node.tag in SERVOS or laws:
-            reader.notes.append(f"{name}: a {node.tag} actuator is taken for an ideal motor, without its control law")
+            reader.notes.append(
+                f"{name}: a {node.tag} actuator is taken for an ideal motor, without its control law"
+            )
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":
             force = min(force, self._limit(node, name, "ctrlrange", "ctrllimited"))
@@ -418,8 +512,14 @@ class ConstraintReader:
         """The larger end of a range where it limits anything; a motor has one limit for both directions."""
         ends = self._reader.numbers(node, name, key)
         limited = self._reader.word(node, switch, "auto")
-        if limited == "false" or len(ends) != 2 or (limited == "auto" and not self._reader.compiler.has_autolimits):
+        if (
+            limited == "false"
+            or len(ends) != 2
+            or (limited == "auto" and not self._reader.compiler.has_autolimits)
+        ):
             return math.inf
         if -ends[0] != ends[1]:
-            self._reader.notes.append(f"{name}: {key} {ends[0]:g} to {ends[1]:g} is carried over as its larger end")
+            self._reader.notes.append(
+                f"{name}: {key} {ends[0]:g} to {ends[1]:g} is carried over as its larger end"
+            )
         return max(abs(ends[0]), abs(ends[1]))

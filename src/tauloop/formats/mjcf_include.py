@@ -1,7 +1,7 @@
 """``<include file="...">`` of MJCF: the elements of another file take its place, as MuJoCo has it.
 
-The root element of that file is left out. Its name counts from the folder of the main file, and where nothing is there
-from that of the file which includes it. A file is included once.
+The root element of that file is left out. Its name counts from the folder of the main file, and
+where nothing is there from that of the file which includes it. A file is included once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> X
     return expanded
 
 
-def _expanded(node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int) -> XmlNode:
+def _expanded(
+    node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int
+) -> XmlNode:
     if files.is_too_deep(node, depth, includes):
         return replace(node, children=[])
     children: list[XmlNode] = []
@@ -48,7 +50,9 @@ def _expanded(node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, 
     return replace(node, children=children)
 
 
-def _included(node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int) -> list[XmlNode]:
+def _included(
+    node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int
+) -> list[XmlNode]:
     """Return the elements that take the place of an ``<include>``."""
     name = files.text(node, INCLUDE, "file")
     if node.children:
@@ -61,7 +65,9 @@ def _included(node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, 
     if path is None:
         return []
     if path in seen:
-        files.problem(node, INCLUDE, f"it includes {name!r}, which is included already", "include a file once")
+        files.problem(
+            node, INCLUDE, f"it includes {name!r}, which is included already", "include a file once"
+        )
         return []
     seen.add(path)
     root = read_xml(path)

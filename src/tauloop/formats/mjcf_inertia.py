@@ -28,7 +28,12 @@ _DENSITY = 1000.0
 #: Shapes without volume.
 _FLAT = ("plane", "hfield")
 #: What gives size, mass centre and inertia by unit mass of a mesh, by MuJoCo's names of the ways.
-_MESH_MODES = {"legacy": legacy_mesh_volume, "convex": mesh_volume, "exact": mesh_volume, "shell": shell_area}
+_MESH_MODES = {
+    "legacy": legacy_mesh_volume,
+    "convex": mesh_volume,
+    "exact": mesh_volume,
+    "shell": shell_area,
+}
 #: How many sizes each shape needs; with `fromto` the length is not among them.
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
@@ -36,7 +41,9 @@ SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 class MeshSource(Protocol):
     """What gives the triangles of mesh geoms (`mjcf_geoms.GeomReader`)."""
 
-    def triangles(self, body: str, geom: XmlNode, frame: FramePose) -> tuple[np.ndarray | None, str]:
+    def triangles(
+        self, body: str, geom: XmlNode, frame: FramePose
+    ) -> tuple[np.ndarray | None, str]:
         """Return corners (n, 3, 3) in body axes; where there are none, what is wrong."""
 
     def inertia_mode(self, geom: XmlNode) -> str:
@@ -44,7 +51,11 @@ class MeshSource(Protocol):
 
 
 def body_inertia(
-    reader: MjcfReader, name: str, node: XmlNode, geoms: Sequence[tuple[XmlNode, FramePose]], meshes: MeshSource
+    reader: MjcfReader,
+    name: str,
+    node: XmlNode,
+    geoms: Sequence[tuple[XmlNode, FramePose]],
+    meshes: MeshSource,
 ) -> LinkInertia | None:
     """Inertia of a body about its mass centre, in body axes; None where it has no mass.
 
@@ -52,7 +63,8 @@ def body_inertia(
         reader: reads attributes and collects problems.
         name: of the body.
         node: the body.
-        geoms: its geoms, with their class applied, each with the pose of the ``<frame>`` that it stands in.
+        geoms: its geoms, with their class applied, each with the pose of the ``<frame>`` that it
+            stands in.
         meshes: gives the triangles of meshes.
     """
     inertial = node.first("inertial")
@@ -79,7 +91,9 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
     full, diagonal = "fullinertia" in node.attributes, "diaginertia" in node.attributes
     reader.use(node, "fullinertia", "diaginertia")
     if full and diagonal:
-        reader.problem(node, name, "<inertial> has both diaginertia and fullinertia", "keep one of them")
+        reader.problem(
+            node, name, "<inertial> has both diaginertia and fullinertia", "keep one of them"
+        )
     if full:
         xx, yy, zz, xy, xz, yz = reader.vector(node, name, "fullinertia", (0.0,) * 6)
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -92,7 +106,9 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
     return LinkInertia(mass=mass, center=center, about_center=inertia)
 
 
-def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose, meshes: MeshSource) -> LinkInertia | None:
+def _geom(
+    reader: MjcfReader, body: str, node: XmlNode, frame: FramePose, meshes: MeshSource
+) -> LinkInertia | None:
     kind = reader.word(node, "type", "sphere")
     low, high = reader.compiler.groups
     if kind in _FLAT or not low <= reader.value(node, body, "group") <= high:
@@ -107,13 +123,20 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose, meshes
         return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
     if kind not in SIZES:
         what = f"its mass follows from the volume of a {kind} geom, which is not worked out here"
-        reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
+        reader.problem(
+            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+        )
         return None
     size, pose = geom_shape(reader, body, kind, node, frame)
     if size is None:
         return None
     if is_shell:
-        reader.problem(node, body, "the inertia of a shell is not worked out here", "write <inertial> into the body")
+        reader.problem(
+            node,
+            body,
+            "the inertia of a shell is not worked out here",
+            "write <inertial> into the body",
+        )
         return None
     mass = density * solid_volume(kind, size)[0] if given_mass is None else given_mass
     return solid_inertia(kind, size, mass, pose)
@@ -148,11 +171,15 @@ def _mesh(
         wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not known here"
     if corners is None or wrong:
         what = f"its inertia follows from a mesh geom, which is not worked out here: {wrong}"
-        reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
+        reader.problem(
+            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+        )
         return None
     if mode == "legacy" and not is_closed(corners):
         mesh = reader.word(node, "mesh")
-        reader.notes.append(f"{body}: mesh {mesh!r} is not a closed surface; its inertia is what MuJoCo makes of it")
+        reader.notes.append(
+            f"{body}: mesh {mesh!r} is not a closed surface; its inertia is what MuJoCo makes of it"
+        )
     if mode == "convex":
         hull = convex(corners.reshape(-1, 3))
         corners = hull.vertices[hull.faces]
@@ -178,7 +205,9 @@ def geom_shape(
             return None, frame
         # MuJoCo's z points from the second point to the first
         pose = FramePose(position=(a + b) / 2, rotation=shortest_turn(a - b))
-        size = np.array([*np.repeat(size[:1], 2 if kind in ("box", "ellipsoid") else 1), length / 2])
+        size = np.array(
+            [*np.repeat(size[:1], 2 if kind in ("box", "ellipsoid") else 1), length / 2]
+        )
     else:
         pose = reader.pose(node, body)
     if len(size) < SIZES[kind] or not (size[: SIZES[kind]] > 0.0).all():

@@ -30,7 +30,9 @@ def started_at(
     """
     if not name:
         return tuple(joints)
-    known = {key.attributes["name"]: key for key in reversed(_keys(root)) if key.attributes.get("name")}
+    known = {
+        key.attributes["name"]: key for key in reversed(_keys(root)) if key.attributes.get("name")
+    }
     remedy = f"there are {', '.join(keyframe_names(root))}" if known else "the file has none"
     key = reader.look_up(root, "keyframe", name, known, f"there is no keyframe {name!r}", remedy)
     if key is None:
@@ -38,7 +40,10 @@ def started_at(
     reader.use(key, "qpos")
     if "qpos" not in key.attributes:
         return tuple(joints)  # MuJoCo's default: the pose of the file itself
-    values, counts = reader.numbers(key, name, "qpos"), [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()]
+    values, counts = (
+        reader.numbers(key, name, "qpos"),
+        [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()],
+    )
     if len(values) != sum(counts):
         what = f"qpos has {len(values)} numbers, and the joints have {sum(counts)} coordinates"
         reader.problem(key, name, what, "let MuJoCo write the model out: mj_saveLastXML")
@@ -49,7 +54,12 @@ def started_at(
         if kind in ("spherical", "free"):
             size = math.hypot(*own[-4:])
             if not size > 0:
-                reader.problem(key, name, f"the quaternion of {joint} is zero", "give a unit quaternion w x y z")
+                reader.problem(
+                    key,
+                    name,
+                    f"the quaternion of {joint} is zero",
+                    "give a unit quaternion w x y z",
+                )
                 size = 1.0
             own[-4:] = [x / size for x in own[-4:]]
         starts[joint] = tuple(own)

@@ -17,10 +17,20 @@ from tauloop.records import dataclass
 #: The class of everything that names none.
 MAIN = "main"
 #: A position or velocity servo, or a muscle, is more than an ideal motor.
-SERVOS = ("position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "adhesion", "dcmotor")
+SERVOS = (
+    "position",
+    "velocity",
+    "intvelocity",
+    "damper",
+    "cylinder",
+    "muscle",
+    "adhesion",
+    "dcmotor",
+)
 #: Actuators share one set of defaults, whatever they are called.
 ACTUATORS = ("general", "motor", *SERVOS)
-#: Names in ``<custom>`` of what MJCF has no place for: ``tauloop.joint.NAME.friction.offset``, ``tauloop.platform``.
+#: Names in ``<custom>`` of what MJCF has no place for: ``tauloop.joint.NAME.friction.offset``,
+#: ``tauloop.platform``.
 CUSTOM = "tauloop."
 #: Terms of friction that MuJoCo does not have, and what they are; they are in ``<custom>``.
 KEPT_FRICTION = {
@@ -34,7 +44,8 @@ KEPT_FRICTION = {
 _ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 #: Axes must be longer than this to have a direction.
 _NO_DIRECTION = 1e-12
-#: Bounds of masses (kg) and moments (kg m^2) up to here only let zeros through MuJoCo, and are left out.
+#: Bounds of masses (kg) and moments (kg m^2) up to here only let zeros through MuJoCo, and are left
+#: out.
 FOR_MUJOCO = 1e-12
 
 
@@ -120,7 +131,9 @@ class MjcfReader(XmlReader):
         self.use(node, "class")
         name = node.attributes.get("class", "") or childclass or MAIN
         what, remedy = f"there is no default class {name!r}", "define it under <default>"
-        defaults = self.look_up(node, name, name, self._classes, what, remedy) or self._classes[MAIN]
+        defaults = (
+            self.look_up(node, name, name, self._classes, what, remedy) or self._classes[MAIN]
+        )
         tag = "general" if node.tag in ACTUATORS else node.tag
         return replace(node, attributes={**defaults.get(tag, {}), **node.attributes})
 
@@ -129,10 +142,14 @@ class MjcfReader(XmlReader):
         self.use(node, "childclass")
         return node.attributes.get("childclass", inherited)
 
-    def _read_class(self, node: XmlNode, inherited: Mapping[str, dict[str, str]], is_top: bool) -> None:
+    def _read_class(
+        self, node: XmlNode, inherited: Mapping[str, dict[str, str]], is_top: bool
+    ) -> None:
         name = node.attributes.get("class", MAIN if is_top else "")
         if not name:
-            self.problem(node, "default", "a nested default has no class", 'write <default class="...">')
+            self.problem(
+                node, "default", "a nested default has no class", 'write <default class="...">'
+            )
             return
         if is_top:
             name = MAIN
@@ -151,7 +168,9 @@ class MjcfReader(XmlReader):
         for node in root.all("compiler"):
             settings.update(node.attributes)
             last = node
-            self.use(node, "angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange")
+            self.use(
+                node, "angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange"
+            )
             self.use(node, "meshdir", "texturedir", "assetdir", "coordinate", "strippath")
             for key in ("boundmass", "boundinertia"):
                 if self.number(node, "compiler", key, 0.0) <= FOR_MUJOCO:
@@ -165,10 +184,19 @@ class MjcfReader(XmlReader):
             ("angle", angle, angle in ("degree", "radian")),
             ("eulerseq", euler, len(euler) == 3 and set(euler) <= set("xyzXYZ")),
             ("inertiafromgeom", from_geoms, from_geoms in ("auto", "true", "false")),
-            ("coordinate", settings.get("coordinate", "local"), settings.get("coordinate", "local") == "local"),
+            (
+                "coordinate",
+                settings.get("coordinate", "local"),
+                settings.get("coordinate", "local") == "local",
+            ),
         ):
             if not is_known:
-                self.problem(last, f"compiler.{key}", f"{value!r} is not known here", "see MuJoCo's XML reference")
+                self.problem(
+                    last,
+                    f"compiler.{key}",
+                    f"{value!r} is not known here",
+                    "see MuJoCo's XML reference",
+                )
         node = replace(last, attributes=settings)
         low, high = self.vector(node, "compiler", "inertiagrouprange", (0.0, 5.0))
         is_whole = math.isfinite(low + high)
@@ -186,7 +214,9 @@ class MjcfReader(XmlReader):
 
     def use(self, node: XmlNode, *attributes: str) -> None:
         """Remember that attributes of an element were read."""
-        self._used.update((node.file, node.line, f"{node.tag} {attribute}") for attribute in attributes)
+        self._used.update(
+            (node.file, node.line, f"{node.tag} {attribute}") for attribute in attributes
+        )
 
     def is_used(self, node: XmlNode, attribute: str) -> bool:
         """Whether an attribute of an element was read."""
@@ -212,7 +242,11 @@ class MjcfReader(XmlReader):
         return self.vector(node, where, attribute, (0.0,) * len(words)) if words else ()
 
     def triple(
-        self, node: XmlNode, where: str, attribute: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)
+        self,
+        node: XmlNode,
+        where: str,
+        attribute: str,
+        default: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> np.ndarray:
         """Three numbers (3,)."""
         self.use(node, attribute)
@@ -220,14 +254,21 @@ class MjcfReader(XmlReader):
 
     def pose(self, node: XmlNode, where: str) -> FramePose:
         """Position and orientation of an element, in any of the five ways to say it."""
-        return FramePose(position=self.triple(node, where, "pos"), rotation=self.orientation(node, where))
+        return FramePose(
+            position=self.triple(node, where, "pos"), rotation=self.orientation(node, where)
+        )
 
     def orientation(self, node: XmlNode, where: str) -> np.ndarray:
         """Axes (3, 3) of an element."""
         keys = [key for key in _ORIENTATIONS if key in node.attributes]
         self.use(node, *keys)
         if len(keys) > 1:
-            self.problem(node, where, f"says its orientation {len(keys)} times: {', '.join(keys)}", "keep one")
+            self.problem(
+                node,
+                where,
+                f"says its orientation {len(keys)} times: {', '.join(keys)}",
+                "keep one",
+            )
         if not keys:
             return np.eye(3)
         x = np.array(self.vector(node, where, keys[0], (0.0,) * _ORIENTATIONS[keys[0]]))
@@ -235,7 +276,12 @@ class MjcfReader(XmlReader):
             return np.eye(3)
         rotation = self._rotation(keys[0], x)
         if rotation is None:
-            self.problem(node, where, f"{keys[0]}={node.attributes[keys[0]]!r} has no direction", "correct it")
+            self.problem(
+                node,
+                where,
+                f"{keys[0]}={node.attributes[keys[0]]!r} has no direction",
+                "correct it",
+            )
             return np.eye(3)
         return rotation
 

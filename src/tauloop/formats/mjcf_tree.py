@@ -48,14 +48,16 @@ class Bodies:
     """What was read of the tree.
 
     Attributes:
-        bodies, joints: parents before their children; a body with several joints hangs on massless ones.
+        bodies, joints: parents before their children; a body with several joints hangs on massless
+            ones.
         world: pose of every body in the world at the initial coordinates.
         kinds: kind of every joint of the file.
         references: initial coordinate of every hinge and slide.
         sites: sites by name: their body and pose on it.
         names: names of bodies and joints as the file has them, and what they are here.
         rests: coordinate at which the spring of every hinge and slide is at rest.
-        compensated: share of the weight of a body that is compensated (gravcomp), where it is not zero.
+        compensated: share of the weight of a body that is compensated (gravcomp), where it is not
+            zero.
         last: the last body of the file that has mass and moves.
     """
 
@@ -100,7 +102,10 @@ class TreeReader:
         position = np.where(np.abs(pose.position) < _ROUNDING, 0.0, pose.position)
         at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
-            Turn(turn.axis, self._leaves.leaf(f"{name}.turn.{turn.axis}", turn.angle.value, "rad", "geometry"))
+            Turn(
+                turn.axis,
+                self._leaves.leaf(f"{name}.turn.{turn.axis}", turn.angle.value, "rad", "geometry"),
+            )
             for turn in turns_to_axes(pose.rotation[:, 0].tolist(), pose.rotation[:, 1].tolist())
             if isinstance(turn.angle, Constant) and abs(turn.angle.value) > _ROUNDING
         )
@@ -116,9 +121,13 @@ class TreeReader:
                 self._geoms.read(body, child, outer, inherited)
             elif child.tag in GENERATORS:
                 what = f"<{child.tag}> makes parts that the file does not show"
-                self._reader.problem(child, child.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
+                self._reader.problem(
+                    child, child.tag, what, "let MuJoCo write the model out: mj_saveLastXML"
+                )
 
-    def _flattened(self, node: XmlNode, frame: FramePose, childclass: str) -> Iterator[tuple[XmlNode, FramePose, str]]:
+    def _flattened(
+        self, node: XmlNode, frame: FramePose, childclass: str
+    ) -> Iterator[tuple[XmlNode, FramePose, str]]:
         """Children of a body, those in ``<frame>`` included, each with the pose of its frame on the body."""
         for child in node.children:
             if child.tag == "frame":
@@ -133,7 +142,9 @@ class TreeReader:
         original = self._reader.word(node, "name")
         name = identifier(original) or fallback
         if original in known:
-            self._reader.problem(node, original, f"a {node.tag} has this name already", "rename one of the two")
+            self._reader.problem(
+                node, original, f"a {node.tag} has this name already", "rename one of the two"
+            )
         while name in self._taken:
             name = f"{name}_{node.tag}"
         if original and name != original:
@@ -149,8 +160,16 @@ class TreeReader:
         pose = frame @ reader.pose(node, name)
         self.bodies.world[name] = self.bodies.world[parent] @ pose
         inside = list(self._flattened(node, FramePose(), childclass))
-        geoms = [(reader.resolved(child, own), outer) for child, outer, own in inside if child.tag == "geom"]
-        joints = [(child, outer, own) for child, outer, own in inside if child.tag in ("joint", "freejoint")]
+        geoms = [
+            (reader.resolved(child, own), outer)
+            for child, outer, own in inside
+            if child.tag == "geom"
+        ]
+        joints = [
+            (child, outer, own)
+            for child, outer, own in inside
+            if child.tag in ("joint", "freejoint")
+        ]
         if not joints and parent in self._resting:
             self._resting.add(name)  # nothing depends on its inertia
             problems, reader.problems = reader.problems, Problems()
@@ -172,7 +191,12 @@ class TreeReader:
         self._children(node, name, FramePose(), childclass)
 
     def _joints(
-        self, node: XmlNode, body: str, parent: str, pose: FramePose, joints: list[tuple[XmlNode, FramePose, str]]
+        self,
+        node: XmlNode,
+        body: str,
+        parent: str,
+        pose: FramePose,
+        joints: list[tuple[XmlNode, FramePose, str]],
     ) -> None:
         """The chain of joints that carries a body; each turns or slides in axes of that body."""
         outer = self.placement(parent, pose, body)
@@ -183,8 +207,12 @@ class TreeReader:
             )
             return
         for k, (joint, frame, inherited) in enumerate(joints):
-            resolved = joint if joint.tag == "freejoint" else self._reader.resolved(joint, inherited)
-            name = self._name(resolved, f"{body}_joint{k + 1 if len(joints) > 1 else ''}", self.bodies.joint_names)
+            resolved = (
+                joint if joint.tag == "freejoint" else self._reader.resolved(joint, inherited)
+            )
+            name = self._name(
+                resolved, f"{body}_joint{k + 1 if len(joints) > 1 else ''}", self.bodies.joint_names
+            )
             carried = body if k == len(joints) - 1 else f"{body}_after_{name}"
             if carried != body:
                 self._taken.add(carried)
@@ -195,9 +223,16 @@ class TreeReader:
                 if parent != BASE or len(joints) > 1:
                     remedy = "use hinge, slide and ball joints here"
                     self._reader.problem(
-                        joint, name, "a free joint must be the only one of a body of the world", remedy
+                        joint,
+                        name,
+                        "a free joint must be the only one of a body of the world",
+                        remedy,
                     )
-                freedoms = self._freedoms(resolved, name, kind) if resolved.tag == "joint" else (Freedom(),) * 6
+                freedoms = (
+                    self._freedoms(resolved, name, kind)
+                    if resolved.tag == "joint"
+                    else (Freedom(),) * 6
+                )
                 self.bodies.joints.append(free_joint(name, body, pose, freedoms))
                 return
             self.bodies.joints.append(self._joint(resolved, name, kind, frame, outer, carried))
@@ -206,10 +241,14 @@ class TreeReader:
     def _kind(self, node: XmlNode, name: str) -> str:
         word = self._reader.word(node, "type", "hinge")
         if word not in _KINDS:
-            self._reader.problem(node, name, f"{word!r} is not a joint type", f"use one of {', '.join(_KINDS)}")
+            self._reader.problem(
+                node, name, f"{word!r} is not a joint type", f"use one of {', '.join(_KINDS)}"
+            )
         return _KINDS.get(word, "fixed")
 
-    def _joint(self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str) -> Joint:
+    def _joint(
+        self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str
+    ) -> Joint:
         reader = self._reader
         at = frame.position + frame.rotation @ reader.triple(node, name, "pos")
         anchor = self.placement(body, FramePose(position=at), f"{name}.anchor").position
@@ -218,18 +257,24 @@ class TreeReader:
         if kind in ("revolute", "prismatic"):
             axis = frame.rotation @ reader.triple(node, name, "axis", (0.0, 0.0, 1.0))
             if not np.linalg.norm(axis) > _ROUNDING:
-                reader.problem(node, name, "the axis has length zero", "give a direction, such as 0 0 1")
+                reader.problem(
+                    node, name, "the axis has length zero", "give a direction, such as 0 0 1"
+                )
                 axis = np.array([0.0, 0.0, 1.0])
             letter, turns = turns_to_axis(axis / np.linalg.norm(axis))
             axes = (letter,)
         if kind == "spherical":
-            return self._ball(node, name, placed(outer, anchor, ()), Placement(body=body, position=anchor))
+            return self._ball(
+                node, name, placed(outer, anchor, ()), Placement(body=body, position=anchor)
+            )
         start = self._start(node, name, kind)
         parent = placed(outer, anchor, turns)
         child = Placement(body=body, position=anchor, turns=turns)
         if start != ZERO and kind == "revolute":
             parent = Placement(
-                body=parent.body, position=parent.position, turns=(*parent.turns, Turn(axes[0], negate(start)))
+                body=parent.body,
+                position=parent.position,
+                turns=(*parent.turns, Turn(axes[0], negate(start))),
             )
         elif start != ZERO:
             moved: list[Expression] = [ZERO, ZERO, ZERO]
@@ -252,7 +297,8 @@ class TreeReader:
         Args:
             node: its element.
             name: its name.
-            outer, inner: frames at its centre on the parent and on the body, in the axes of the body.
+            outer, inner: frames at its centre on the parent and on the body, in the axes of the
+                body.
         """
         frame, start = (self._turns(node, word) for word in ("frame", "start"))
         return ball_joint(
@@ -266,7 +312,9 @@ class TreeReader:
 
     def _turns(self, node: XmlNode, what: str) -> tuple[Turn, ...]:
         """Turns about z, y and x of a joint that `mjcf_writer` put into ``<custom>``."""
-        angles = [(axis, self._reader.extra("joint", node, f"{what}.{axis}")) for axis in _YAW_PITCH_ROLL]
+        angles = [
+            (axis, self._reader.extra("joint", node, f"{what}.{axis}")) for axis in _YAW_PITCH_ROLL
+        ]
         return tuple(Turn(axis, Constant(angle)) for axis, angle in angles if angle)
 
     def _start(self, node: XmlNode, name: str, kind: str) -> Expression:
@@ -285,7 +333,9 @@ class TreeReader:
         if kind == "free":
             slides = (self._freedom(node, f"{name}.slide", kind, turns=False),) * 3
             return (*slides, *((self._freedom(node, f"{name}.turn", kind, turns=True),) * 3))
-        return (self._freedom(node, name, kind, turns=kind != "prismatic"),) * len(JOINT_KINDS[kind].velocities)
+        return (self._freedom(node, name, kind, turns=kind != "prismatic"),) * len(
+            JOINT_KINDS[kind].velocities
+        )
 
     def _freedom(self, node: XmlNode, name: str, kind: str, *, turns: bool) -> Freedom:
         reader, leaves = self._reader, self._leaves
@@ -295,7 +345,10 @@ class TreeReader:
         if any(reader.numbers(node, name, "springdamper")):
             what = "springdamper is worked out by MuJoCo's compiler"
             reader.problem(
-                node, name, what, "let MuJoCo write the model out: mj_saveLastXML gives stiffness and damping"
+                node,
+                name,
+                what,
+                "let MuJoCo write the model out: mj_saveLastXML gives stiffness and damping",
             )
         stiffness = reader.value(node, name, "stiffness")
         rest = reader.value(node, name, "springref") * (reader.compiler.angle if turns else 1.0)
@@ -304,17 +357,24 @@ class TreeReader:
             reader.omitted.append(f"the yield of the spring of joint {name}")
         lower, upper = self._limits(node, name, kind)
         kept = reader.kept_friction("joint", node)
-        if kind in ("spherical", "free"):  # these depend on the axes that the freedoms are measured in
+        # these depend on the axes that the freedoms are measured in
+        if kind in ("spherical", "free"):
             for value, what in ((stiffness, "spring"), (loss, "dry friction")):
                 if value:
-                    reader.omitted.append(f"the {what} ({value:g}) of joint {name}, which turns freely")
+                    reader.omitted.append(
+                        f"the {what} ({value:g}) of joint {name}, which turns freely"
+                    )
             stiffness = loss = 0.0
         friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, **kept)
         spring = None
         if stiffness:
             spring = Spring(
-                stiffness=leaves.leaf(f"{name}.spring.stiffness", stiffness, "N m/rad" if turns else "N/m", "spring"),
-                rest=leaves.structural(f"{name}.spring.rest", rest, "rad" if turns else "m", "spring"),
+                stiffness=leaves.leaf(
+                    f"{name}.spring.stiffness", stiffness, "N m/rad" if turns else "N/m", "spring"
+                ),
+                rest=leaves.structural(
+                    f"{name}.spring.rest", rest, "rad" if turns else "m", "spring"
+                ),
             )
         return Freedom(
             friction=Friction(**friction) if friction else None,
@@ -330,18 +390,32 @@ class TreeReader:
         reader = self._reader
         limited = reader.word(node, "limited", "auto")
         ends = reader.numbers(node, name, "range")
-        is_limited = limited == "true" or (limited == "auto" and reader.compiler.has_autolimits and bool(ends))
+        is_limited = limited == "true" or (
+            limited == "auto" and reader.compiler.has_autolimits and bool(ends)
+        )
         if kind in ("spherical", "free"):
             if is_limited and any(ends):
-                reader.notes.append(f"{name}: the range of a joint that turns freely is not carried over")
+                reader.notes.append(
+                    f"{name}: the range of a joint that turns freely is not carried over"
+                )
             return -math.inf, math.inf
         if not is_limited or len(ends) != 2:
             if is_limited:
-                reader.problem(node, name, f"the range has {len(ends)} numbers, not 2", "write a lower and upper end")
+                reader.problem(
+                    node,
+                    name,
+                    f"the range has {len(ends)} numbers, not 2",
+                    "write a lower and upper end",
+                )
             return -math.inf, math.inf
         scale = reader.compiler.angle if kind == "revolute" else 1.0
         if ends[0] >= ends[1]:
-            reader.problem(node, name, f"the range {ends[0]:g} to {ends[1]:g} is empty", "swap or correct its ends")
+            reader.problem(
+                node,
+                name,
+                f"the range {ends[0]:g} to {ends[1]:g} is empty",
+                "swap or correct its ends",
+            )
         return ends[0] * scale, ends[1] * scale
 
     def _site(self, node: XmlNode, body: str, frame: FramePose, inherited: str) -> None:

@@ -1,11 +1,12 @@
 """A `Mechanism` as MJCF for MuJoCo, at its nominal parameters.
 
-All bodies hang under one fixed body ``base``; the pose of the file is the machine's start, and ``ref`` keeps the
-coordinates' values. Loops are closed by ``connect`` and ``weld`` between sites, which do not depend on that pose: a
-ball is one ``connect``, a hinge two on its axis. Names are those of the mechanism. What MJCF has no place for (the
-constant part of friction, largest speeds, a limit at one end, platform and independent coordinates) stands in
-``<custom>``, which MuJoCo skips and `load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are
-written as they are, and the compiler's own bounds raise them to a number near the smallest that passes.
+All bodies hang under one fixed body ``base``; the pose of the file is the machine's start, and
+``ref`` keeps the coordinates' values. Loops are closed by ``connect`` and ``weld`` between sites,
+which do not depend on that pose: a ball is one ``connect``, a hinge two on its axis. Names are
+those of the mechanism. What MJCF has no place for (the constant part of friction, largest speeds, a
+limit at one end, platform and independent coordinates) stands in ``<custom>``, which MuJoCo skips
+and `load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are written as
+they are, and the compiler's own bounds raise them to a number near the smallest that passes.
 """
 
 from __future__ import annotations
@@ -33,12 +34,20 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
-from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
+from tauloop.mechanism.rigid_tree import (
+    Closure,
+    Link,
+    LinkInertia,
+    Tree,
+    constant_angles,
+    rigid_tree,
+)
 from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
 from tauloop.records import dataclass
 
-#: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
-#: some 1e-13 of them there (digit_like's, with chains of massless bodies, by 2e-9).
+#: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than
+#: 1e-14. Forces change by some 1e-13 of them there (digit_like's, with chains of massless bodies,
+#: by 2e-9).
 LEAST = 1e-13
 #: Rounding of principal moments, relative to the largest, that may not bring the smallest to zero.
 _ROUNDING = 1e-15
@@ -76,9 +85,12 @@ def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
         meshes: folder, beside the file, of the meshes that it names; triangles stand in the text.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
+        DescriptionError: rigid links and ideal joints do not represent it (see
+            `mechanism.rigid_tree`).
     """
-    return _MjcfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)).write()
+    return _MjcfWriter(
+        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+    ).write()
 
 
 def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -127,7 +139,9 @@ class _MjcfWriter:
         self.notes += [f"actuator {name}: its drive line has no place in MJCF" for name in driven]
         self._move_motors_to_joints()
         root = ElementTree.Element("mujoco", model=m.name)
-        compiler = ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        compiler = ElementTree.SubElement(
+            root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false"
+        )
         compiler.attrib |= {"boundmass": _number(LEAST), "boundinertia": _number(LEAST)}
         ElementTree.SubElement(root, "option", gravity=_numbers([m.value(x) for x in m.gravity]))
         world = ElementTree.SubElement(root, "worldbody")
@@ -155,13 +169,19 @@ class _MjcfWriter:
             self._loss(tendons, loss)
         for actuator in m.actuators:
             self._actuator(tendons, actuators, actuator)
-        root.extend(section for section in (assets, equality, tendons, actuators, self._custom()) if len(section))
+        root.extend(
+            section
+            for section in (assets, equality, tendons, actuators, self._custom())
+            if len(section)
+        )
         ElementTree.indent(root)
         text = ElementTree.tostring(root, encoding="unicode") + "\n"
         return MjcfText(text=text, meshes=self.meshes, notes=tuple(self.notes))
 
     def _link(self, link: Link) -> None:
-        element = ElementTree.SubElement(self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose()))
+        element = ElementTree.SubElement(
+            self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose())
+        )
         self.bodies[link.name] = element
         tail = link.frame
         joints = []
@@ -180,7 +200,10 @@ class _MjcfWriter:
         freedom = primitive.freedom
         if primitive.kind == "ball":
             self._ball(primitive, origin)
-            if freedom.spring is not None or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any():
+            if (
+                freedom.spring is not None
+                or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any()
+            ):
                 self.notes.append(
                     f"ball {primitive.name}: springs, limits, largest speeds of its turns are not written"
                 )
@@ -192,7 +215,9 @@ class _MjcfWriter:
             if freedom.spring is not None:
                 attributes["stiffness"] = _number(self.mechanism.value(freedom.spring.stiffness))
                 attributes["springref"] = _number(self.mechanism.value(freedom.spring.rest))
-        self._keep_friction(f"joint.{primitive.name}", self._joint_friction(primitive.name, freedom.friction))
+        self._keep_friction(
+            f"joint.{primitive.name}", self._joint_friction(primitive.name, freedom.friction)
+        )
         attributes |= _nonzero(self._losses(freedom, others=self.motors.get(primitive.name)))
         return ElementTree.Element("joint", attributes)
 
@@ -205,7 +230,9 @@ class _MjcfWriter:
         if primitive.is_reversed:
             self._extra(f"joint.{primitive.name}.reversed", 1.0)
         if any(primitive.reference[1:]):
-            self.notes.append(f"ball {primitive.name}: MuJoCo counts its quaternion from the start of the file")
+            self.notes.append(
+                f"ball {primitive.name}: MuJoCo counts its quaternion from the start of the file"
+            )
 
     def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
         self._extra(f"joint.{name}.speed", freedom.speed)
@@ -227,7 +254,10 @@ class _MjcfWriter:
             "frictionloss": (abs(ratio), friction.coulomb),
             "armature": (ratio * ratio, of.inertia),
         }
-        own = {key: 0.0 if x is None else factor * self.mechanism.value(x) for key, (factor, x) in terms.items()}
+        own = {
+            key: 0.0 if x is None else factor * self.mechanism.value(x)
+            for key, (factor, x) in terms.items()
+        }
         return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
 
     def _terms(self, friction: Friction | None) -> dict[str, float]:
@@ -254,7 +284,11 @@ class _MjcfWriter:
         terms = self._terms(actuator.friction)
         if len(actuator.drives) > 1:
             return terms
-        if "static" in terms and actuator.friction is not None and actuator.friction.coulomb is not None:
+        if (
+            "static" in terms
+            and actuator.friction is not None
+            and actuator.friction.coulomb is not None
+        ):
             terms["static"] -= self.mechanism.value(actuator.friction.coulomb)
         return {key: number for key, number in terms.items() if key not in _MOVED_FRICTION}
 
@@ -264,7 +298,9 @@ class _MjcfWriter:
         for key, number in terms.items():
             self._extra(f"{where}.friction.{key}", number)
             if KEPT_FRICTION.get(key):
-                self.notes.append(f"{name}: MuJoCo does not apply the {KEPT_FRICTION[key]} of its friction")
+                self.notes.append(
+                    f"{name}: MuJoCo does not apply the {KEPT_FRICTION[key]} of its friction"
+                )
 
     def _extra(self, name: str, value: float) -> None:
         """A figure that MJCF has no place for; what is infinite is none."""
@@ -289,11 +325,18 @@ class _MjcfWriter:
         return section
 
     def _inertial(self, name: str, link: LinkInertia | None) -> ElementTree.Element:
-        mass = LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3))) if link is None else link
+        mass = (
+            LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3)))
+            if link is None
+            else link
+        )
         inertia = _accepted(mass.about_center)
         if mass.mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST:
             self._light.append(name)
-        change, largest = float(np.abs(inertia - mass.about_center).max()), float(np.abs(inertia).max())
+        change, largest = (
+            float(np.abs(inertia - mass.about_center).max()),
+            float(np.abs(inertia).max()),
+        )
         if change > _SMALL_CHANGE * largest:
             what = f"its inertia is none that a body can have; a moment was changed by {change:.2g} kg m^2"
             self.notes.append(f"body {name}: {what}")
@@ -311,13 +354,22 @@ class _MjcfWriter:
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
         """A geom that is seen and does nothing else; a file that MuJoCo would stop at is left out."""
         if solid.body not in self.bodies:
-            self.notes.append(f"solid on {solid.body}: it is not written, since that has no mass and is not a body")
+            self.notes.append(
+                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+            )
             return
         if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
-            self.notes.append(f"solid on {solid.body}: {solid.mesh.name} {fault}; it is not written")
+            self.notes.append(
+                f"solid on {solid.body}: {solid.mesh.name} {fault}; it is not written"
+            )
             return
         turn = FramePose(rotation_matrix(solid.turns), np.array(solid.position))
-        attributes = {"name": name, "type": solid.shape} | _placed(turn) | _SEEN | {"rgba": rgba(colour(solid))}
+        attributes = (
+            {"name": name, "type": solid.shape}
+            | _placed(turn)
+            | _SEEN
+            | {"rgba": rgba(colour(solid))}
+        )
         x, *rest = solid.size
         if solid.shape == "mesh":
             attributes["mesh"] = name
@@ -346,10 +398,17 @@ class _MjcfWriter:
 
     # Couplings and motors
 
-    def _coupling(self, equality: ElementTree.Element, tendons: ElementTree.Element, coupling: Coupling) -> None:
+    def _coupling(
+        self, equality: ElementTree.Element, tendons: ElementTree.Element, coupling: Coupling
+    ) -> None:
         value = self.mechanism.value
         ratios = [(name, value(ratio)) for name, ratio in coupling.terms]
-        start = {p.name: float(p.reference[0]) for link in self.tree.links for p in link.chain if p.kind != "ball"}
+        start = {
+            p.name: float(p.reference[0])
+            for link in self.tree.links
+            for p in link.chain
+            if p.kind != "ball"
+        }
         # MuJoCo couples the displacements from ref
         left = value(coupling.offset) - sum(ratio * start[name] for name, ratio in ratios)
         attributes, slope, tag = {"name": coupling.name}, 0.0, "joint"
@@ -368,9 +427,13 @@ class _MjcfWriter:
         """Write friction of a combination of hinges, or of slides, as that of a tendon."""
         value = self.mechanism.value
         ratios = [(name, value(ratio)) for name, ratio in loss.terms]
-        primitives = {primitive.name: primitive.kind for link in self.tree.links for primitive in link.chain}
+        primitives = {
+            primitive.name: primitive.kind for link in self.tree.links for primitive in link.chain
+        }
         if len({primitives[name] for name, _ in ratios}) > 1:
-            self.notes.append(f"loss {loss.name}: friction of hinges and slides together has no place in MJCF")
+            self.notes.append(
+                f"loss {loss.name}: friction of hinges and slides together has no place in MJCF"
+            )
             return
         self.notes += [
             f"loss {loss.name}: the {KEPT_FRICTION[key]} of its friction has no place in MJCF"
@@ -382,7 +445,10 @@ class _MjcfWriter:
         self._tendon(tendons, {"name": loss.name} | _nonzero(numbers), ratios)
 
     def _tendon(
-        self, tendons: ElementTree.Element, attributes: dict[str, str], ratios: Sequence[tuple[str, float]]
+        self,
+        tendons: ElementTree.Element,
+        attributes: dict[str, str],
+        ratios: Sequence[tuple[str, float]],
     ) -> None:
         tendon = ElementTree.SubElement(tendons, "fixed", attributes)
         for name, ratio in ratios:
@@ -401,7 +467,9 @@ class _MjcfWriter:
                     if key in factors:
                         moved[key] = moved.get(key, 0.0) + factors[key] * term
 
-    def _actuator(self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator) -> None:
+    def _actuator(
+        self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator
+    ) -> None:
         value = self.mechanism.value
         self._keep_friction(f"actuator.{actuator.name}", self._motor_friction(actuator))
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
@@ -412,7 +480,11 @@ class _MjcfWriter:
             attributes |= {"joint": name, "gear": _number(value(ratio))}
         else:
             ratios = [(name, value(ratio)) for name, ratio in actuator.drives]
-            self._tendon(tendons, {"name": f"{actuator.name}.gear"} | _nonzero(self._losses(actuator)), ratios)
+            self._tendon(
+                tendons,
+                {"name": f"{actuator.name}.gear"} | _nonzero(self._losses(actuator)),
+                ratios,
+            )
             attributes |= {"tendon": f"{actuator.name}.gear"}
         if np.isfinite(actuator.force):
             attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])
@@ -440,7 +512,11 @@ def _unreadable(mesh: Path) -> str:
         return "is no STL or OBJ, which MuJoCo reads"
     if not mesh.is_file():
         return "is not there"
-    return "is an STL in text, which MuJoCo refuses" if ending == ".stl" and not is_binary_stl(mesh) else ""
+    return (
+        "is an STL in text, which MuJoCo refuses"
+        if ending == ".stl" and not is_binary_stl(mesh)
+        else ""
+    )
 
 
 def _number(value: float) -> str:

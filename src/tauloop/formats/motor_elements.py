@@ -10,22 +10,24 @@
     <ros2_control name="arm" type="system">                            <!-- ROS 2 -->
       <joint name="crank"><command_interface name="position"/></joint>
       <transmission name="drive">
-        <plugin>transmission_interface/SimpleTransmission</plugin>
-        <actuator name="motor" role="actuator1"/>
-        <joint name="crank" role="joint1"><mechanical_reduction>50</mechanical_reduction><offset>0.1</offset></joint>
+        <plugin>transmission_interface/SimpleTransmission</plugin> <actuator name="motor"
+        role="actuator1"/> <joint name="crank"
+        role="joint1"><mechanical_reduction>50</mechanical_reduction><offset>0.1</offset></joint>
       </transmission>
     </ros2_control>
 
-With the reductions n of the actuators and m of the joints, and joint positions x = q - offset, motors are at
+With the reductions n of the actuators and m of the joints, and joint positions x = q - offset,
+motors are at
 
 - simple: p = n m x;
 - differential: p1 = n1 (m1 x1 + m2 x2) and p2 = n2 (m1 x1 - m2 x2);
 - four-bar: p1 = n1 m1 x1 and p2 = n2 (x1 + m2 x2).
 
-Forces follow from these by virtual work. Source: transmission_interface of ros2_control (positions; its map of efforts
-in the four-bar does not conserve power, and is not used).
+Forces follow from these by virtual work. Source: transmission_interface of ros2_control (positions;
+its map of efforts in the four-bar does not conserve power, and is not used).
 
-Drake's ``drake:gear_ratio`` and ``drake:rotor_inertia`` add n^2 J at the joint and are no reduction of the motor.
+Drake's ``drake:gear_ratio`` and ``drake:rotor_inertia`` add n^2 J at the joint and are no reduction
+of the motor.
 """
 
 from __future__ import annotations
@@ -34,7 +36,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from tauloop.formats.urdf_parts import MotorElements, MotorStatement, StatedMotor, UrdfCoupling, identifier
+from tauloop.formats.urdf_parts import (
+    MotorElements,
+    MotorStatement,
+    StatedMotor,
+    UrdfCoupling,
+    identifier,
+)
 from tauloop.formats.xml_nodes import XmlNode, XmlReader, unread
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -116,7 +124,9 @@ def driven_names(nodes: Sequence[XmlNode]) -> set[str]:
     for node in nodes:
         for inner in node.walk():
             has_command = inner.tag == "joint" and inner.first("command_interface") is not None
-            driven = inner.all("joint") if inner.tag == TRANSMISSION else (inner,) if has_command else ()
+            driven = (
+                inner.all("joint") if inner.tag == TRANSMISSION else (inner,) if has_command else ()
+            )
             names.update(joint.attributes.get("name", "").strip() for joint in driven)
     return names
 
@@ -192,10 +202,22 @@ class _TransmissionReader(_JointNames):
         word = self._type(node)
         kind = re.split("[/:]", word)[-1]
         if kind not in _COUNTS:
-            what = f"a transmission of type {word!r} is not read" if word else "has no <type> and no <plugin>"
-            self.problem(node, where, what, f"use one of {listing(_COUNTS)}, or name the motors: `--motors JOINT,...`")
+            what = (
+                f"a transmission of type {word!r} is not read"
+                if word
+                else "has no <type> and no <plugin>"
+            )
+            self.problem(
+                node,
+                where,
+                what,
+                f"use one of {listing(_COUNTS)}, or name the motors: `--motors JOINT,...`",
+            )
             return []
-        joints, actuators = self._by_role(node, where, "joint"), self._by_role(node, where, "actuator")
+        joints, actuators = (
+            self._by_role(node, where, "joint"),
+            self._by_role(node, where, "actuator"),
+        )
         if len(joints) != _COUNTS[kind] or len(actuators) != _COUNTS[kind]:
             what = f"a {kind} has {len(joints)} joints and {len(actuators)} actuators"
             self.problem(node, where, what, f"it needs {_COUNTS[kind]} of each")
@@ -208,7 +230,8 @@ class _TransmissionReader(_JointNames):
         for name, joint in zip(names, joints, strict=True):
             self._offset(name, joint, where)
         if kind == "SimpleTransmission":
-            rows = [[n[0] * m[0] * self._reduction(node, where)]]  # of the PR2: next to joint and actuator
+            # of the PR2: next to joint and actuator
+            rows = [[n[0] * m[0] * self._reduction(node, where)]]
         elif kind == "DifferentialTransmission":
             rows = [[n[0] * m[0], n[0] * m[1]], [n[1] * m[0], -n[1] * m[1]]]
         else:
@@ -238,7 +261,9 @@ class _TransmissionReader(_JointNames):
         if sorted(roles) != wanted:
             what = f"the roles of its {tag}s are {', '.join(role or 'none' for role in roles)}"
             self.problem(node, where, what, f"give each of {', '.join(wanted)} once")
-        return [child for _, child in sorted(zip(roles, nodes, strict=True), key=lambda pair: pair[0])]
+        return [
+            child for _, child in sorted(zip(roles, nodes, strict=True), key=lambda pair: pair[0])
+        ]
 
     def _role(self, node: XmlNode) -> str:
         child = node.first("role")
@@ -247,7 +272,12 @@ class _TransmissionReader(_JointNames):
     def _reduction(self, node: XmlNode, where: str) -> float:
         value = self.content(node, where, _REDUCTIONS, 1.0)
         if value == 0.0:
-            self.problem(node, where, "the reduction is zero", "give the motor's motion per motion of the joint")
+            self.problem(
+                node,
+                where,
+                "the reduction is zero",
+                "give the motor's motion per motion of the joint",
+            )
             return 1.0
         return value
 
@@ -261,7 +291,10 @@ class _TransmissionReader(_JointNames):
         """Whether a transmission connects a joint to state interfaces alone (ROS 1)."""
         for joint in node.all("joint"):
             interfaces = [child.content for child in joint.all("hardwareInterface")]
-            if interfaces and identifier(joint.attributes.get("name", "")) in (name, name.removesuffix("_joint")):
+            if interfaces and identifier(joint.attributes.get("name", "")) in (
+                name,
+                name.removesuffix("_joint"),
+            ):
                 return all(interface.endswith("StateInterface") for interface in interfaces)
         return False
 
@@ -284,9 +317,15 @@ class _ControlReader(_JointNames):
         measured: list[str] = []
         for control in controls:
             for node in control.all("joint"):
-                commands = {child.attributes.get("name", "").strip() for child in node.all("command_interface")}
+                commands = {
+                    child.attributes.get("name", "").strip()
+                    for child in node.all("command_interface")
+                }
                 is_driven = not commands.isdisjoint(COMMANDS)
-                if not is_driven and identifier(node.attributes.get("name", "")) not in self._joints:
+                if (
+                    not is_driven
+                    and identifier(node.attributes.get("name", "")) not in self._joints
+                ):
                     continue  # a sensor on a joint that does not move
                 name = self.joint(node, control.attributes.get("name", ROS2_CONTROL))
                 if not name:
@@ -299,7 +338,9 @@ class _ControlReader(_JointNames):
         passive = [name for name in dict.fromkeys(measured) if name not in driven]
         passive += [name for name in dict.fromkeys(driven) if name in self._followers]
         reader = _TransmissionReader(self.file, self._joints)
-        geared = reader.motors([node for control in controls for node in control.all(TRANSMISSION)], passive)
+        geared = reader.motors(
+            [node for control in controls for node in control.all(TRANSMISSION)], passive
+        )
         behind = {name for motor in geared for name, _ in motor.drives}
         direct = [
             StatedMotor(name=name, drives=((name, 1.0),))
@@ -316,7 +357,9 @@ class _ControlReader(_JointNames):
 
     def _follow(self, node: XmlNode, name: str) -> None:
         """A joint that follows another: by ``<mimic>`` of the URDF, or by parameters here."""
-        parameters = {child.attributes.get("name", "").strip(): child for child in node.all("param")}
+        parameters = {
+            child.attributes.get("name", "").strip(): child for child in node.all("param")
+        }
         if node.attributes.get("mimic", "").strip() == "false" and name in self._followers:
             what = '<ros2_control> states mimic="false" of a joint that has <mimic>'
             self.problem(node, name, what, "remove one of the two")
@@ -326,7 +369,12 @@ class _ControlReader(_JointNames):
         leader = identifier(other)
         if leader not in self._joints or leader == name:
             remedy = suggestion(leader, self._joints) or "name a joint that turns or slides"
-            self.problem(node, name, f"it mimics {other!r}, which is not another joint that turns or slides", remedy)
+            self.problem(
+                node,
+                name,
+                f"it mimics {other!r}, which is not another joint that turns or slides",
+                remedy,
+            )
             return
         multiplier = parameters.get("multiplier")
         factor = 1.0
@@ -337,41 +385,68 @@ class _ControlReader(_JointNames):
         self._followers.add(name)
 
 
-def _rotors(file: str, nodes: Sequence[XmlNode], joints: Collection[str]) -> dict[str, tuple[float, float]]:
+def _rotors(
+    file: str, nodes: Sequence[XmlNode], joints: Collection[str]
+) -> dict[str, tuple[float, float]]:
     """Gear ratios and rotor inertias (Drake) by joint, of the transmissions that state an inertia."""
     reader = _JointNames(file, joints)
     rotors: dict[str, tuple[float, float]] = {}
     for node in nodes:
         where = node.attributes.get("name", TRANSMISSION)
-        actuators = [actuator for actuator in node.all("actuator") if actuator.first(_ROTOR_INERTIA) is not None]
+        actuators = [
+            actuator
+            for actuator in node.all("actuator")
+            if actuator.first(_ROTOR_INERTIA) is not None
+        ]
         for actuator in actuators:
             joint = node.first("joint")
             if joint is None or len([*node.all("joint")]) != 1:
                 what = f"<{_ROTOR_INERTIA}> is not read in a transmission of several joints"
-                reader.problem(node, where, what, "put the rotor's inertia into a side file: `actuators`")
+                reader.problem(
+                    node, where, what, "put the rotor's inertia into a side file: `actuators`"
+                )
                 continue
             numbers: list[float] = []
             for tag in (_GEAR_RATIO, _ROTOR_INERTIA):
                 child = actuator.first(tag)
                 numbers.append(1.0 if child is None else reader.number(child, where, "value"))
             if numbers[1] < 0.0:
-                reader.problem(actuator, where, f"the rotor's inertia is {numbers[1]:g}", "it is zero or positive")
+                reader.problem(
+                    actuator,
+                    where,
+                    f"the rotor's inertia is {numbers[1]:g}",
+                    "it is zero or positive",
+                )
             if name := reader.joint(joint, where):
                 rotors[name] = (numbers[0], numbers[1])
     reader.raise_any()
     return rotors
 
 
-def _unread(empty: Sequence[XmlNode], controls: Sequence[XmlNode], transmissions: Sequence[XmlNode]) -> list[str]:
+def _unread(
+    empty: Sequence[XmlNode], controls: Sequence[XmlNode], transmissions: Sequence[XmlNode]
+) -> list[str]:
     """Notes on elements that name no joint, and on what is inside the others and not used."""
     counts = Counter(node.tag for node in empty)
     for node in transmissions:
         others = [child.tag for child in node.children if child.tag not in _READ_OF_TRANSMISSION]
         counts.update(f"{tag} of {TRANSMISSION}" for tag in others)
         for end in (*node.all("joint"), *node.all("actuator")):
-            counts.update(f"{child.tag} of {end.tag}" for child in end.children if child.tag not in _READ_OF_END)
+            counts.update(
+                f"{child.tag} of {end.tag}"
+                for child in end.children
+                if child.tag not in _READ_OF_END
+            )
     for node in controls:
-        counts.update(f"{child.tag} of {ROS2_CONTROL}" for child in node.children if child.tag not in _READ_OF_CONTROL)
+        counts.update(
+            f"{child.tag} of {ROS2_CONTROL}"
+            for child in node.children
+            if child.tag not in _READ_OF_CONTROL
+        )
         for joint in node.all("joint"):
-            counts.update(f"{child.tag} of joint" for child in joint.children if child.tag not in _READ_OF_CONTROLLED)
+            counts.update(
+                f"{child.tag} of joint"
+                for child in joint.children
+                if child.tag not in _READ_OF_CONTROLLED
+            )
     return unread(counts, {})

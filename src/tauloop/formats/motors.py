@@ -5,9 +5,11 @@
 3. ``<ros2_control>``: joints with a command interface, and transmissions (`motor_elements`);
 4. ``<transmission>``;
 5. ``independent`` of a joint (GRBDA);
-6. effort: a joint of effort 0 is passive where another has more. Where all are 0, or none is, efforts state nothing;
-7. structure: without a loop all joints have motors. In a loop it is open which of them do: the machine then has no
-   actuator but `Mechanism.unstated_motors`, `check` reports it, and forces are refused.
+6. effort: a joint of effort 0 is passive where another has more. Where all are 0, or none is,
+  efforts state nothing;
+7. structure: without a loop all joints have motors. In a loop it is open which of them do: the
+   machine then has no actuator but `Mechanism.unstated_motors`, `check` reports it, and forces are
+   refused.
 
 Joints that follow others (``<mimic>``) are passive in all but the first two.
 """
@@ -71,7 +73,8 @@ def choose_motors(
         actuators: those of a side file; None where it states none.
         side_motors: joints with a motor by Gepetto's side file; None where it states none.
         held: joints that couplings hold or let follow others.
-        is_open: whether there are loops or gears, so that fewer joints than all determine the motion.
+        is_open: whether there are loops or gears, so that fewer joints than all determine the
+            motion.
         problems: receives what is wrong with the source that is used.
     """
     if wanted:
@@ -89,7 +92,9 @@ def choose_motors(
         passive.update(statement.passive)
     left = [joint for name, joint in scalar_joints(tree).items() if name not in passive]
     if tree.independent:
-        return ChosenMotors(motors=direct(joint.name for joint in left if joint.name in tree.independent))
+        return ChosenMotors(
+            motors=direct(joint.name for joint in left if joint.name in tree.independent)
+        )
     by_effort = _by_effort(tree, left, is_open)
     if by_effort is not None:
         return by_effort
@@ -100,9 +105,13 @@ def choose_motors(
     return ChosenMotors(motors=direct(names), notes=notes)
 
 
-def _named(tree: UrdfTree, wanted: Sequence[str], actuators: tuple[Actuator, ...], problems: Problems) -> ChosenMotors:
+def _named(
+    tree: UrdfTree, wanted: Sequence[str], actuators: tuple[Actuator, ...], problems: Problems
+) -> ChosenMotors:
     """The motors that the caller names."""
-    known: dict[str, StatedMotor | Actuator] = {motor.name: motor for motor in direct(scalar_joints(tree))}
+    known: dict[str, StatedMotor | Actuator] = {
+        motor.name: motor for motor in direct(scalar_joints(tree))
+    }
     offsets: dict[str, float] = {}
     origin: dict[str, MotorStatement] = {}
     for statement in reversed(tree.motors.statements):
@@ -114,13 +123,17 @@ def _named(tree: UrdfTree, wanted: Sequence[str], actuators: tuple[Actuator, ...
         name = word if word in known else identifier(word)
         if name not in known:
             remedy = suggestion(name, known) or f"there are {listing(known)}"
-            problems.add("motors", f"there is no motor and no joint {word!r} that turns or slides", remedy)
+            problems.add(
+                "motors", f"there is no motor and no joint {word!r} that turns or slides", remedy
+            )
             continue
         if name in chosen:
             problems.add("motors", f"{word!r} is named twice", "name it once")
         chosen[name] = known[name]
         if name in origin and isinstance(known[name], StatedMotor):
-            offsets |= {joint: origin[name].offsets.get(joint, 0.0) for joint, _ in known[name].drives}
+            offsets |= {
+                joint: origin[name].offsets.get(joint, 0.0) for joint, _ in known[name].drives
+            }
     return ChosenMotors(motors=tuple(chosen.values()), offsets=offsets)
 
 
@@ -128,17 +141,29 @@ def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> Cho
     """The motors of one kind of element."""
     driven = {name for motor in statement.motors for name, _ in motor.drives}
     others = [name for name in scalar_joints(tree) if name not in driven and name not in passive]
-    notes = [f"motors are those of {statement.source}: {listing(motor.name for motor in statement.motors)}"]
+    notes = [
+        f"motors are those of {statement.source}: {listing(motor.name for motor in statement.motors)}"
+    ]
     if others:
         notes.append(f"{statement.source} gives no motor to {listing(others)}: passive")
-    shared = [joint for motor in statement.motors if len(motor.drives) > 1 for joint, _ in motor.drives]
-    limited = [name for name, joint in scalar_joints(tree).items() if name in shared and math.isfinite(joint.force)]
+    shared = [
+        joint for motor in statement.motors if len(motor.drives) > 1 for joint, _ in motor.drives
+    ]
+    limited = [
+        name
+        for name, joint in scalar_joints(tree).items()
+        if name in shared and math.isfinite(joint.force)
+    ]
     if limited:
-        notes.append(f"several motors share a joint, so that its effort limits none of them: {listing(limited)}")
+        notes.append(
+            f"several motors share a joint, so that its effort limits none of them: {listing(limited)}"
+        )
     offsets = {name: offset for name, offset in statement.offsets.items() if offset}
     if offsets:
         listed = ", ".join(f"{name} {offset:g}" for name, offset in offsets.items())
-        notes.append(f"coordinates are counted from the offsets of transmissions, as encoders are: {listed}")
+        notes.append(
+            f"coordinates are counted from the offsets of transmissions, as encoders are: {listed}"
+        )
     return ChosenMotors(motors=statement.motors, offsets=offsets, notes=tuple(notes))
 
 
@@ -149,18 +174,24 @@ def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> Chos
     if not any(effort == 0.0 for effort in efforts) or not any(effort > 0.0 for effort in efforts):
         return None
     silent = [joint.name for joint in left if joint.effort is None]
-    motors = [joint.name for joint in left if joint.effort or (joint.effort is None and not is_open)]
+    motors = [
+        joint.name for joint in left if joint.effort or (joint.effort is None and not is_open)
+    ]
     if not motors:
         return None
     idle = [joint.name for joint in left if joint.effort == 0.0]
     notes = [f"effort 0 means no motor: {listing(idle)}"] if idle else []
     if silent:
         has_motors = "have none" if is_open else "have one"
-        notes.append(f"joints that state no effort {has_motors}: {listing(silent)}; `--motors` names others")
+        notes.append(
+            f"joints that state no effort {has_motors}: {listing(silent)}; `--motors` names others"
+        )
     return ChosenMotors(motors=direct(motors), notes=tuple(notes))
 
 
-def make_actuators(chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves) -> tuple[tuple[Actuator, ...], list[str]]:
+def make_actuators(
+    chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
+) -> tuple[tuple[Actuator, ...], list[str]]:
     """The actuators of a machine, their ratios leaf parameters unless they are 1 or -1; and notes on their names."""
     joints = scalar_joints(tree)
     taken = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
@@ -183,7 +214,9 @@ def make_actuators(chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves) -> tupl
     return tuple(made), notes
 
 
-def _actuator(name: str, motor: StatedMotor, joints: Mapping[str, UrdfJoint], leaves: Leaves) -> Actuator:
+def _actuator(
+    name: str, motor: StatedMotor, joints: Mapping[str, UrdfJoint], leaves: Leaves
+) -> Actuator:
     """One motor; a reduction of a sliding joint belongs to a motor that turns."""
     slides = [joint for joint, _ in motor.drives if joints[joint].kind == "prismatic"]
     is_geared = any(abs(ratio) != 1.0 for _, ratio in motor.drives)
@@ -201,4 +234,6 @@ def _actuator(name: str, motor: StatedMotor, joints: Mapping[str, UrdfJoint], le
     if len(motor.drives) == 1:
         ((joint, ratio),) = motor.drives
         force, speed = joints[joint].force / abs(ratio), joints[joint].velocity * abs(ratio)
-    return Actuator(name=name, drives=tuple(drives), turns=True if turns else None, force=force, speed=speed)
+    return Actuator(
+        name=name, drives=tuple(drives), turns=True if turns else None, force=force, speed=speed
+    )

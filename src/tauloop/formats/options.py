@@ -16,7 +16,8 @@ class RodRecognition:
     See `tauloop.formats.rod_recognition` and `telescopes`.
 
     Attributes:
-        lock_spins: whether an axisymmetric link with axial inertia may become a slender rod, which does not spin.
+        lock_spins: whether an axisymmetric link with axial inertia may become a slender rod, which
+            does not spin.
     """
 
     lock_spins: bool = True
@@ -29,19 +30,21 @@ class ImportOptions(Options):
     Attributes:
         gravity: (3,) m/s^2 in the base frame, where the description does not say it.
         platform: name of the body that does the work; the last body of the file if empty.
-        independent: velocity names of the independent coordinates; if empty those that the file names, else all those
-            of a tree, and for a machine with loops none: assembly chooses.
-        motors: names of the motors that the description states, or of joints that each have one; if empty, the
-            description states which joints have motors (see `tauloop.formats.motors`).
-        rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides; None:
-            every body stays what the file says.
+        independent: velocity names of the independent coordinates; if empty those that the file
+            names, else all those of a tree, and for a machine with loops none: assembly chooses.
+        motors: names of the motors that the description states, or of joints that each have one; if
+            empty, the description states which joints have motors (see `tauloop.formats.motors`).
+        rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides;
+            None: every body stays what the file says.
         model: name of the model in a world (SDF) with several machines.
-        keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if empty.
-        origins: makes parameters of all six numbers of every origin in a URDF, zeros too, so that a calibration may
-            estimate them; without it zeros are structure.
+        keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if
+            empty.
+        origins: makes parameters of all six numbers of every origin in a URDF, zeros too, so that a
+            calibration may estimate them; without it zeros are structure.
         xacro: arguments of a xacro, each as ``name:=value``.
-        package_folders: folders of packages and models, or folders that these are in: ``$(find NAME)``,
-            ``package://NAME`` and ``model://NAME`` are looked for there, and included files may be read from there.
+        package_folders: folders of packages and models, or folders that these are in: ``$(find
+            NAME)``, ``package://NAME`` and ``model://NAME`` are looked for there, and included
+            files may be read from there.
     """
 
     gravity: Sequence[float] | None = None

@@ -54,7 +54,9 @@ class Mjcf(Format):
         """Whether the root element is MuJoCo's: URDF files may end so too."""
         from tauloop.formats.xml_nodes import read_xml
 
-        return super().claims(path) and (unreadable(path) is not None or read_xml(path).tag == "mujoco")
+        return super().claims(path) and (
+            unreadable(path) is not None or read_xml(path).tag == "mujoco"
+        )
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""
@@ -103,8 +105,13 @@ class Urdf(Format):
     """URDF with a side file; what is no URDF among files that end like its kin is refused by its name."""
 
     name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".xml", ".mjcf")
-    motor_element = "a `<transmission>` or `<ros2_control>` for JOINT, or `actuators` of a side file"
-    refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes", "model": "which is one model"}
+    motor_element = (
+        "a `<transmission>` or `<ros2_control>` for JOINT, or `actuators` of a side file"
+    )
+    refused: ClassVar[Mapping[str, str]] = {
+        "keyframe": "which has no keyframes",
+        "model": "which is one model",
+    }
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""

@@ -27,8 +27,8 @@ class End:
     Attributes:
         kind: "ball" or "universal".
         point: joint centre on the link (3,), m, in the frame of the link's first body.
-        outside: the joint's frame on the neighbour; its axis there (3,) for a universal joint, in coordinates of the
-            neighbour, and the axis on the link (3,).
+        outside: the joint's frame on the neighbour; its axis there (3,) for a universal joint, in
+            coordinates of the neighbour, and the axis on the link (3,).
         joints, bodies: what disappears with it.
     """
 
@@ -58,20 +58,33 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
     """Follow joints through massless bodies to the neighbour, as long as they pass through one point."""
     chain, between = [joint], []
     body = linkage.inner(joint, link)
-    point = (linkage.pose_in(link, body) @ placement_pose(linkage.mechanism, side(joint, body))).position
-    inner_axis = linkage.pose_in(link, body).rotation @ axis_of(linkage.mechanism, joint, side(joint, body))
+    point = (
+        linkage.pose_in(link, body) @ placement_pose(linkage.mechanism, side(joint, body))
+    ).position
+    inner_axis = linkage.pose_in(link, body).rotation @ axis_of(
+        linkage.mechanism, joint, side(joint, body)
+    )
     right_angles = joint.kind == "universal"
     while True:
         last = chain[-1]
-        if linkage.mechanism.is_loaded(last) or last.kind not in ("revolute", "universal", "spherical"):
+        if linkage.mechanism.is_loaded(last) or last.kind not in (
+            "revolute",
+            "universal",
+            "spherical",
+        ):
             return None
         outer = far_side(last, body).body
         following = linkage.passes(outer, last)
         if following is None:
             break
         here, there = side(last, outer), side(following, outer)
-        gap = placement_pose(linkage.mechanism, here).position - placement_pose(linkage.mechanism, there).position
-        first, second = (axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there)))
+        gap = (
+            placement_pose(linkage.mechanism, here).position
+            - placement_pose(linkage.mechanism, there).position
+        )
+        first, second = (
+            axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there))
+        )
         if (
             np.linalg.norm(gap) > SAME_POINT * linkage.length
             or np.linalg.norm(np.cross(first, second)) < SAME_DIRECTION

@@ -20,7 +20,8 @@ from tauloop.records import dataclass
 
 #: Moments of inertia are alike, and products vanish, within this share of the largest.
 _SAME_MOMENT = 1e-6
-#: An axial inertia below this share of the one across is none: writers put a least value where a zero is refused.
+#: An axial inertia below this share of the one across is none: writers put a least value where a
+#: zero is refused.
 _NO_AXIAL = 1e-8
 
 
@@ -31,7 +32,8 @@ class _AboutLine:
     Attributes:
         center: distance of the mass centre from A, m.
         across, axial: moments of inertia about the mass centre, kg m^2.
-        is_symmetric: whether the mass centre lies on the line and the inertia does not change by turning about it.
+        is_symmetric: whether the mass centre lies on the line and the inertia does not change by
+            turning about it.
     """
 
     center: float
@@ -54,7 +56,9 @@ def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLin
     allowed = _SAME_MOMENT * max(across, axial, mass * length**2)
     is_round = np.abs(flat - across * P).max() <= allowed and np.abs(P @ about @ z).max() <= allowed
     is_centred = mass * float(np.linalg.norm(P @ r)) <= SAME_POINT * mass * length
-    return _AboutLine(center=float(r @ z), across=across, axial=axial, is_symmetric=bool(is_round and is_centred))
+    return _AboutLine(
+        center=float(r @ z), across=across, axial=axial, is_symmetric=bool(is_round and is_centred)
+    )
 
 
 def source_of(mechanism: Mechanism, link: Sequence[str]) -> str:
@@ -114,26 +118,36 @@ def rod_inertias(
         words: what it stays where it is no rod, and what stands before "rod" where it is one.
     """
     stays, kind = words
-    leaves = tuple(Leaves(source=source_of(linkage.mechanism, part.link), status="inferred") for part in parts)
+    leaves = tuple(
+        Leaves(source=source_of(linkage.mechanism, part.link), status="inferred") for part in parts
+    )
     inertias = [linkage.inertia(part.link) for part in parts]
-    lines = [_about_line(inertia, part, length) for inertia, part in zip(inertias, parts, strict=True)]
+    lines = [
+        _about_line(inertia, part, length) for inertia, part in zip(inertias, parts, strict=True)
+    ]
     made = list(zip(parts, inertias, lines, leaves, strict=True))
     axial, z = sum(line.axial for line in lines), parts[0].line
     if A.kind == "universal" and not all(line.is_thin for line in lines):
         if abs(float(A.second_axis @ z)) > SAME_DIRECTION:
-            notes.append(f"{name} stays a {stays}: the second axis of its universal joint is not across it")
+            notes.append(
+                f"{name} stays a {stays}: the second axis of its universal joint is not across it"
+            )
             return None
         y = A.second_axis * orientation(linkage, parts[0].link, A, z)
         R_A = np.column_stack([np.cross(y, z), y, z]).T
         notes.append(f"{name} is a full {kind}rod between a universal and a ball joint")
         solids = tuple(
-            own.inertia(f"{name}.{part.name}", _turned(inertia, R_A @ part.turn, part.end), lower=-np.inf)
+            own.inertia(
+                f"{name}.{part.name}", _turned(inertia, R_A @ part.turn, part.end), lower=-np.inf
+            )
             if inertia.mass > 0.0 or inertia.about_center.any()
             else None
             for part, inertia, _, own in made
         )
         h0, h1, h2 = (float(component) for component in A.first_axis)
-        return RodInertias(parts=solids, spin="universal", first_axis=constant_vector((h0, h1, h2)), leaves=leaves)
+        return RodInertias(
+            parts=solids, spin="universal", first_axis=constant_vector((h0, h1, h2)), leaves=leaves
+        )
     if not all(line.is_symmetric for line in lines):
         notes.append(f"{name} stays a {stays}: between its two ball joints it is not axisymmetric")
         return None
@@ -146,14 +160,18 @@ def rod_inertias(
     )
     unused = f", so that its axial inertia of {axial:.3g} kg m^2 plays no part" if axial else ""
     locked = "; its spin is locked" if A.kind == "ball" else ""
-    notes.append(f"{name} is a {'slender' if any(slender) else 'massless'} {kind}rod{locked}{unused}")
+    notes.append(
+        f"{name} is a {'slender' if any(slender) else 'massless'} {kind}rod{locked}{unused}"
+    )
     return RodInertias(parts=slender, spin="none", first_axis=None, leaves=leaves)
 
 
 def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkInertia:
     """The same in axes that R (3, 3) turns to, from another origin (3,)."""
     return LinkInertia(
-        mass=inertia.mass, center=R @ (inertia.center - origin), about_center=R @ inertia.about_center @ R.T
+        mass=inertia.mass,
+        center=R @ (inertia.center - origin),
+        about_center=R @ inertia.about_center @ R.T,
     )
 
 

@@ -1,16 +1,19 @@
 """Rods among the bodies of an imported machine: a link with a ball joint at both ends becomes a `Rod`.
 
-Other tools write a rod as a rigid body on a chain of joints, closed by a constraint: up to six coordinates and six loop
-equations, where a two-point link needs one equation and no coordinate. What is recognised:
+Other tools write a rod as a rigid body on a chain of joints, closed by a constraint: up to six
+coordinates and six loop equations, where a two-point link needs one equation and no coordinate.
+What is recognised:
 
 - the link: one body, or several that are welded together, with nothing else on them;
-- a ball joint: a spherical joint, or three revolute joints through one point with massless bodies between them;
+- a ball joint: a spherical joint, or three revolute joints through one point with massless bodies
+  between them;
 - a universal joint: of that kind, or two such revolute joints at right angles.
 
-Between two ball joints a link spins freely about its own axis. An axisymmetric one that does not spin moves just as a
-slender rod: its axial inertia plays no part, and locking the spin loses nothing else. Between a universal and a ball
-joint a link becomes a full rod, whose spin the universal joint forces. Links that are neither stay what they are. Two
-links on a slide are a telescopic rod (`telescopes`).
+Between two ball joints a link spins freely about its own axis. An axisymmetric one that does not
+spin moves just as a slender rod: its axial inertia plays no part, and locking the spin loses
+nothing else. Between a universal and a ball joint a link becomes a full rod, whose spin the
+universal joint forces. Links that are neither stay what they are. Two links on a slide are a
+telescopic rod (`telescopes`).
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
 
 
-def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mechanism, tuple[str, ...]]:
+def recognise_rods(
+    mechanism: Mechanism, options: RodRecognition
+) -> tuple[Mechanism, tuple[str, ...]]:
     """The same machine with its rods as rods, and what was done.
 
     A body that only rods are left to carry gets a free joint to the base.
@@ -55,7 +60,12 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
     shrinking: set[str] = set()
     links: dict[str, RodLink] = {}
 
-    def take(rod: Rod, leaf_parameters: list[Parameter], parts: Mapping[str, RodLink], ends: tuple[End, End]) -> None:
+    def take(
+        rod: Rod,
+        leaf_parameters: list[Parameter],
+        parts: Mapping[str, RodLink],
+        ends: tuple[End, End],
+    ) -> None:
         rods.append(rod)
         parameters.extend(leaf_parameters)
         links.update(parts)
@@ -83,7 +93,11 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
         made = _rod(linkage, link, ends, options, notes)
         if made is not None:
             rod, (A, B) = made[0], ends if ends[0].outside == made[0].start else ends[::-1]
-            take(*made, {rod.name: RodLink(rod=rod, link=link, end=A.point, line=B.point - A.point)}, ends)
+            take(
+                *made,
+                {rod.name: RodLink(rod=rod, link=link, end=A.point, line=B.point - A.point)},
+                ends,
+            )
     if not rods:
         return mechanism, tuple(notes)
     joints = tuple(
@@ -103,7 +117,9 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
     bodies = tuple(body for body in mechanism.bodies if body.name not in gone_bodies)
     joints += _carriers(linkage, bodies, joints, mechanism.platform.body, notes)
     actuators = tuple(driving(actuator, shrinking) for actuator in mechanism.actuators)
-    changed = replace(mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators)
+    changed = replace(
+        mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators
+    )
     kept = [solid for solid in mechanism.solids if solid.body not in gone_bodies]
     in_joints = gone_bodies.difference(*(part.link for part in links.values()))
     if lost := sorted({solid.body for solid in mechanism.solids} & in_joints):
@@ -122,14 +138,17 @@ def finished(
         mechanism: as the file has it.
         notes: what was found on the way.
         options: of the import.
-        is_platform_open: whether nobody named the platform, so that it may be another body where it turns out a rod.
+        is_platform_open: whether nobody named the platform, so that it may be another body where it
+            turns out a rod.
     """
     mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
     remarks = [*notes, *(f"left out: {force}" for force in mechanism.omitted_forces), *moved]
     if options.rods is not None:
         platform = mechanism.platform
         if is_platform_open:
-            mechanism = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
+            mechanism = replace(
+                mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE))
+            )
         mechanism, more = recognise_rods(mechanism, options.rods)
         remarks += more
         if is_platform_open:
@@ -151,8 +170,8 @@ def finished(
 def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
     """Return the machine with another platform where it is a link between two balls: the link with the most joints.
 
-    Such a link turns about its own line without effect, so that it does no work; of equals the last link of the file is
-    the platform, as everywhere.
+    Such a link turns about its own line without effect, so that it does no work; of equals the last
+    link of the file is the platform, as everywhere.
     """
     platform = mechanism.platform
     unnamed = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
@@ -169,7 +188,11 @@ def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
 
 
 def _rod(
-    linkage: Linkage, link: Sequence[str], ends: tuple[End, End], options: RodRecognition, notes: list[str]
+    linkage: Linkage,
+    link: Sequence[str],
+    ends: tuple[End, End],
+    options: RodRecognition,
+    notes: list[str],
 ) -> tuple[Rod, list[Parameter]] | None:
     """The rod, called after its heaviest body, with its leaf parameters; None where it must stay a body, noted."""
     name = max(link, key=linkage.mass)
@@ -198,16 +221,28 @@ def _rod(
 
 
 def _carriers(
-    linkage: Linkage, bodies: tuple[Body, ...], joints: tuple[Joint, ...], platform: str, notes: list[str]
+    linkage: Linkage,
+    bodies: tuple[Body, ...],
+    joints: tuple[Joint, ...],
+    platform: str,
+    notes: list[str],
 ) -> tuple[Joint, ...]:
     """Free joints for what no joint holds any more, one for each loose part: rods do not carry coordinates."""
     added: list[Joint] = []
     names = [platform, *(body.name for body in bodies if body.name != platform)]
     while True:
         reached = linkage.reached((*joints, *added))
-        loose = [name for name in names if name not in reached and any(body.name == name for body in bodies)]
+        loose = [
+            name
+            for name in names
+            if name not in reached and any(body.name == name for body in bodies)
+        ]
         if not loose:
             return tuple(added)
         body = loose[0]
         notes.append(f"{body} hangs on rods alone and gets six coordinates of its own")
-        added.append(free_joint("platform" if body == platform else f"{body}_free", body, linkage.world[body]))
+        added.append(
+            free_joint(
+                "platform" if body == platform else f"{body}_free", body, linkage.world[body]
+            )
+        )

@@ -23,7 +23,8 @@ class RodLink:
     Attributes:
         rod: the rod.
         link: its bodies.
-        end: the joint centre (3,) that the frame of the rod's part starts at, m, in the frame of the first body.
+        end: the joint centre (3,) that the frame of the rod's part starts at, m, in the frame of
+            the first body.
         line: vector (3,) along the rod from A to B, in that frame.
     """
 
@@ -33,7 +34,9 @@ class RodLink:
     line: np.ndarray
 
 
-def rod_solids(linkage: Linkage, mechanism: Mechanism, links: Mapping[str, RodLink]) -> Iterator[Solid]:
+def rod_solids(
+    linkage: Linkage, mechanism: Mechanism, links: Mapping[str, RodLink]
+) -> Iterator[Solid]:
     """Solids of links on the rods that these have become.
 
     Args:
@@ -42,7 +45,10 @@ def rod_solids(linkage: Linkage, mechanism: Mechanism, links: Mapping[str, RodLi
         links: by the name of the rod, or ``ROD.lower`` and ``ROD.upper``.
     """
     for name, part in links.items():
-        turned, start = linkage.world[part.link[0]].rotation, linkage.world[part.rod.start.body].rotation
+        turned, start = (
+            linkage.world[part.link[0]].rotation,
+            linkage.world[part.rod.start.body].rotation,
+        )
         z = turned @ part.line / np.linalg.norm(part.line)
         x = start @ -first_hinge(mechanism, part.rod, start.T @ z)
         x -= z * (x @ z)
@@ -51,6 +57,10 @@ def rod_solids(linkage: Linkage, mechanism: Mechanism, links: Mapping[str, RodLi
         for solid in linkage.mechanism.solids:
             if solid.body in part.link:
                 on_link = linkage.pose_in(part.link, solid.body)
-                pose = frame.inverse() @ on_link @ FramePose(rotation_matrix(solid.turns), np.array(solid.position))
+                pose = (
+                    frame.inverse()
+                    @ on_link
+                    @ FramePose(rotation_matrix(solid.turns), np.array(solid.position))
+                )
                 moved = solid_at(name, solid.shape, solid.size, pose.position, pose.rotation)
                 yield replace(solid, body=name, position=moved.position, turns=moved.turns)

@@ -1,8 +1,9 @@
 """SDF (Gazebo): links, joints and the loops between them become a `Mechanism`, as those of a URDF do.
 
-A side file of a URDF's form adds what SDF cannot say (`tauloop.formats.urdf_side`); ``offsets`` there are those of the
-joints, which are all at zero in the pose of the file. Motors follow from the efforts as in a URDF (`formats.motors`); a
-joint without ``<effort>`` has none that limits it, as SDF has it.
+A side file of a URDF's form adds what SDF cannot say (`tauloop.formats.urdf_side`); ``offsets``
+there are those of the joints, which are all at zero in the pose of the file. Motors follow from the
+efforts as in a URDF (`formats.motors`); a joint without ``<effort>`` has none that limits it, as
+SDF has it.
 """
 
 from __future__ import annotations
@@ -72,12 +73,18 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
     pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
     joints = tuple(_completed(reader, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
     scalar = [(joint, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")]
-    rotors = {joint.name: _rotor(reader, sdf) for joint, sdf in scalar if sdf.node.first(ROTOR) is not None}
+    rotors = {
+        joint.name: _rotor(reader, sdf)
+        for joint, sdf in scalar
+        if sdf.node.first(ROTOR) is not None
+    }
     names = {sdf.name: joint.name for joint, sdf in pairs}
     couplings = tuple(_coupling(mimic, spanned.joints, names) for mimic in model.mimics)
     reader.raise_any()
     listed = (note for note in tree.notes if not note.startswith("not used: "))
-    cut_efforts = tuple(_effort(joint) for joint in model.joints if joint.axes and joint.name not in names)
+    cut_efforts = tuple(
+        _effort(joint) for joint in model.joints if joint.axes and joint.name not in names
+    )
     return replace(
         tree,
         joints=joints,
@@ -95,20 +102,31 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
 def _completed(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
     """Return a joint with what URDF has no place for: its frame on the child, its spring and its start."""
     frame = child_frame(sdf)
-    element = XmlNode(tag="joint", attributes={}, line=sdf.node.line, children=[origin_element(frame, sdf.node)])
+    element = XmlNode(
+        tag="joint", attributes={}, line=sdf.node.line, children=[origin_element(frame, sdf.node)]
+    )
     xyz, rpy = UrdfReader(reader.file).origin(element, joint.name)
     joint = replace(joint, child_xyz=xyz, child_rpy=rpy)
     if joint.kind not in ("revolute", "prismatic"):
         return joint
     axis = sdf.node.first("axis")
     dynamics = None if axis is None else axis.first("dynamics")
-    stiffness = 0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_stiffness", 0.0)
+    stiffness = (
+        0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_stiffness", 0.0)
+    )
     if stiffness < 0.0:
-        reader.problem(sdf.node, joint.name, f"the stiffness of the spring is {stiffness:g}", "it is zero or positive")
+        reader.problem(
+            sdf.node,
+            joint.name,
+            f"the stiffness of the spring is {stiffness:g}",
+            "it is zero or positive",
+        )
     return replace(
         joint,
         stiffness=stiffness,
-        rest=0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_reference", 0.0),
+        rest=0.0
+        if dynamics is None
+        else reader.leaf(dynamics, joint.name, "spring_reference", 0.0),
         start=0.0 if axis is None else reader.leaf(axis, joint.name, "initial_position", 0.0),
     )
 
@@ -117,11 +135,15 @@ def _rotor(reader: SdfReader, sdf: SdfJoint) -> tuple[float, float]:
     """Return gear ratio and rotor inertia of a joint, as Drake's elements state them."""
     inertia = reader.leaf(sdf.node, sdf.name, ROTOR, 0.0)
     if inertia < 0.0:
-        reader.problem(sdf.node, sdf.name, f"the inertia of the rotor is {inertia:g}", "it is zero or positive")
+        reader.problem(
+            sdf.node, sdf.name, f"the inertia of the rotor is {inertia:g}", "it is zero or positive"
+        )
     return reader.leaf(sdf.node, sdf.name, GEAR_RATIO, 1.0), inertia
 
 
-def _coupling(mimic: SdfMimic, joints: Sequence[SdfJoint], names: Mapping[str, str]) -> UrdfCoupling:
+def _coupling(
+    mimic: SdfMimic, joints: Sequence[SdfJoint], names: Mapping[str, str]
+) -> UrdfCoupling:
     """Return a gear between coordinates: q_follower - multiplier q_leader = offset."""
     known = {joint.name: joint for joint in joints}
 
@@ -130,10 +152,15 @@ def _coupling(mimic: SdfMimic, joints: Sequence[SdfJoint], names: Mapping[str, s
         return f"{names[joint]}{known[joint].coordinate(index)}"
 
     follower = coordinate(mimic.follower)
-    terms: tuple[tuple[str, float], ...] = ((follower, 1.0), (coordinate(mimic.leader), -mimic.multiplier))
+    terms: tuple[tuple[str, float], ...] = (
+        (follower, 1.0),
+        (coordinate(mimic.leader), -mimic.multiplier),
+    )
     if mimic.multiplier == 0.0:  # it is held at the offset
         terms = terms[:1]
-    return UrdfCoupling(name=f"{follower.replace('.', '_')}_mimic", terms=terms, offset=mimic.offset, mimics=True)
+    return UrdfCoupling(
+        name=f"{follower.replace('.', '_')}_mimic", terms=terms, offset=mimic.offset, mimics=True
+    )
 
 
 def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:

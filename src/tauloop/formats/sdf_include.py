@@ -8,8 +8,8 @@
       <placement_frame>mount</placement_frame>
     </include>
 
-Name, pose, placement frame and ``<static>`` replace those of the file; plugins are added. A path counts from the
-folder of the file that has it.
+Name, pose, placement frame and ``<static>`` replace those of the file; plugins are added. A path
+counts from the folder of the file that has it.
 """
 
 from __future__ import annotations
@@ -100,11 +100,15 @@ class _Includer:
                 children.append(child)
         return replace(node, children=children)
 
-    def _tried(self, node: XmlNode, stack: tuple[Path, ...], depth: int, *, is_in_model: bool) -> list[XmlNode]:
+    def _tried(
+        self, node: XmlNode, stack: tuple[Path, ...], depth: int, *, is_in_model: bool
+    ) -> list[XmlNode]:
         """Return the model that takes the place of an include; of a world, the include itself where that fails."""
         before = len(self.files.problems)
         if _is_merge(node) and not is_in_model:
-            self.files.problem(node, INCLUDE, f"{MERGE} is not read outside a model", f"remove {MERGE}")
+            self.files.problem(
+                node, INCLUDE, f"{MERGE} is not read outside a model", f"remove {MERGE}"
+            )
         model = self._model(node, stack, depth)
         problems = self.files.problems[before:]
         if problems and model is None and not is_in_model:
@@ -128,7 +132,9 @@ class _Includer:
         if path is None:
             return None
         if path in stack:
-            self.files.problem(node, INCLUDE, f"it includes {uri!r}, which includes itself", "break the circle")
+            self.files.problem(
+                node, INCLUDE, f"it includes {uri!r}, which includes itself", "break the circle"
+            )
             return None
         root = read_xml(path)
         model = self._top_model(node, uri, root)
@@ -145,7 +151,11 @@ class _Includer:
             places = [beside / (rest if mark else uri)]
         elif scheme in _PACKAGES:
             name, _, inner = rest.partition("/")
-            tops = [top for top in package_places(name, (*self.folders, self.files.folder)) if top.is_dir()]
+            tops = [
+                top
+                for top in package_places(name, (*self.folders, self.files.folder))
+                if top.is_dir()
+            ]
             if not tops:
                 what = f"it includes {uri!r}, and there is no folder of the model {name!r}"
                 remedy = "name it, or the folder that it is in: --package-folder FOLDER"
@@ -154,19 +164,27 @@ class _Includer:
             places = [top / inner for top in tops]
         else:
             what = f"it includes {uri!r}, which is not on this computer"
-            self.files.problem(node, INCLUDE, what, "download the model, and give the path of its file")
+            self.files.problem(
+                node, INCLUDE, what, "download the model, and give the path of its file"
+            )
             return None
         return self.files.allowed(node, uri, [_file_of(place) for place in places])
 
     def _top_model(self, node: XmlNode, uri: str, root: XmlNode) -> XmlNode | None:
         """Return the one model of an included file."""
         models = list(root.all("model"))
-        wrong = version_problem(root) if root.tag == "sdf" else f"its root element is <{root.tag}>, not <sdf>"
+        wrong = (
+            version_problem(root)
+            if root.tag == "sdf"
+            else f"its root element is <{root.tag}>, not <sdf>"
+        )
         if not wrong and len(models) != 1:
             wrong = f"it has {len(models)} models outside worlds, and an included file has one"
         if not wrong:
             return models[0]
-        self.files.problem(node, INCLUDE, f"it includes {uri!r}: {wrong}", "include an SDF file with one <model>")
+        self.files.problem(
+            node, INCLUDE, f"it includes {uri!r}: {wrong}", "include an SDF file with one <model>"
+        )
         return None
 
     def _changed(self, node: XmlNode, model: XmlNode) -> XmlNode:
@@ -178,13 +196,17 @@ class _Includer:
             attributes["placement_frame"] = placement
             if node.first("pose") is None:
                 what = "<placement_frame> of an <include> needs a <pose>"
-                self.files.problem(node, INCLUDE, what, "add <pose>, such as <pose>0 0 0 0 0 0</pose>")
+                self.files.problem(
+                    node, INCLUDE, what, "add <pose>, such as <pose>0 0 0 0 0 0</pose>"
+                )
         if _is_merge(node):
             attributes[MERGE] = "true"
         replaced = [child for tag in ("static", "pose") if (child := node.first(tag)) is not None]
         tags = {child.tag for child in replaced}
         children = [child for child in model.children if child.tag not in tags]
-        return replace(model, attributes=attributes, children=[*replaced, *children, *node.all("plugin")])
+        return replace(
+            model, attributes=attributes, children=[*replaced, *children, *node.all("plugin")]
+        )
 
 
 def _is_merge(node: XmlNode) -> bool:
@@ -204,7 +226,11 @@ def _file_of(place: Path) -> Path:
     if not config.is_file():
         return place / _MODEL
     named = [node for node in read_xml(config).all("sdf") if node.content]
-    named.sort(key=lambda node: [int(word) for word in re.findall(r"\d+", node.attributes.get("version", ""))])
+    named.sort(
+        key=lambda node: [
+            int(word) for word in re.findall(r"\d+", node.attributes.get("version", ""))
+        ]
+    )
     return place / (named[-1].content if named else _MODEL)
 
 

@@ -1,7 +1,7 @@
 """Inertia of SDF links that state ``<inertial auto="true">``: it follows from their collisions (SDF 1.11).
 
-The density of a collision is its own, else that of the ``<inertial>``, else 1000 kg/m^3. A mass of the ``<inertial>``
-scales the result, as libsdformat does from 15.2 on.
+The density of a collision is its own, else that of the ``<inertial>``, else 1000 kg/m^3. A mass of
+the ``<inertial>`` scales the result, as libsdformat does from 15.2 on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tauloop.mechanism.rigid_tree import LinkInertia
 
 #: Density without any statement, kg/m^3: that of water.
 DENSITY = 1000.0
-#: Elements of the shapes, each with the number of its values, and what the size of `solid_volume` is of them.
+#: Elements of the shapes, each with the number of its values, and what the size of `solid_volume`
+#: is of them.
 _Size = Callable[[np.ndarray], np.ndarray]
 _SHAPES: dict[str, tuple[dict[str, int], _Size]] = {
     "box": ({"size": 3}, lambda x: x / 2),
@@ -31,15 +32,25 @@ _SHAPES: dict[str, tuple[dict[str, int], _Size]] = {
 
 def is_automatic(inertial: XmlNode | None) -> bool:
     """Return whether an ``<inertial>`` follows from the collisions of its link."""
-    return inertial is not None and inertial.attributes.get("auto", "").strip().lower() in ("true", "1")
+    return inertial is not None and inertial.attributes.get("auto", "").strip().lower() in (
+        "true",
+        "1",
+    )
 
 
-def collision_inertia(reader: SdfReader, name: str, link: XmlNode, inertial: XmlNode) -> LinkInertia | None:
+def collision_inertia(
+    reader: SdfReader, name: str, link: XmlNode, inertial: XmlNode
+) -> LinkInertia | None:
     """Return the inertia of a link by its collisions, in the link's frame; None where it has none, which is noted."""
     collisions = list(link.all("collision"))
     remedy = "add a <collision> with a box, cylinder, sphere, capsule, ellipsoid or cone, or write mass and inertia"
     if not collisions:
-        reader.problem(inertial, name, 'its inertia is automatic (auto="true"), and it has no <collision>', remedy)
+        reader.problem(
+            inertial,
+            name,
+            'its inertia is automatic (auto="true"), and it has no <collision>',
+            remedy,
+        )
         return None
     common = reader.leaf(inertial, name, "density", DENSITY)
     parts = [_part(reader, name, node, common) for node in collisions]
@@ -49,9 +60,13 @@ def collision_inertia(reader: SdfReader, name: str, link: XmlNode, inertial: Xml
     mass = reader.leaf(inertial, name, "mass", total.mass)
     if not mass > 0.0:
         if np.isfinite(mass):
-            reader.problem(inertial, name, f"the mass is {mass:g} kg", "give a positive mass, or leave it out")
+            reader.problem(
+                inertial, name, f"the mass is {mass:g} kg", "give a positive mass, or leave it out"
+            )
         return None
-    return LinkInertia(mass=mass, center=total.center, about_center=total.about_center * (mass / total.mass))
+    return LinkInertia(
+        mass=mass, center=total.center, about_center=total.about_center * (mass / total.mass)
+    )
 
 
 def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkInertia | None:
@@ -79,4 +94,6 @@ def _part(reader: SdfReader, name: str, node: XmlNode, common: float) -> LinkIne
         reader.problem(node, name, what, "give positive numbers")
         return None
     size = to_size(np.array(numbers))
-    return solid_inertia(shape.tag, size, density * solid_volume(shape.tag, size)[0], reader.pose_on(name, node))
+    return solid_inertia(
+        shape.tag, size, density * solid_volume(shape.tag, size)[0], reader.pose_on(name, node)
+    )

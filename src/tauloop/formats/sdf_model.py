@@ -1,8 +1,9 @@
 """A model of an SDF file as plain parts: links and joints with their frames, at the pose that the file describes.
 
-SDF (Gazebo) says where each link is by poses relative to one another; every joint is at zero there. A joint stands in a
-frame of its child, and the same frame is that of its parent at this pose. So loops close natively: a link may be the
-child of several joints. What is written here follows http://sdformat.org/spec (1.5 to 1.12).
+SDF (Gazebo) says where each link is by poses relative to one another; every joint is at zero there.
+A joint stands in a frame of its child, and the same frame is that of its parent at this pose. So
+loops close natively: a link may be the child of several joints. What is written here follows
+http://sdformat.org/spec (1.5 to 1.12).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
 
 _MODEL = MODEL
-#: Types of joints in SDF and what they are here; a joint that Tauloop wrote may leave everything free.
+#: Types of joints in SDF and what they are here; a joint that Tauloop wrote may leave everything
+#: free.
 KINDS = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -34,8 +36,8 @@ KINDS = {
     "universal": "universal",
     "revolute2": "universal",
 }
-#: The element for a joint of six freedoms, which SDF has by having none; marks of a link without mass and of a joint
-#: that closes a loop.
+#: The element for a joint of six freedoms, which SDF has by having none; marks of a link without
+#: mass and of a joint that closes a loop.
 FREE, MASSLESS, CUT = "tauloop:free", "tauloop:massless", "tauloop:cut"
 #: Elements of an axis that act on it, and Drake's rotor of a joint.
 ACTING = ("damping", "friction", "spring_stiffness")
@@ -85,7 +87,9 @@ class SdfJoint:
 
     def texts(self) -> tuple[str, ...]:
         """Return the numbers that act on its axes, as the file has them: losses, stiffness, rotor inertia."""
-        paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING] + [(ROTOR,)]
+        paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING] + [
+            (ROTOR,)
+        ]
         nodes = [descend(self.node, *path) for path in paths]
         return tuple(node.content for node in nodes if node is not None and node.content)
 
@@ -172,7 +176,9 @@ def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
 class SdfReader(XmlReader):
     """Reads one model; keeps notes besides problems."""
 
-    def __init__(self, file: str, wanted: str = "", unread: Mapping[str, Problem] | None = None) -> None:
+    def __init__(
+        self, file: str, wanted: str = "", unread: Mapping[str, Problem] | None = None
+    ) -> None:
         """Start without notes and problems.
 
         Args:
@@ -191,7 +197,9 @@ class SdfReader(XmlReader):
     def model(self, root: XmlNode) -> SdfModel | None:
         """The model of a file; None where something is wrong that leaves none."""
         if root.tag != "sdf":
-            self.problem(root, root.tag, f"the root element is <{root.tag}>, not <sdf>", "give an SDF file")
+            self.problem(
+                root, root.tag, f"the root element is <{root.tag}>, not <sdf>", "give an SDF file"
+            )
             return None
         model = self._machine(root)
         if model is None:
@@ -201,16 +209,23 @@ class SdfReader(XmlReader):
             self.problem(root, "sdf", what, "convert it with `gz sdf --print FILE`")
             return None
         if self._unread:
-            self.notes.append(f"includes of the world that are left out: {listing(list(self._unread), 10)}")
+            self.notes.append(
+                f"includes of the world that are left out: {listing(list(self._unread), 10)}"
+            )
         model = flattened(self, model)
         unknown = self._refuse_ties(root, world, model)
         if self.flag(model.first("static"), "static"):
             self.problem(
-                model, model.attributes.get("name", "model"), "a static model does not move", "remove <static>"
+                model,
+                model.attributes.get("name", "model"),
+                "a static model does not move",
+                "remove <static>",
             )
         links = self._named(model, "link")
         self._enter_frames(model)
-        read = [self._joint(name, node, links) for name, node in self._named(model, "joint").items()]
+        read = [
+            self._joint(name, node, links) for name, node in self._named(model, "joint").items()
+        ]
         read += [self._free(node, links) for node in model.all(FREE)]
         read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL), 1)]
         joints = tuple(joint for joint in read if joint is not None)
@@ -256,10 +271,16 @@ class SdfReader(XmlReader):
 
     def _machine(self, root: XmlNode) -> XmlNode | None:
         """Return the model that is the machine: the one that moves, or that of the wanted name."""
-        models = [*root.all("model"), *(model for world in root.all("world") for model in world.all("model"))]
+        models = [
+            *root.all("model"),
+            *(model for world in root.all("world") for model in world.all("model")),
+        ]
         names = [model.attributes.get("name", "?") for model in models]
         if self._wanted:
-            what, remedy = f"there is no model {self._wanted!r}", f"there are {listing(names) or 'none'}"
+            what, remedy = (
+                f"there is no model {self._wanted!r}",
+                f"there are {listing(names) or 'none'}",
+            )
             if self._wanted not in names:
                 self.problem(root, "options.model", what, suggestion(self._wanted, names) or remedy)
                 return None
@@ -267,33 +288,57 @@ class SdfReader(XmlReader):
         if not models:
             self.problems += self._unread.values()
             if not self._unread:
-                self.problem(root, "sdf", "there is no <model>", "give a file with a model, the machine")
+                self.problem(
+                    root, "sdf", "there is no <model>", "give a file with a model, the machine"
+                )
             return None
         moving = [model for model in models if not self.flag(model.first("static"), "static")]
         jointed = [model for model in moving if has_joint(model)]
         machines = jointed or moving or models
         if len(machines) > 1:
             listed = listing([model.attributes.get("name", "?") for model in machines])
-            self.problem(root, "sdf", f"there are {len(machines)} models: {listed}", "name the machine: --model NAME")
+            self.problem(
+                root,
+                "sdf",
+                f"there are {len(machines)} models: {listed}",
+                "name the machine: --model NAME",
+            )
             return None
         if len(models) > 1:
-            others = [name for name, model in zip(names, models, strict=True) if model is not machines[0]]
+            others = [
+                name for name, model in zip(names, models, strict=True) if model is not machines[0]
+            ]
             self.notes.append(f"other models of the world are left out: {listing(others, 10)}")
         return machines[0]
 
     def _refuse_ties(self, root: XmlNode, world: XmlNode | None, model: XmlNode) -> tuple[str, ...]:
         """Refuse elements and plugins that tie links together; list the harmless ones; return the unknown ones."""
-        tops = [replace(root, children=[node for node in root.children if node.tag not in ("world", "model")]), model]
+        tops = [
+            replace(
+                root,
+                children=[node for node in root.children if node.tag not in ("world", "model")],
+            ),
+            model,
+        ]
         if world is not None:
-            tops.append(replace(world, children=[node for node in world.children if node.tag != "model"]))
+            tops.append(
+                replace(world, children=[node for node in world.children if node.tag != "model"])
+            )
         listed = inventory("sdf", *tops)
-        refuse(self, listed.refused, "write loops as joints, gears as <mimic>, springs into <dynamics>")
+        refuse(
+            self, listed.refused, "write loops as joints, gears as <mimic>, springs into <dynamics>"
+        )
         for top in tops:
             for plugin, effect in plugins(top):
                 name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
                 if effect == "tie":
                     what = f"the plugin {name!r} ties links together while the simulation runs"
-                    self.problem(plugin, name, what, "remove it, or write the joint or the gear that it stands for")
+                    self.problem(
+                        plugin,
+                        name,
+                        what,
+                        "remove it, or write the joint or the gear that it stands for",
+                    )
                 else:
                     self._omitted.append(f"the forces of the plugin {name!r}")
         if listed.harmless:
@@ -320,7 +365,9 @@ class SdfReader(XmlReader):
                 (("inertial", "fluid_added_mass"), "the added mass of a fluid"),
             ):
                 numbers = descend(node, *path)
-                if numbers is not None and not all(is_zero(child.content) for child in numbers.children):
+                if numbers is not None and not all(
+                    is_zero(child.content) for child in numbers.children
+                ):
                     self._omitted.append(f"{what} of link {name}")
             if self.flag(node.first("kinematic"), name):
                 what = "a kinematic link moves as a program says, whatever forces act on it"
@@ -333,7 +380,9 @@ class SdfReader(XmlReader):
         named = "" if pose is None else pose.attributes.get("relative_to", "").strip()
         if named not in ("", WORLD):
             what = f"the pose of the model is relative to {named!r}, which is not read"
-            self.problem(model, model.attributes.get("name", "model"), what, "give the pose in the world")
+            self.problem(
+                model, model.attributes.get("name", "model"), what, "give the pose in the world"
+            )
         placed = model.attributes.get("placement_frame", "").strip()
         at = self.pose(model, "model")
         return at if not placed else at @ self.resolved(placed, model).inverse()
@@ -341,7 +390,9 @@ class SdfReader(XmlReader):
     def _named(self, model: XmlNode, tag: str) -> dict[str, XmlNode]:
         named: dict[str, XmlNode] = {}
         for node in model.all(tag):
-            named.setdefault(node.attributes.get("name", "").strip() or f"{tag} on line {node.line}", node)
+            named.setdefault(
+                node.attributes.get("name", "").strip() or f"{tag} on line {node.line}", node
+            )
         return named
 
     # Poses
@@ -364,7 +415,12 @@ class SdfReader(XmlReader):
             x, y, z, *turn = self.numbers(pose, where, (*_NO_POSE[:3], 0.0, 0.0, 0.0, 1.0))
             length = float(np.linalg.norm(turn))
             if not 0.999 < length < 1.001:
-                self.problem(pose, where, f"the quaternion has length {length:.6g}", "give one of length 1: x y z w")
+                self.problem(
+                    pose,
+                    where,
+                    f"the quaternion has length {length:.6g}",
+                    "give one of length 1: x y z w",
+                )
                 return IDENTITY
             R = quaternion_rotation(np.array([turn[3], *turn[:3]]) / length)
         else:
@@ -372,14 +428,26 @@ class SdfReader(XmlReader):
             if self._is_in_degrees(pose):
                 roll, pitch, yaw = map(math.radians, (roll, pitch, yaw))
             R = np.eye(3) if roll == pitch == yaw == 0.0 else rotation((roll, pitch, yaw))
-        return IDENTITY if not np.isfinite([x, y, z, *R.ravel()]).all() else FramePose(R, np.array([x, y, z]))
+        return (
+            IDENTITY
+            if not np.isfinite([x, y, z, *R.ravel()]).all()
+            else FramePose(R, np.array([x, y, z]))
+        )
 
     def pose_on(self, link: str, node: XmlNode) -> FramePose:
         """Return the pose of an element of a link, in the link's frame."""
         pose = node.first("pose")
-        named = "" if pose is None else pose.attributes.get("relative_to", pose.attributes.get("frame", "")).strip()
+        named = (
+            ""
+            if pose is None
+            else pose.attributes.get("relative_to", pose.attributes.get("frame", "")).strip()
+        )
         own = self.pose(node, link)
-        return own if not named else self.resolved(link, node).inverse() @ self.resolved(named, node) @ own
+        return (
+            own
+            if not named
+            else self.resolved(link, node).inverse() @ self.resolved(named, node) @ own
+        )
 
     def _is_in_degrees(self, pose: XmlNode) -> bool:
         return pose.attributes.get("degrees", "false").lower() in ("true", "1")
@@ -403,10 +471,16 @@ class SdfReader(XmlReader):
             return self._poses[name]
         frame = self._frames.get(name)
         if frame is None or name in seen:
-            what = "poses are relative to one another in a circle" if frame else f"there is no frame {name!r}"
+            what = (
+                "poses are relative to one another in a circle"
+                if frame
+                else f"there is no frame {name!r}"
+            )
             self.problem(where, name, what, "correct `relative_to`")
             return IDENTITY
-        pose = self.resolved(frame.relative, frame.node, (*seen, name)) @ self.pose(frame.node, name)
+        pose = self.resolved(frame.relative, frame.node, (*seen, name)) @ self.pose(
+            frame.node, name
+        )
         self._poses[name] = pose
         return pose
 
@@ -418,10 +492,17 @@ class SdfReader(XmlReader):
             seen.append(name)
             frame = self._frames[name]
             child = frame.node.first("child")
-            name = child.content if frame.node.tag == "joint" and child is not None else frame.attached
+            name = (
+                child.content if frame.node.tag == "joint" and child is not None else frame.attached
+            )
         if name in links or name == WORLD:
             return name
-        self.problem(node, node.attributes.get("name", node.tag), f"{start!r} is no link, and on none", "name a link")
+        self.problem(
+            node,
+            node.attributes.get("name", node.tag),
+            f"{start!r} is no link, and on none",
+            "name a link",
+        )
         return ""
 
     # Joints
@@ -441,7 +522,11 @@ class SdfReader(XmlReader):
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
         word = self.text(node, name, "type")
         remedy = f"use one of {listing(KINDS, 10)}; gears go into a side file"
-        kind = self.look_up(node, name, word, KINDS, f"a joint of type {word!r} is not read", remedy) if word else None
+        kind = (
+            self.look_up(node, name, word, KINDS, f"a joint of type {word!r} is not read", remedy)
+            if word
+            else None
+        )
         ends = []
         for tag in ("parent", "child"):
             element = node.first(tag)
@@ -452,14 +537,26 @@ class SdfReader(XmlReader):
                 ends.append(self._link_of(element.content, node, links))
         parent, child = ends
         if child == WORLD or (parent and parent == child):
-            self.problem(node, name, f"joins {parent!r} and {child!r}", "the child is another link than the parent")
+            self.problem(
+                node,
+                name,
+                f"joins {parent!r} and {child!r}",
+                "the child is another link than the parent",
+            )
             return None
         if kind is None or not parent or not child:
             return None
         at = self.resolved(name, node)
-        frames = (self.resolved(parent, node).inverse() @ at, self.resolved(child, node).inverse() @ at)
+        frames = (
+            self.resolved(parent, node).inverse() @ at,
+            self.resolved(child, node).inverse() @ at,
+        )
         pose, element = node.first("pose"), node.first("child")
-        if element is not None and element.content == child and self._frames[name].relative == child:
+        if (
+            element is not None
+            and element.content == child
+            and self._frames[name].relative == child
+        ):
             frames = (frames[0], self.pose(node, name) if pose is not None else IDENTITY)
         count = {"revolute": 1, "prismatic": 1, "universal": 2}.get(kind, 0)
         axes = tuple(self._axis(node, name, tag, at) for tag in ("axis", "axis2")[:count])
@@ -478,7 +575,9 @@ class SdfReader(XmlReader):
             is_cut=node.first(CUT) is not None,
         )
 
-    def _note_apart(self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]) -> None:
+    def _note_apart(
+        self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]
+    ) -> None:
         """Note a named frame of the parent that is elsewhere than the joint, which SDF puts where the child is."""
         parent, child = node.first("parent"), node.first("child")
         if parent is None or child is None or parent.content in (*links, WORLD, _MODEL):
@@ -494,18 +593,26 @@ class SdfReader(XmlReader):
         """A joint of six freedoms as Tauloop writes it, from the frame of one link to that of another."""
         name, parent, child = (self.text(node, FREE, key) for key in ("name", "parent", "child"))
         if child not in links or parent not in (*links, WORLD) or child == parent:
-            self.problem(node, name or FREE, f"{parent!r} and {child!r} are no two links", "correct them")
+            self.problem(
+                node, name or FREE, f"{parent!r} and {child!r} are no two links", "correct them"
+            )
             return None
         start = self.resolved(parent, node).inverse() @ self.resolved(child, node)
-        return SdfJoint(name=name, kind="free", node=node, parent=parent, child=child, frames=(start, IDENTITY))
+        return SdfJoint(
+            name=name, kind="free", node=node, parent=parent, child=child, frames=(start, IDENTITY)
+        )
 
     def _axis(self, node: XmlNode, name: str, tag: str, at: FramePose) -> np.ndarray:
         """A joint's axis (3,) in its own frame."""
         xyz = descend(node, tag, "xyz")
-        axis = np.array([0.0, 0.0, 1.0] if xyz is None else self.numbers(xyz, name, (0.0, 0.0, 1.0)))
+        axis = np.array(
+            [0.0, 0.0, 1.0] if xyz is None else self.numbers(xyz, name, (0.0, 0.0, 1.0))
+        )
         length = float(np.linalg.norm(axis))
         if not length > 0.0:
-            self.problem(xyz or node, name, "the axis has length zero", "give a direction, such as 0 0 1")
+            self.problem(
+                xyz or node, name, "the axis has length zero", "give a direction, such as 0 0 1"
+            )
             return np.array([0.0, 0.0, 1.0])
         named = "" if xyz is None else xyz.attributes.get("expressed_in", "").strip()
         if self.flag(descend(node, tag, "use_parent_model_frame"), name):
@@ -515,14 +622,19 @@ class SdfReader(XmlReader):
 
     # Gears and loops of Drake
 
-    def _ball(self, k: int, node: XmlNode, model: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
+    def _ball(
+        self, k: int, node: XmlNode, model: XmlNode, links: Mapping[str, XmlNode]
+    ) -> SdfJoint | None:
         """Return Drake's ball constraint as a joint that closes a loop."""
         name = f"ball_constraint_{k}"
         while name in self._frames:
             name += "_"
         ends: list[str] = []
         frames: list[FramePose] = []
-        for body_tag, point_tag in ((f"{BALL}_body_A", f"{BALL}_p_AP"), (f"{BALL}_body_B", f"{BALL}_p_BQ")):
+        for body_tag, point_tag in (
+            (f"{BALL}_body_A", f"{BALL}_p_AP"),
+            (f"{BALL}_body_B", f"{BALL}_p_BQ"),
+        ):
             body, point = node.first(body_tag), node.first(point_tag)
             if body is None or point is None:
                 tag = body_tag if body is None else point_tag
@@ -533,7 +645,9 @@ class SdfReader(XmlReader):
             if body.content == WORLD:
                 frame = self._place(model).inverse() @ frame
             elif link and body.content != link:
-                frame = self.resolved(link, node).inverse() @ self.resolved(body.content, node) @ frame
+                frame = (
+                    self.resolved(link, node).inverse() @ self.resolved(body.content, node) @ frame
+                )
             ends.append(link)
             frames.append(frame)
         if not all(ends):
@@ -545,7 +659,15 @@ class SdfReader(XmlReader):
         pair = (frames[0], frames[1])
         if child == WORLD:
             parent, child, pair = child, parent, (pair[1], pair[0])
-        return SdfJoint(name=name, kind="spherical", node=node, parent=parent, child=child, frames=pair, is_cut=True)
+        return SdfJoint(
+            name=name,
+            kind="spherical",
+            node=node,
+            parent=parent,
+            child=child,
+            frames=pair,
+            is_cut=True,
+        )
 
     def _mimics(self, joints: Sequence[SdfJoint]) -> tuple[SdfMimic, ...]:
         """Return the gears of all joints, SDF's and Drake's."""
@@ -564,7 +686,9 @@ class SdfReader(XmlReader):
                     continue
                 axis = node.attributes.get("axis", "axis").strip()
                 if axis not in _AXES:
-                    self.problem(node, joint.name, f"{axis!r} is not an axis", "write axis or axis2")
+                    self.problem(
+                        node, joint.name, f"{axis!r} is not an axis", "write axis or axis2"
+                    )
                     continue
                 leader = (self.text(node, joint.name, "joint"), _AXES.index(axis))
                 multiplier = self.leaf(node, joint.name, "multiplier", 1.0)
@@ -572,10 +696,17 @@ class SdfReader(XmlReader):
                 reference = self.leaf(node, joint.name, "reference", 0.0)
                 offset -= multiplier * reference
                 mimics += self._mimic(node, (joint.name, index), leader, multiplier, offset, known)
-            follows = joint.node.tag == "joint" and (drake is not None or descend(joint.node, "axis", "mimic"))
+            follows = joint.node.tag == "joint" and (
+                drake is not None or descend(joint.node, "axis", "mimic")
+            )
             if follows and not joint.axes:
                 what = f"a {joint.kind} joint follows another"
-                self.problem(joint.node, joint.name, what, "only a joint that turns or slides can: remove <mimic>")
+                self.problem(
+                    joint.node,
+                    joint.name,
+                    what,
+                    "only a joint that turns or slides can: remove <mimic>",
+                )
         return tuple(mimics)
 
     def _mimic(
@@ -593,15 +724,29 @@ class SdfReader(XmlReader):
             return []
         if other not in known:
             remedy = suggestion(other, known) or "name a joint that turns or slides"
-            self.problem(node, name, f"it mimics {other!r}, which is not a joint that turns or slides", remedy)
+            self.problem(
+                node,
+                name,
+                f"it mimics {other!r}, which is not a joint that turns or slides",
+                remedy,
+            )
             return []
         if index >= len(known[other].axes):
-            self.problem(node, name, f"it mimics the second axis of {other!r}, which has one", 'write axis="axis"')
+            self.problem(
+                node,
+                name,
+                f"it mimics the second axis of {other!r}, which has one",
+                'write axis="axis"',
+            )
             return []
         if follower == leader:
             self.problem(node, name, "it mimics itself", "remove <mimic>")
             return []
-        return [SdfMimic(node=node, follower=follower, leader=leader, multiplier=multiplier, offset=offset)]
+        return [
+            SdfMimic(
+                node=node, follower=follower, leader=leader, multiplier=multiplier, offset=offset
+            )
+        ]
 
     def leaf(self, node: XmlNode, where: str, tag: str, default: float) -> float:
         """Return the number in a child element; the default where there is none."""

@@ -1,8 +1,8 @@
 """Models in a model of SDF: their links, joints and frames with names such as ``gripper::finger``.
 
-The frame of a model becomes a frame of that name, at its pose and attached to its canonical link. Of a model that is
-merged (``<include merge="true">``), names stay as they are, and the frame is called as in libsdformat,
-``_merged__NAME__model__``.
+The frame of a model becomes a frame of that name, at its pose and attached to its canonical link.
+Of a model that is merged (``<include merge="true">``), names stay as they are, and the frame is
+called as in libsdformat, ``_merged__NAME__model__``.
 """
 
 from __future__ import annotations
@@ -71,11 +71,15 @@ def _inlined(reader: ModelReader, nested: XmlNode) -> list[XmlNode]:
     is_merged = nested.attributes.get(MERGE) == "true"
     if reader.flag(nested.first("static"), name) and not is_merged:
         what = "a static model in the model does not move"
-        reader.problem(nested, name, what, "remove <static>, and hold it by a fixed joint to the world")
+        reader.problem(
+            nested, name, what, "remove <static>, and hold it by a fixed joint to the world"
+        )
     canonical = nested.attributes.get("canonical_link", "").strip() or _first_link(nested)
     nested = flattened(reader, nested)
     canonical = canonical or _first_link(nested)
-    names = _Renamer(f"_merged__{name}__model__" if is_merged else name, "" if is_merged else f"{name}::")
+    names = _Renamer(
+        f"_merged__{name}__model__" if is_merged else name, "" if is_merged else f"{name}::"
+    )
     children = [names.renamed(child) for child in nested.children if child.tag not in _OF_MODEL]
     frames = [_model_frame(reader, nested, names.frame, names.reference(canonical))]
     if not is_merged:
@@ -95,7 +99,9 @@ def _model_frame(reader: ModelReader, model: XmlNode, name: str, link: str) -> X
     relative_to = attributes.get("relative_to", attributes.get("frame", "")).strip() or MODEL
     placement = model.attributes.get("placement_frame", "").strip()
     if pose is not None and not placement:
-        return _frame(model, name, link, [replace(pose, attributes=attributes | {"relative_to": relative_to})])
+        return _frame(
+            model, name, link, [replace(pose, attributes=attributes | {"relative_to": relative_to})]
+        )
     at = FramePose()
     if placement:
         at = reader.pose(model, name) @ reader.frame_in(model, placement).inverse()
@@ -105,11 +111,15 @@ def _model_frame(reader: ModelReader, model: XmlNode, name: str, link: str) -> X
 
 def _frame(like: XmlNode, name: str, attached_to: str, children: list[XmlNode]) -> XmlNode:
     attributes = {"name": name, "attached_to": attached_to}
-    return XmlNode(tag="frame", attributes=attributes, line=like.line, file=like.file, children=children)
+    return XmlNode(
+        tag="frame", attributes=attributes, line=like.line, file=like.file, children=children
+    )
 
 
 def _pose(like: XmlNode, relative_to: str) -> XmlNode:
-    return XmlNode(tag="pose", attributes={"relative_to": relative_to}, line=like.line, file=like.file)
+    return XmlNode(
+        tag="pose", attributes={"relative_to": relative_to}, line=like.line, file=like.file
+    )
 
 
 class _Renamer:
@@ -150,10 +160,19 @@ class _Renamer:
         keys = _NAMING_ATTRIBUTES.get(node.tag, ())
         if is_motor and node.tag == "joint":
             keys = ("name",)
-        attributes = {key: self.reference(text) if key in keys else text for key, text in node.attributes.items()}
-        pieces = [self.reference(node.content)] if node.tag in _NAMING_TEXTS and node.content else node.pieces
+        attributes = {
+            key: self.reference(text) if key in keys else text
+            for key, text in node.attributes.items()
+        }
+        pieces = (
+            [self.reference(node.content)]
+            if node.tag in _NAMING_TEXTS and node.content
+            else node.pieces
+        )
         children = [self._with_references(child, is_motor=is_motor) for child in node.children]
-        return _in_own_frame(replace(node, attributes=attributes, pieces=pieces, children=children), self.frame)
+        return _in_own_frame(
+            replace(node, attributes=attributes, pieces=pieces, children=children), self.frame
+        )
 
 
 def _in_own_frame(axis: XmlNode, frame: str) -> XmlNode:
@@ -163,7 +182,9 @@ def _in_own_frame(axis: XmlNode, frame: str) -> XmlNode:
         return axis
     children = [child for child in axis.children if child is not flag]
     children = [
-        replace(child, attributes=child.attributes | {"expressed_in": frame}) if child.tag == "xyz" else child
+        replace(child, attributes=child.attributes | {"expressed_in": frame})
+        if child.tag == "xyz"
+        else child
         for child in children
     ]
     return replace(axis, children=children)

@@ -1,10 +1,11 @@
 """A `Mechanism` as SDF for Gazebo, with a side file for all that SDF cannot say, at its nominal parameters.
 
-The pose of the file is the machine's start, where all joints are at zero; ``offsets`` in the side file restore the
-coordinates. Loops close natively: a joint whose child has another parent already. Passive joints have an effort of
-zero. SDF has universal joints and balls; a joint of other kinds is a chain of links in between, and a free one none,
-but for an element that only Tauloop reads. SDF knows no massless links and refuses moments that no body has: those in
-between get 1e-9 kg and a mark, and moments of zero the least that passes.
+The pose of the file is the machine's start, where all joints are at zero; ``offsets`` in the side
+file restore the coordinates. Loops close natively: a joint whose child has another parent already.
+Passive joints have an effort of zero. SDF has universal joints and balls; a joint of other kinds is
+a chain of links in between, and a free one none, but for an element that only Tauloop reads. SDF
+knows no massless links and refuses moments that no body has: those in between get 1e-9 kg and a
+mark, and moments of zero the least that passes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from tauloop.formats.expression_writer import literal
 from tauloop.formats.meshes import MeshCopies
 from tauloop.formats.sdf_model import CUT, FREE, MASSLESS
 from tauloop.formats.sdf_nested import WORLD
-from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
+from tauloop.formats.side_writer import (
+    SideWriter,
+    WithSideFile,
+    angles_of,
+    in_line,
+    moments_of,
+    signless,
+)
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.model import BASE, Freedom, Mechanism
@@ -34,7 +42,8 @@ from tauloop.records import dataclass
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "universal", "fixed")
 _TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "spherical": "ball"}
-#: Mass (kg) of a link that has none, and moment (kg m^2); least share of the largest moment that a body's others have.
+#: Mass (kg) of a link that has none, and moment (kg m^2); least share of the largest moment that a
+#: body's others have.
 LIGHT, LIGHT_MOMENT, LEAST_SHARE = 1e-9, 1e-12, 1e-9
 #: A loop is closed in the start up to this, characteristic lengths or rad.
 OPEN = 1e-9
@@ -48,10 +57,12 @@ def to_sdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
         meshes: folder, beside the file, of the meshes that it names.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`), or its start
-            does not close its loops.
+        DescriptionError: rigid links and ideal joints do not represent it (see
+            `mechanism.rigid_tree`), or its start does not close its loops.
     """
-    return _SdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)).write()
+    return _SdfWriter(
+        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+    ).write()
 
 
 def write_sdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -78,7 +89,9 @@ class _SdfWriter(SideWriter):
     def write(self) -> WithSideFile:
         m = self.mechanism
         self.taken.add(WORLD)
-        root = ElementTree.Element("sdf", {"version": "1.9", "xmlns:tauloop": "https://tauloop.invalid/sdf"})
+        root = ElementTree.Element(
+            "sdf", {"version": "1.9", "xmlns:tauloop": "https://tauloop.invalid/sdf"}
+        )
         world = ElementTree.SubElement(root, "world", name="default")
         _leaf(world, "gravity", in_line([m.value(x) for x in m.gravity]))
         world.append(self.model)
@@ -113,7 +126,9 @@ class _SdfWriter(SideWriter):
         """The immovable base: a link, for joints and solids are on links."""
         link = ElementTree.SubElement(self.model, "link", name=BASE)
         self.elements_of[BASE] = link
-        joint = ElementTree.SubElement(self.model, "joint", name=self.named(f"{BASE}_to_world"), type="fixed")
+        joint = ElementTree.SubElement(
+            self.model, "joint", name=self.named(f"{BASE}_to_world"), type="fixed"
+        )
         _leaf(joint, "parent", WORLD)
         _leaf(joint, "child", BASE)
 
@@ -157,7 +172,9 @@ class _SdfWriter(SideWriter):
     def _inertial(self, name: str, element: ElementTree.Element, link: LinkInertia | None) -> None:
         if link is None:
             ElementTree.SubElement(element, MASSLESS)
-            link = LinkInertia(mass=LIGHT, center=np.zeros(3), about_center=np.eye(3) * LIGHT_MOMENT)
+            link = LinkInertia(
+                mass=LIGHT, center=np.zeros(3), about_center=np.eye(3) * LIGHT_MOMENT
+            )
         mass = link.mass
         if mass <= 0.0:
             mass = LIGHT
@@ -170,7 +187,9 @@ class _SdfWriter(SideWriter):
             moments[1] = max(moments[1], moments[2] - moments[0] + least)
             inertia = axes @ np.diag(moments) @ axes.T
             change = float(np.abs(inertia - link.about_center).max())
-            self.notes.append(f"body {name}: SDF refuses its inertia; {change:.2g} kg m^2 are added to a moment")
+            self.notes.append(
+                f"body {name}: SDF refuses its inertia; {change:.2g} kg m^2 are added to a moment"
+            )
         inertial = ElementTree.SubElement(element, "inertial")
         _pose(inertial, FramePose(np.eye(3), link.center))
         _leaf(inertial, "mass", signless(mass))
@@ -178,19 +197,30 @@ class _SdfWriter(SideWriter):
         for key, moment in moments_of(inertia).items():
             _leaf(tensor, key, moment)
 
-    def _joint(self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose) -> None:
+    def _joint(
+        self, link: Link, part: Sequence[Primitive], parent: str, child: str, frame: FramePose
+    ) -> None:
         """A joint in its frame behind the motion, seen from the child."""
         kind = "fixed" if not part else "universal" if len(part) == 2 else _TYPES[part[0].kind]
         if kind == "revolute" and not _is_limited(part[0].freedom):
             kind = "continuous"
-        name = f"{link.name}.fixed" if not part else part[0].name if len(part) == 1 else f"{link.name}.universal"
+        name = (
+            f"{link.name}.fixed"
+            if not part
+            else part[0].name
+            if len(part) == 1
+            else f"{link.name}.universal"
+        )
         joint = ElementTree.SubElement(self.model, "joint", name=self.named(name), type=kind)
         _pose(joint, frame)
         _leaf(joint, "parent", parent)
         _leaf(joint, "child", child)
         if len(part) == 2:
             # the first axis, which the parent carries, after both motions
-            for tag, axis in (("axis", part[1].pose().rotation.T @ part[0].axis), ("axis2", part[1].axis)):
+            for tag, axis in (
+                ("axis", part[1].pose().rotation.T @ part[0].axis),
+                ("axis2", part[1].axis),
+            ):
                 _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
         elif kind == "ball":
             self._beside("balls", joint.attrib["name"], self.ball(part[0]))
@@ -244,12 +274,19 @@ class _SdfWriter(SideWriter):
             remedy = "give a reference pose that `tauloop check` says is closed"
             raise DescriptionError.of(closure.name, what, remedy, file=self.mechanism.file)
         kind = {"spherical": "ball", "revolute": "continuous"}.get(closure.kind, closure.kind)
-        joint = ElementTree.SubElement(self.model, "joint", name=self.named(closure.name), type=kind)
-        ElementTree.SubElement(joint, CUT)  # whoever reads it would choose another joint, and lose its coordinate
+        joint = ElementTree.SubElement(
+            self.model, "joint", name=self.named(closure.name), type=kind
+        )
+        # whoever reads it would choose another joint, and lose its coordinate
+        ElementTree.SubElement(joint, CUT)
         _pose(joint, far)
         _leaf(joint, "parent", self.links[first])
         _leaf(joint, "child", self.links[second])
-        axes = self._universal(closure) if closure.kind == "universal" else [closure.axis] * (kind in _WITH_AXIS)
+        axes = (
+            self._universal(closure)
+            if closure.kind == "universal"
+            else [closure.axis] * (kind in _WITH_AXIS)
+        )
         for tag, axis in zip(("axis", "axis2"), axes, strict=False):
             _leaf(_axis(joint, axis, tag), "effort", "0", "limit")
 
@@ -263,19 +300,27 @@ class _SdfWriter(SideWriter):
         """The axes of a universal joint in its frame on the second link: that of the first link, and its own."""
         (first, near), (second, far) = closure.first, closure.second
         letters = [np.eye(3)["xyz".index(letter)] for letter in closure.axes]
-        across = (self.poses[second] @ far).rotation.T @ (self.poses[first] @ near).rotation @ letters[0]
+        across = (
+            (self.poses[second] @ far).rotation.T @ (self.poses[first] @ near).rotation @ letters[0]
+        )
         return [across, letters[1]]
 
     def _solid(self, solid: Solid) -> None:
         """What is seen of a link; SDF has meshes as files alone."""
         if solid.body not in self.elements_of:
-            self.notes.append(f"solid on {solid.body}: it is not written, since that has no mass and is not a body")
+            self.notes.append(
+                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+            )
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
-            self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")
+            self.notes.append(
+                f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written"
+            )
             return
         link = self.elements_of[solid.body]
-        visual = ElementTree.SubElement(link, "visual", name=f"visual{len(link.findall('visual')) + 1}")
+        visual = ElementTree.SubElement(
+            link, "visual", name=f"visual{len(link.findall('visual')) + 1}"
+        )
         _pose(visual, FramePose(rotation_matrix(solid.turns), np.array(solid.position)))
         geometry = ElementTree.SubElement(visual, "geometry")
         shape = ElementTree.SubElement(geometry, solid.shape)
@@ -323,5 +368,7 @@ def _leaf(parent: ElementTree.Element, tag: str, text: str, within: str = "") ->
 def _pose(element: ElementTree.Element, pose: FramePose, relative_to: str = "") -> None:
     if pose.is_identity and not relative_to:
         return
-    place = ElementTree.SubElement(element, "pose", {"relative_to": relative_to} if relative_to else {})
+    place = ElementTree.SubElement(
+        element, "pose", {"relative_to": relative_to} if relative_to else {}
+    )
     place.text = in_line([*pose.position.tolist(), *angles_of(pose)])

@@ -17,8 +17,8 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
 
     Args:
         kind: "sphere", "box", "ellipsoid", "cylinder", "capsule" or "cone".
-        size: radii and half lengths (m): (r,), half edges or half axes (3,), or (r, half length along z); the half
-            length of a capsule is that of its cylinder.
+        size: radii and half lengths (m): (r,), half edges or half axes (3,), or (r, half length
+            along z); the half length of a capsule is that of its cylinder.
     """
     if kind == "sphere":
         (r,) = size
@@ -45,21 +45,25 @@ def solid_volume(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
 def solid_inertia(kind: str, size: np.ndarray, mass: float, pose: FramePose) -> LinkInertia:
     """Return the inertia of a homogeneous solid of a mass (kg) at a pose, in the axes that the pose is given in.
 
-    The frame of a cone is in the middle of its height; its mass centre is a quarter of the height below that.
+    The frame of a cone is in the middle of its height; its mass centre is a quarter of the height
+    below that.
     """
     _, gyration = solid_volume(kind, size)
     below = -0.5 * float(size[1]) if kind == "cone" else 0.0
     center = pose.position + pose.rotation @ np.array([0.0, 0.0, below])
     return LinkInertia(
-        mass=mass, center=center, about_center=pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T
+        mass=mass,
+        center=center,
+        about_center=pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T,
     )
 
 
 def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the volume of a closed surface, its mass centre (3,) and its inertia by unit mass (3, 3) about that.
 
-    The solid is a sum of tetrahedra from the origin to each triangle, with signs; the second moments of one with the
-    corners a, b, c and the volume v are v/20 (a a^T + b b^T + c c^T + s s^T), s = a + b + c.
+    The solid is a sum of tetrahedra from the origin to each triangle, with signs; the second
+    moments of one with the corners a, b, c and the volume v are v/20 (a a^T + b b^T + c c^T + s
+    s^T), s = a + b + c.
 
     Args:
         corners: of triangles (n, 3, 3), counter-clockwise from outside.
@@ -76,8 +80,9 @@ def mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return what `mesh_volume` does, as MuJoCo's mode "legacy" works it out, which is its default.
 
-    All tetrahedra count as positive, so that a solid that is not convex gets too large a volume: the mass centre by
-    tetrahedra from the centroid of the surface, volume and inertia by those from the mass centre.
+    All tetrahedra count as positive, so that a solid that is not convex gets too large a volume:
+    the mass centre by tetrahedra from the centroid of the surface, volume and inertia by those from
+    the mass centre.
 
     Args:
         corners: of triangles (n, 3, 3).
@@ -85,7 +90,9 @@ def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarr
     areas = _areas(corners)
     middle = np.einsum("i,ij->j", areas, corners.mean(axis=1)) / areas.sum()
     volumes = np.abs(_tetrahedra(corners - middle))
-    center = middle + np.einsum("i,ij->j", volumes, (corners - middle).sum(axis=1)) / (4.0 * volumes.sum())
+    center = middle + np.einsum("i,ij->j", volumes, (corners - middle).sum(axis=1)) / (
+        4.0 * volumes.sum()
+    )
     volumes = np.abs(_tetrahedra(corners - center))
     volume = float(volumes.sum())
     second = _second_moments(corners - center, volumes) / volume
@@ -94,7 +101,9 @@ def legacy_mesh_volume(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarr
 
 def _tetrahedra(corners: np.ndarray) -> np.ndarray:
     """Return the volumes (n,) of tetrahedra from the origin to triangles, positive where these face outwards."""
-    volumes: np.ndarray = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0
+    volumes: np.ndarray = (
+        np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0
+    )
     return volumes
 
 
@@ -115,8 +124,8 @@ def _areas(corners: np.ndarray) -> np.ndarray:
 def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the area of a thin shell, its mass centre (3,) and its inertia by unit mass (3, 3) about that.
 
-    The second moments of a triangle with the corners a, b, c and the area A are A/12 (a a^T + b b^T + c c^T + s s^T),
-    s = a + b + c.
+    The second moments of a triangle with the corners a, b, c and the area A are A/12 (a a^T + b b^T
+    + c c^T + s s^T), s = a + b + c.
 
     Args:
         corners: of triangles (n, 3, 3).
@@ -127,7 +136,9 @@ def shell_area(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     areas = _areas(corners)
     area = float(areas.sum())
     center = np.einsum("i,ij->j", areas, a + b + c) / (3.0 * area)
-    second = sum(np.einsum("i,ij,ik->jk", areas, x, x) for x in (a, b, c, a + b + c)) / (12.0 * area)
+    second = sum(np.einsum("i,ij,ik->jk", areas, x, x) for x in (a, b, c, a + b + c)) / (
+        12.0 * area
+    )
     second = second - np.outer(center, center)
     return area, middle + center, np.trace(second) * np.eye(3) - second
 

@@ -32,7 +32,8 @@ class WithSideFile:
 
     Attributes:
         text, side: texts of the two files.
-        names: names in the file by those of the mechanism: bodies, scalar coordinates, rods' parts, actuators.
+        names: names in the file by those of the mechanism: bodies, scalar coordinates, rods' parts,
+            actuators.
         meshes: the files of meshes that it names.
         notes: what is not as in the mechanism, one sentence each.
     """
@@ -87,8 +88,12 @@ class SideWriter:
     def __post_init__(self) -> None:
         """Note what no such format can say."""
         self.notes += ["parameters are written as numbers", *self.tree.notes]
-        driven = [actuator.name for actuator in self.mechanism.actuators if actuator.drive is not None]
-        self.notes += [f"actuator {name}: its drive line has no place in {self.form}" for name in driven]
+        driven = [
+            actuator.name for actuator in self.mechanism.actuators if actuator.drive is not None
+        ]
+        self.notes += [
+            f"actuator {name}: its drive line has no place in {self.form}" for name in driven
+        ]
 
     @property
     def elements(self) -> ElementWriter:
@@ -111,12 +116,16 @@ class SideWriter:
     def name_free(self, name: str, word: str) -> None:
         """Enter the names of the coordinates and velocities of a free joint by that of the joint."""
         kind = JOINT_KINDS["free"]
-        self.names |= {f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)}
+        self.names |= {
+            f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)
+        }
 
     def name_ball(self, name: str, word: str) -> None:
         """Enter the names of the coordinates and velocities of a ball joint by that of the joint."""
         kind = JOINT_KINDS["spherical"]
-        self.names |= {f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)}
+        self.names |= {
+            f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)
+        }
 
     def ball(self, primitive: Primitive) -> dict[str, Any]:
         """From where the quaternion of a ball is counted, and what acts on it."""
@@ -126,7 +135,9 @@ class SideWriter:
             content["start"] = _turns(start)
         if primitive.is_reversed:
             content["reversed"] = "yes"
-        if written := self.elements.freedoms(kind.velocities, kind.angular, self._ball_freedoms(primitive)):
+        if written := self.elements.freedoms(
+            kind.velocities, kind.angular, self._ball_freedoms(primitive)
+        ):
             content["freedoms"] = written
         return content
 
@@ -142,7 +153,9 @@ class SideWriter:
             content["at"] = [literal(x, units.LENGTH) for x in frame.position]
         if frame.is_turned:
             content["turn"] = _turns(frame)
-        if written := self.elements.freedoms(kind.velocities, kind.angular, self.mechanism.joint(name).freedoms):
+        if written := self.elements.freedoms(
+            kind.velocities, kind.angular, self.mechanism.joint(name).freedoms
+        ):
             content["freedoms"] = written
         return content
 
@@ -160,7 +173,9 @@ class SideWriter:
             side["losses"] = {self.named(loss.name): write.loss(loss) for loss in m.losses}
         self.name_motors()
         if not m.unstated_motors:  # an empty section would state that nothing is driven
-            side["actuators"] = {self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
+            side["actuators"] = {
+                self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators
+            }
         self._note_renamed()
         return WithSideFile(
             text=text,
@@ -173,7 +188,9 @@ class SideWriter:
     def name_motors(self) -> None:
         """Give the actuators their names in the file, once joints have theirs."""
         if not self.motors:
-            self.motors = {actuator.name: self._motor(actuator) for actuator in self.mechanism.actuators}
+            self.motors = {
+                actuator.name: self._motor(actuator) for actuator in self.mechanism.actuators
+            }
 
     def effort(self, coordinate: str) -> float:
         """The largest force of the motors on a joint; infinite where it is not limited or shared, zero without any."""
@@ -192,7 +209,12 @@ class SideWriter:
     def _note_renamed(self) -> None:
         """Channels of logs are called after motors and coordinates: whoever maps them needs the pairs."""
         kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
-        pairs = [f"{kind} {a} to {b}" for kind, names in kinds.items() for a, b in names.items() if a != b]
+        pairs = [
+            f"{kind} {a} to {b}"
+            for kind, names in kinds.items()
+            for a, b in names.items()
+            if a != b
+        ]
         if pairs:
             self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
 
@@ -205,7 +227,9 @@ class SideWriter:
             content["payload"] = f"{platform.payload!r} kg"
         known = [self.names.get(name) for name in platform.independent]
         if None in known:
-            self.notes.append(f"the independent coordinates are not written: some have no counterpart in {self.form}")
+            self.notes.append(
+                f"the independent coordinates are not written: some have no counterpart in {self.form}"
+            )
         elif known:
             content["independent"] = known
         return content
@@ -213,7 +237,10 @@ class SideWriter:
 
 def _turns(pose: FramePose) -> list[dict[str, str]]:
     """Return the turns of a pose, as a side file has them."""
-    return [{axis: literal(angle, units.ANGLE)} for axis, angle in constant_angles(pose.rotation).items()]
+    return [
+        {axis: literal(angle, units.ANGLE)}
+        for axis, angle in constant_angles(pose.rotation).items()
+    ]
 
 
 def angles_of(pose: FramePose) -> list[float]:

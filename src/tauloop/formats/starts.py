@@ -19,14 +19,16 @@ def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism
 
     Args:
         mechanism: as its file has it.
-        is_chosen: whether somebody chose these start values: they are moved to the near end of the range then, and
-            to its middle where they are only the file's zero.
+        is_chosen: whether somebody chose these start values: they are moved to the near end of the
+            range then, and to its middle where they are only the file's zero.
 
     Returns:
         The machine, and a note for each joint that was moved.
     """
     notes: list[str] = []
-    joints = tuple(joint if joint.is_cut else _inside(joint, is_chosen, notes) for joint in mechanism.joints)
+    joints = tuple(
+        joint if joint.is_cut else _inside(joint, is_chosen, notes) for joint in mechanism.joints
+    )
     return (replace(mechanism, joints=joints) if notes else mechanism), tuple(notes)
 
 
@@ -40,7 +42,9 @@ def _inside(joint: Joint, is_chosen: bool, notes: list[str]) -> Joint:
         if lower - OUTSIDE <= start <= upper + OUTSIDE:
             continue
         end = min(max(start, lower), upper)
-        reference[i] = end if is_chosen or math.isinf(lower) or math.isinf(upper) else 0.5 * (lower + upper)
+        reference[i] = (
+            end if is_chosen or math.isinf(lower) or math.isinf(upper) else 0.5 * (lower + upper)
+        )
         factor, unit = (180 / math.pi, "deg") if turns else (1.0, "m")
         start, lower, upper, moved = (factor * x for x in (start, lower, upper, reference[i]))
         notes.append(
@@ -50,14 +54,18 @@ def _inside(joint: Joint, is_chosen: bool, notes: list[str]) -> Joint:
     return replace(joint, reference=tuple(reference))
 
 
-def free_joint(name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6) -> Joint:
+def free_joint(
+    name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6
+) -> Joint:
     """A joint with six freedoms from the base, whose body starts at a pose in the base frame."""
     return Joint(
         name=name,
         kind="free",
         parent=Placement(body=BASE),
         child=Placement(body=body),
-        reference=tuple(float(value) for value in (*pose.position, *rotation_quaternion(pose.rotation))),
+        reference=tuple(
+            float(value) for value in (*pose.position, *rotation_quaternion(pose.rotation))
+        ),
         freedoms=freedoms,
     )
 
@@ -84,4 +92,11 @@ def ball_joint(
     near = with_turns(near, back)
     parent, child, turns = (far, near, back) if is_reversed else (near, far, start)
     reference = quaternion([(turn.axis, float(evaluate(turn.angle, {}))) for turn in turns])
-    return Joint(name=name, kind="spherical", parent=parent, child=child, reference=reference, freedoms=freedoms)
+    return Joint(
+        name=name,
+        kind="spherical",
+        parent=parent,
+        child=child,
+        reference=reference,
+        freedoms=freedoms,
+    )

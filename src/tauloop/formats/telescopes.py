@@ -1,8 +1,9 @@
 """Telescopic legs among the bodies of an imported machine: two links on a slide, each with a ball or universal joint.
 
-Leg and slide become one telescopic `Rod` with the name of the slide, whose motor then drives its length. The slide must
-lie on the line between the two joint centres. Spins are treated as those of rods of fixed length: the leg between a
-universal and a ball joint is a full rod, an axisymmetric one between two balls a slender one that does not spin.
+Leg and slide become one telescopic `Rod` with the name of the slide, whose motor then drives its
+length. The slide must lie on the line between the two joint centres. Spins are treated as those of
+rods of fixed length: the leg between a universal and a ball joint is a full rod, an axisymmetric
+one between two balls a slender one that does not spin.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Leg:
 
     Attributes:
         slide: the joint between its two links.
-        lower, upper: the links at A and at B; A is the end with a universal joint where there is one.
+        lower, upper: the links at A and at B; A is the end with a universal joint where there is
+            one.
         A, B: the ends.
         sense: +1 where the slide's coordinate grows with the length, -1 where it shrinks.
         length: at the start, m.
@@ -52,16 +54,24 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
     for slide in linkage.mechanism.joints:
         if slide.kind != "prismatic" or slide.is_cut:
             continue
-        pair = [link for link in linkage.links() if slide.parent.body in link or slide.child.body in link]
+        pair = [
+            link
+            for link in linkage.links()
+            if slide.parent.body in link or slide.child.body in link
+        ]
         ends = [end for link in pair if (end := _far_end(linkage, link, slide)) is not None]
         if len(pair) != 2 or len(ends) != 2:
             continue
         if ends[0].kind == ends[1].kind == "universal":
-            notes.append(f"{slide.name} stays a slide: universal joints at both ends force the spins of its links")
+            notes.append(
+                f"{slide.name} stays a slide: universal joints at both ends force the spins of its links"
+            )
         elif slide.name in linkage.mechanism.combined:
             notes.append(f"{slide.name} stays a slide: a coupling or loss acts on it")
         elif (leg := _leg(linkage, slide, pair, ends)) is None:
-            notes.append(f"{slide.name} stays a slide: it does not lie on the line between the joint centres")
+            notes.append(
+                f"{slide.name} stays a slide: it does not lie on the line between the joint centres"
+            )
         else:
             listed.append(leg)
     return listed
@@ -75,7 +85,9 @@ def _far_end(linkage: Linkage, link: Sequence[str], slide: Joint) -> End | None:
     return end_of(linkage, link, others[0])
 
 
-def _leg(linkage: Linkage, slide: Joint, pair: Sequence[tuple[str, ...]], ends: Sequence[End]) -> Leg | None:
+def _leg(
+    linkage: Linkage, slide: Joint, pair: Sequence[tuple[str, ...]], ends: Sequence[End]
+) -> Leg | None:
     if ends[1].kind == "universal":
         pair, ends = pair[::-1], ends[::-1]
     (lower, upper), (A, B) = pair, ends
@@ -108,19 +120,25 @@ def telescopic_rod(
     """The rod with its leaf parameters; None where the leg must stay two bodies, which is noted."""
     name, freedom = leg.slide.name, _along(leg)
     if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
-        notes.append(f"{name} stays a slide: at its limit the two joint centres are {freedom.lower:.3g} m apart")
+        notes.append(
+            f"{name} stays a slide: at its limit the two joint centres are {freedom.lower:.3g} m apart"
+        )
         return None
     z, z_up = leg.line
     parts = [
         RodPart(name="lower", link=leg.lower, end=leg.A.point, line=z, turn=np.eye(3)),
         RodPart(name="upper", link=leg.upper, end=leg.B.point, line=-z_up, turn=leg.turn),
     ]
-    inertias = rod_inertias(linkage, name, parts, leg.A, leg.length, options, notes, ("slide", "telescopic "))
+    inertias = rod_inertias(
+        linkage, name, parts, leg.A, leg.length, options, notes, ("slide", "telescopic ")
+    )
     if inertias is None:
         return None
     shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
     counted = "the coordinate" if leg.sense > 0.0 else "less the coordinate"
-    notes.append(f"{name} is now a length: {shift:.6g} m and {counted} of the file; its motor counts it")
+    notes.append(
+        f"{name} is now a length: {shift:.6g} m and {counted} of the file; its motor counts it"
+    )
     rod = Rod(
         name=name,
         start=leg.A.outside,
@@ -144,10 +162,18 @@ def _along(leg: Leg) -> Freedom:
         spring = None if spring is None else replace(spring, rest=negate(spring.rest))
         friction = friction and friction.reversed
     spring = None if spring is None else replace(spring, rest=add(spring.rest, Constant(shift)))
-    return replace(freedom, lower=freedom.lower + shift, upper=freedom.upper + shift, spring=spring, friction=friction)
+    return replace(
+        freedom,
+        lower=freedom.lower + shift,
+        upper=freedom.upper + shift,
+        spring=spring,
+        friction=friction,
+    )
 
 
 def driving(actuator: Actuator, shrinking: set[str]) -> Actuator:
     """The actuator with its ratios turned round where a length shrinks as the slide's coordinate grows."""
-    drives = tuple((name, negate(ratio) if name in shrinking else ratio) for name, ratio in actuator.drives)
+    drives = tuple(
+        (name, negate(ratio) if name in shrinking else ratio) for name, ratio in actuator.drives
+    )
     return replace(actuator, drives=drives)

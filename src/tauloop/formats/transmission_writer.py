@@ -46,8 +46,12 @@ def add_ros2_control(
     joints = list(dict.fromkeys(name for item in transmissions for name in item.joints))
     if not joints:
         return tuple(left)
-    control = ElementTree.SubElement(robot, ROS2_CONTROL, name=f"{robot.get('name')}_system", type="system")
-    ElementTree.SubElement(ElementTree.SubElement(control, "hardware"), "plugin").text = MOCK_HARDWARE
+    control = ElementTree.SubElement(
+        robot, ROS2_CONTROL, name=f"{robot.get('name')}_system", type="system"
+    )
+    ElementTree.SubElement(
+        ElementTree.SubElement(control, "hardware"), "plugin"
+    ).text = MOCK_HARDWARE
     for name in joints:
         joint = ElementTree.SubElement(control, "joint", name=name)
         ElementTree.SubElement(joint, "command_interface", name="position")
@@ -58,7 +62,9 @@ def add_ros2_control(
     return tuple(left)
 
 
-def _add_transmission(control: ElementTree.Element, item: _Transmission, offsets: Mapping[str, float]) -> None:
+def _add_transmission(
+    control: ElementTree.Element, item: _Transmission, offsets: Mapping[str, float]
+) -> None:
     """Add a transmission, unless it is that of a motor of ratio 1 which is called as its joint."""
     is_direct = item.actuators == item.joints and not any(offsets.get(name) for name in item.joints)
     if is_direct and set(item.joints.values()) == {1.0}:
@@ -86,7 +92,11 @@ def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], 
     single = [motor for motor in left if len(motor.drives) == 1]
     for motor in single:
         ((joint, ratio),) = motor.drives
-        made.append(_Transmission(kind="SimpleTransmission", actuators={motor.name: 1.0}, joints={joint: ratio}))
+        made.append(
+            _Transmission(
+                kind="SimpleTransmission", actuators={motor.name: 1.0}, joints={joint: ratio}
+            )
+        )
     return made, [motor.name for motor in left if motor not in single]
 
 
@@ -96,8 +106,11 @@ def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
     names = list(b)
     if len(names) != 2 or not set(a) <= set(b):
         return None
-    names.sort(key=lambda name: name not in a)  # of a four-bar, the joint that both drive is the first
-    (a1, a2), (b1, b2) = ((drives.get(names[0], 0.0), drives.get(names[1], 0.0)) for drives in (a, b))
+    # of a four-bar, the joint that both drive is the first
+    names.sort(key=lambda name: name not in a)
+    (a1, a2), (b1, b2) = (
+        (drives.get(names[0], 0.0), drives.get(names[1], 0.0)) for drives in (a, b)
+    )
     if not a2:
         return _Transmission(
             kind="FourBarLinkageTransmission",

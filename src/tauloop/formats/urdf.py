@@ -2,9 +2,10 @@
 
 A side file adds what URDF cannot say, or Gepetto's ``robot.yaml`` closes the loops (`loop_side`).
 
-Links become bodies with their inertia about the link frame's origin, the root link is the immovable base, and every
-figure that may be identified or calibrated is a leaf parameter named after its link or joint: ``link_1.mass``,
-``link_1.center[0]``, ``link_1.inertia.xx``, ``joint_1.origin.xyz[2]``, ``joint_1.origin.rpy[0]``.
+Links become bodies with their inertia about the link frame's origin, the root link is the immovable
+base, and every figure that may be identified or calibrated is a leaf parameter named after its link
+or joint: ``link_1.mass``, ``link_1.center[0]``, ``link_1.inertia.xx``, ``joint_1.origin.xyz[2]``,
+``joint_1.origin.rpy[0]``.
 """
 
 from __future__ import annotations
@@ -25,11 +26,23 @@ from tauloop.formats.urdf_parts import UrdfCoupling, UrdfJoint, UrdfTree
 from tauloop.formats.urdf_side import Side, read_side
 from tauloop.formats.urdf_tree import read_urdf_tree
 from tauloop.mechanism.expression import ZERO, Parameter, ParameterTable, multiply, steps_from
-from tauloop.mechanism.model import BASE, ZERO_VECTOR, Body, Coupling, Joint, Mechanism, Placement, Platform, Vector
+from tauloop.mechanism.model import (
+    BASE,
+    ZERO_VECTOR,
+    Body,
+    Coupling,
+    Joint,
+    Mechanism,
+    Placement,
+    Platform,
+    Vector,
+)
 
-#: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file says one.
+#: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file
+#: says one.
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
-#: A body lighter than this, kg, stands for a frame: exporters write 1e-9 kg where a link may not be massless.
+#: A body lighter than this, kg, stands for a frame: exporters write 1e-9 kg where a link may not be
+#: massless.
 FRAME_MASS = 1e-6
 
 
@@ -42,18 +55,21 @@ def load_urdf(
 ) -> Mechanism:
     """Read a URDF file and, where there is one, its side file (see `tauloop.formats.urdf_side`).
 
-    `tauloop.formats.motors` states which joints have motors. What was found on the way (elements that are not used,
-    zero inertias, changed names) is listed in the description of the mechanism.
+    `tauloop.formats.motors` states which joints have motors. What was found on the way (elements
+    that are not used, zero inertias, changed names) is listed in the description of the mechanism.
 
     Args:
         urdf_path: the URDF file.
-        side_path: gravity, platform, offsets, friction, rotor inertia, actuators and loops; or Gepetto's robot.yaml.
-        gravity: (3,) m/s^2 in the frame of the root link, when no side file says it; as `options.gravity`.
+        side_path: gravity, platform, offsets, friction, rotor inertia, actuators and loops; or
+            Gepetto's robot.yaml.
+        gravity: (3,) m/s^2 in the frame of the root link, when no side file says it; as
+            `options.gravity`.
         options: choices of whoever imports.
 
     Returns:
-        The mechanism. The platform of a tree is the last link of the chain, and that of a machine with loops the last
-        link of the file that is more than a frame, unless the side file or the options name a body.
+        The mechanism. The platform of a tree is the last link of the chain, and that of a machine
+        with loops the last link of the file that is more than a frame, unless the side file or the
+        options name a body.
 
     Raises:
         DescriptionError: everything that is wrong, each with its file and line.
@@ -75,17 +91,29 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
     problems = Problems()
     loops = tuple(dict.fromkeys((*tree.loops, *side.loops)))
     chosen = _motors(tree, side, options, bool(loops), problems)
-    extras = {joint.name: _extra(joint, side.joints.get(joint.name), chosen, tree, leaves) for joint in tree.joints}
+    extras = {
+        joint.name: _extra(joint, side.joints.get(joint.name), chosen, tree, leaves)
+        for joint in tree.joints
+    }
     bodies = tuple(
-        Body(name=link.name, inertia=None if link.inertial is None else leaves.inertia(link.name, link.inertial))
+        Body(
+            name=link.name,
+            inertia=None if link.inertial is None else leaves.inertia(link.name, link.inertial),
+        )
         for link in tree.links
         if link.name != tree.root
     )
-    joints = tuple(make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints)
+    joints = tuple(
+        make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints
+    )
     joints += tuple(make_loop(loop, tree.root, leaves) for loop in loops)
     kinds = {joint.name: joint.kind for joint in tree.joints}
     couplings = tuple(
-        make_coupling(_counted_from(coupling, chosen.offsets), kinds.get(coupling.terms[0][0]) != "prismatic", leaves)
+        make_coupling(
+            _counted_from(coupling, chosen.offsets),
+            kinds.get(coupling.terms[0][0]) != "prismatic",
+            leaves,
+        )
         for coupling in tree.couplings
     )
     couplings += side.couplings
@@ -128,7 +156,9 @@ def _notes(tree: UrdfTree, side: Side) -> list[str]:
     return [*notes, *tree.notes, *side.notes]
 
 
-def _motors(tree: UrdfTree, side: Side, options: ImportOptions, has_loops: bool, problems: Problems) -> ChosenMotors:
+def _motors(
+    tree: UrdfTree, side: Side, options: ImportOptions, has_loops: bool, problems: Problems
+) -> ChosenMotors:
     """Which joints have motors."""
     couplings: tuple[Coupling | UrdfCoupling, ...] = (*tree.couplings, *side.couplings)
     followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics}
@@ -152,7 +182,9 @@ def _extra(
         unit = "kg m^2" if joint.kind == "revolute" else "kg"
         n = leaves.leaf(f"{joint.name}.gear_ratio", ratio, "", "drive")
         rotor = leaves.leaf(f"{joint.name}.rotor_inertia", inertia, unit, "drive")
-        extra = replace(extra, freedom=replace(extra.freedom, inertia=multiply(multiply(n, n), rotor)))
+        extra = replace(
+            extra, freedom=replace(extra.freedom, inertia=multiply(multiply(n, n), rotor))
+        )
     return extra
 
 
@@ -165,7 +197,9 @@ def _counted_from(coupling: UrdfCoupling, offsets: Mapping[str, float]) -> UrdfC
 def _heavy(tree: UrdfTree) -> list[str]:
     """Return the links that have a mass and move."""
     resting = _welded_to(tree, tree.root)
-    massive = [link.name for link in tree.links if link.inertial is not None and link.inertial.mass > 0.0]
+    massive = [
+        link.name for link in tree.links if link.inertial is not None and link.inertial.mass > 0.0
+    ]
     return [name for name in massive if name not in resting]
 
 
@@ -176,7 +210,10 @@ def _weightless(tree: UrdfTree) -> list[str]:
 
 def _weights(links: Sequence[str]) -> tuple[str, ...]:
     """Return what is missing where gravity acts here on links that it does not act on in the file."""
-    return tuple(f"gravity is switched off for link {name} in the file, and acts on it here" for name in links)
+    return tuple(
+        f"gravity is switched off for link {name} in the file, and acts on it here"
+        for name in links
+    )
 
 
 def _platform(
@@ -192,7 +229,9 @@ def _platform(
     leading = tuple(name for name in every if name not in followers)
     has_loops = any(joint.is_cut for joint in joints)
     is_open = has_loops or len(followers) < len(tree.couplings) + len(side.couplings)
-    independent = options.independent or side.independent or tree.independent or (() if is_open else leading)
+    independent = (
+        options.independent or side.independent or tree.independent or (() if is_open else leading)
+    )
     unknown = [name for name in options.independent if name not in every]
     if unknown:
         what = f"there is no coordinate {', '.join(unknown)}"
@@ -205,7 +244,9 @@ def _platform(
         names = ", ".join(link.name for link in tree.links if link.name != tree.root)
         problems.add("options.platform", what, f"there are {names}", file=tree.file)
     if side.tool is not None:
-        return Platform(body=side.tool.body, tool=side.tool, independent=independent, payload=side.payload)
+        return Platform(
+            body=side.tool.body, tool=side.tool, independent=independent, payload=side.payload
+        )
     resting = _welded_to(tree, tree.root)
     parents = {joint.parent for joint in tree.joints}
     ends = [link.name for link in tree.links if link.name not in parents | {tree.root}]
@@ -213,7 +254,9 @@ def _platform(
     if is_open:
         ends = _last_end(tree, joints, ends)
     elif len(ends) > 1 and set(ends) <= _welded_to(tree, ends[-1]):
-        notes.append(f"the platform is {ends[-1]}, one of the frames on its link: {', '.join(ends)}")
+        notes.append(
+            f"the platform is {ends[-1]}, one of the frames on its link: {', '.join(ends)}"
+        )
         ends = ends[-1:]
     if len(ends) != 1:
         problems.add(
@@ -234,13 +277,21 @@ def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) ->
     taken = {joint.child for joint in tree.joints if joint.name in coupled}
     taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
     free = [name for name in ends if name not in taken | _welded_to(tree, tree.root)]
-    heavy = [link.name for link in tree.links if link.inertial is not None and link.inertial.mass > FRAME_MASS]
+    heavy = [
+        link.name
+        for link in tree.links
+        if link.inertial is not None and link.inertial.mass > FRAME_MASS
+    ]
     return (free or [name for name in heavy if name != tree.root] or list(ends))[-1:]
 
 
 def _welded_to(tree: UrdfTree, link: str) -> set[str]:
     """Links that are one with a link through fixed joints, itself among them."""
-    return set(steps_from(link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed")))
+    return set(
+        steps_from(
+            link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed")
+        )
+    )
 
 
 def _gravity(
@@ -253,8 +304,8 @@ def _gravity(
 ) -> Vector:
     """Gravity of the side file or of the argument; where neither says it, that of all who read such files.
 
-    The one physical value that is not asked for where a file leaves it out: every tool that reads URDF takes z as up,
-    so that the format itself says it.
+    The one physical value that is not asked for where a file leaves it out: every tool that reads
+    URDF takes z as up, so that the format itself says it.
     """
     source, status = "argument `gravity`", "given"
     if side.gravity is not None and components is None:
@@ -262,15 +313,22 @@ def _gravity(
     if components is None and tree.gravity is not None:
         components, source = tree.gravity, Path(tree.file).name
     if components is None:
-        convention = side.convention or ("the tools that read its loops" if tree.loops or tree.couplings else "URDF")
+        convention = side.convention or (
+            "the tools that read its loops" if tree.loops or tree.couplings else "URDF"
+        )
         components, source, status = (
             CONVENTIONAL_GRAVITY,
             f"convention of {convention}; the file does not say it",
             "chosen",
         )
-        notes.append(f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it")
+        notes.append(
+            f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it"
+        )
     if side.gravity is not None:
-        what, remedy = f"given as argument {tuple(components)} and in the side file", "give one of the two"
+        what, remedy = (
+            f"given as argument {tuple(components)} and in the side file",
+            "give one of the two",
+        )
     elif len(components) != 3 or not np.isfinite(components).all():
         what, remedy = f"{tuple(components)} is not three finite numbers", "give x, y, z in m/s^2"
     else:

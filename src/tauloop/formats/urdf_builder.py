@@ -68,7 +68,8 @@ class JointExtra:
     Attributes:
         offset: URDF's coordinate = measured coordinate + offset, rad or m.
         offset_value: its nominal value.
-        freedom: what acts on it; friction wins over that of URDF's ``<dynamics>``, a speed over URDF's.
+        freedom: what acts on it; friction wins over that of URDF's ``<dynamics>``, a speed over
+            URDF's.
         has_limits: whether its range holds, and not that of URDF.
         floating: of a floating joint, what it says beside URDF.
         ball: of a ball joint.
@@ -89,7 +90,14 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
         frame = replace(floating.frame, body=BASE if joint.parent == root else joint.parent)
         child = Placement(body=joint.child)
         start, freedoms = floating.reference, floating.freedoms
-        return Joint(name=joint.name, kind="free", parent=frame, child=child, reference=start, freedoms=freedoms)
+        return Joint(
+            name=joint.name,
+            kind="free",
+            parent=frame,
+            child=child,
+            reference=start,
+            freedoms=freedoms,
+        )
     origin = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
     parent = _placement(origin, root, f"{joint.name}.origin", leaves)
     child = Placement(body=joint.child)
@@ -146,12 +154,21 @@ def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, .
     return ((), turns + _LETTER_TO_Z[letter]) if kind == "planar" else ((letter,), turns)
 
 
-def closing_joint(name: str, kind: str, parent: Placement, child: Placement, axes: tuple[AxisName, ...] = ()) -> Joint:
+def closing_joint(
+    name: str, kind: str, parent: Placement, child: Placement, axes: tuple[AxisName, ...] = ()
+) -> Joint:
     """A joint that closes a loop and on which nothing acts."""
     freedoms = (Freedom(),) * len(JOINT_KINDS[kind].velocities)
     neutral = JOINT_KINDS[kind].neutral
     return Joint(
-        name=name, kind=kind, parent=parent, child=child, axes=axes, reference=neutral, freedoms=freedoms, is_cut=True
+        name=name,
+        kind=kind,
+        parent=parent,
+        child=child,
+        axes=axes,
+        reference=neutral,
+        freedoms=freedoms,
+        is_cut=True,
     )
 
 
@@ -164,18 +181,30 @@ def _across(axis: Triple) -> Triple:
 def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
     """A gear; ratios that only say which side a joint is on are no parameters."""
     terms = tuple(
-        (name, Constant(ratio) if abs(ratio) == 1.0 else leaves.leaf(f"{coupling.name}.of.{name}", ratio, "", "drive"))
+        (
+            name,
+            Constant(ratio)
+            if abs(ratio) == 1.0
+            else leaves.leaf(f"{coupling.name}.of.{name}", ratio, "", "drive"),
+        )
         for name, ratio in coupling.terms
     )
-    offset = leaves.structural(f"{coupling.name}.offset", coupling.offset, "rad" if turns else "m", "geometry")
+    offset = leaves.structural(
+        f"{coupling.name}.offset", coupling.offset, "rad" if turns else "m", "geometry"
+    )
     return Coupling(name=coupling.name, terms=terms, offset=offset, turns=turns)
 
 
 def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
     position = triple(leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
-    angles = [(letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad")) for k, letter in _ROLL_PITCH_YAW]
+    angles = [
+        (letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad"))
+        for k, letter in _ROLL_PITCH_YAW
+    ]
     turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
-    return Placement(body=BASE if frame.link == root else frame.link, position=position, turns=turns)
+    return Placement(
+        body=BASE if frame.link == root else frame.link, position=position, turns=turns
+    )
 
 
 def _along_axis(axis: Triple, distance: Expression) -> Vector:
@@ -197,10 +226,16 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
     if spring is None and joint.stiffness:
         spring = Spring(
             stiffness=leaves.leaf(
-                f"{joint.name}.spring.stiffness", joint.stiffness, "N m/rad" if turns else "N/m", "spring"
+                f"{joint.name}.spring.stiffness",
+                joint.stiffness,
+                "N m/rad" if turns else "N/m",
+                "spring",
             ),
             rest=leaves.structural(
-                f"{joint.name}.spring.rest", joint.rest - extra.offset_value, "rad" if turns else "m", "spring"
+                f"{joint.name}.spring.rest",
+                joint.rest - extra.offset_value,
+                "rad" if turns else "m",
+                "spring",
             ),
         )
     freedom = replace(

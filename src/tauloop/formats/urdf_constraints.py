@@ -21,8 +21,8 @@
       <link1 link="link3" xyz="0.5 0 0" rpy="0 0 0"/>
     </loop_joint>
 
-In a coupling, a link stands for the joints from the nearest common ancestor of both links down to it. URDF's own
-``<mimic>``, q = multiplier * q_other + offset, is a coupling too.
+In a coupling, a link stands for the joints from the nearest common ancestor of both links down to
+it. URDF's own ``<mimic>``, q = multiplier * q_other + offset, is a coupling too.
 """
 
 from __future__ import annotations
@@ -32,19 +32,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tauloop.formats.urdf_cut_elements import CUT, read_cut
-from tauloop.formats.urdf_parts import LinkFrame, UrdfCoupling, UrdfJoint, UrdfLoop, UrdfReader, identifier
+from tauloop.formats.urdf_parts import (
+    LinkFrame,
+    UrdfCoupling,
+    UrdfJoint,
+    UrdfLoop,
+    UrdfReader,
+    identifier,
+)
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 
 BALL, LOOP_JOINT = "drake:ball_constraint", "loop_joint"
 ELEMENTS = ("loop", "coupling", CUT, BALL, LOOP_JOINT)
-#: The ends of Isaac Sim's element: its documentation writes the first tag twice, other tools write both.
+#: The ends of Isaac Sim's element: its documentation writes the first tag twice, other tools write
+#: both.
 _LOOP_JOINT_ENDS = ("link1", "link2")
 #: The first of two links whose origins coincide.
 _CLOSING = re.compile(r"(closing_.+)_1")
 #: Types of GRBDA's loops, and what they are here.
-_LOOP_KINDS = {kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "fixed")}
+_LOOP_KINDS = {
+    kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "fixed")
+}
 _LOOP_KINDS["continuous"] = "revolute"
 
 
@@ -77,13 +87,18 @@ def read_loops(
         else:
             continue
         if loop.predecessor.link and loop.predecessor.link == loop.successor.link:
-            reader.problem(node, name, f"both ends are on {loop.predecessor.link!r}", "a loop joins two links")
+            reader.problem(
+                node, name, f"both ends are on {loop.predecessor.link!r}", "a loop joins two links"
+            )
         loops.append(loop)
     return (*loops, *closing_frames(reader, loops, links, joints))
 
 
 def closing_frames(
-    reader: UrdfReader, loops: Sequence[UrdfLoop], links: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
+    reader: UrdfReader,
+    loops: Sequence[UrdfLoop],
+    links: Mapping[str, XmlNode],
+    joints: Sequence[UrdfJoint],
 ) -> list[UrdfLoop]:
     """Return the loops that pairs of links ``closing_NAME_1``, ``closing_NAME_2`` stand for (onshape-to-robot).
 
@@ -97,12 +112,19 @@ def closing_frames(
             continue
         second = f"{match[1]}_2"
         if second not in links:
-            reader.note(first, f"it looks like one of two frames that coincide, and there is no {second}")
+            reader.note(
+                first, f"it looks like one of two frames that coincide, and there is no {second}"
+            )
         elif second not in joined:
             name = match[1] if match[1] not in links else f"{match[1]}_loop"
-            reader.note(name, f"the origins of {first} and {second} coincide, as their names state: a ball joint")
+            reader.note(
+                name,
+                f"the origins of {first} and {second} coincide, as their names state: a ball joint",
+            )
             ends = (LinkFrame(link=first), LinkFrame(link=second))
-            closing.append(UrdfLoop(name=name, kind="spherical", predecessor=ends[0], successor=ends[1]))
+            closing.append(
+                UrdfLoop(name=name, kind="spherical", predecessor=ends[0], successor=ends[1])
+            )
     return closing
 
 
@@ -114,7 +136,10 @@ def without_closing(
     return tuple(
         loop
         for loop in loops
-        if not (_CLOSING.fullmatch(loop.predecessor.link) and {loop.predecessor.link, loop.successor.link} & joined)
+        if not (
+            _CLOSING.fullmatch(loop.predecessor.link)
+            and {loop.predecessor.link, loop.successor.link} & joined
+        )
     )
 
 
@@ -137,21 +162,40 @@ def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode])
     kind = reader.text(node, name, "type")
     if kind and kind != "spherical":
         what = f"a <{LOOP_JOINT}> of type {kind!r} is not read: Isaac Sim has spherical ones alone"
-        reader.problem(node, name, what, f'write <{CUT} type="{kind}"> in its place, or close the loop in a side file')
+        reader.problem(
+            node,
+            name,
+            what,
+            f'write <{CUT} type="{kind}"> in its place, or close the loop in a side file',
+        )
     ends = [child for child in node.children if child.tag in _LOOP_JOINT_ENDS]
     if len(ends) != 2:
         what = f"has {len(ends)} elements <link1> or <link2>"
-        reader.problem(node, name, what, 'it needs two: <link1 link="..." xyz="..." rpy="..."/> and <link2 .../>')
-        return UrdfLoop(name=name, kind="spherical", predecessor=LinkFrame(link=""), successor=LinkFrame(link=""))
+        reader.problem(
+            node,
+            name,
+            what,
+            'it needs two: <link1 link="..." xyz="..." rpy="..."/> and <link2 .../>',
+        )
+        return UrdfLoop(
+            name=name,
+            kind="spherical",
+            predecessor=LinkFrame(link=""),
+            successor=LinkFrame(link=""),
+        )
     frames: list[LinkFrame] = []
     for end in ends:
-        at = XmlNode(tag=end.tag, attributes={}, line=end.line, children=[replace(end, tag="origin")])
+        at = XmlNode(
+            tag=end.tag, attributes={}, line=end.line, children=[replace(end, tag="origin")]
+        )
         xyz, rpy = reader.origin(at, name)
         frames.append(LinkFrame(link=reader.link(end, name, "link", links), xyz=xyz, rpy=rpy))
     return UrdfLoop(name=name, kind="spherical", predecessor=frames[0], successor=frames[1])
 
 
-def _end(reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]) -> LinkFrame:
+def _end(
+    reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]
+) -> LinkFrame:
     link = reader.end(node, name, tag, links)
     end = node.first(tag)
     if end is None:
@@ -161,7 +205,12 @@ def _end(reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[
 
 
 def _point(
-    reader: UrdfReader, node: XmlNode, name: str, body_tag: str, point_tag: str, links: Mapping[str, XmlNode]
+    reader: UrdfReader,
+    node: XmlNode,
+    name: str,
+    body_tag: str,
+    point_tag: str,
+    links: Mapping[str, XmlNode],
 ) -> LinkFrame:
     link = reader.end(node, name, body_tag, links, attribute="name")
     point = node.first(point_tag)
@@ -198,7 +247,9 @@ def read_couplings(
         if not (first and second):
             continue
         near, far = chains.from_common_ancestor(first, second)
-        terms = tuple((joint.name, ratio) for joint in near) + tuple((joint.name, -1.0) for joint in far)
+        terms = tuple((joint.name, ratio) for joint in near) + tuple(
+            (joint.name, -1.0) for joint in far
+        )
         bad = [joint.name for joint in (*near, *far) if joint.kind not in ("revolute", "prismatic")]
         if bad or not near or not far:
             what = (
@@ -206,7 +257,9 @@ def read_couplings(
                 if bad
                 else f"no joint lies between {first!r} and {second!r} on one of the sides"
             )
-            reader.problem(node, name, what, "couple links that move by revolute or prismatic joints")
+            reader.problem(
+                node, name, what, "couple links that move by revolute or prismatic joints"
+            )
             continue
         couplings.append(UrdfCoupling(name=name, terms=terms))
     return (*couplings, *_mimics(reader, joint_nodes, joints))
@@ -230,10 +283,16 @@ def _mimics(
         other = f"{other}_joint" if other not in known and f"{other}_joint" in known else other
         if other not in scalar:
             remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
-            reader.problem(mimic, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy)
+            reader.problem(
+                mimic, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy
+            )
             continue
         if name not in scalar or other == name:
-            what = "it mimics itself" if other == name else "only a joint that turns or slides can mimic another"
+            what = (
+                "it mimics itself"
+                if other == name
+                else "only a joint that turns or slides can mimic another"
+            )
             reader.problem(mimic, name, what, "remove <mimic>")
             continue
         multiplier = reader.number(mimic, name, "multiplier", 1.0)
@@ -242,7 +301,9 @@ def _mimics(
         if multiplier == 0.0:
             reader.note(name, "it mimics with multiplier zero: it is held at the offset")
             terms = terms[:1]
-        couplings.append(UrdfCoupling(name=f"{name}_mimic", terms=terms, offset=offset, mimics=True))
+        couplings.append(
+            UrdfCoupling(name=f"{name}_mimic", terms=terms, offset=offset, mimics=True)
+        )
     return tuple(couplings)
 
 
@@ -252,7 +313,9 @@ class _Chains:
 
     above: Mapping[str, UrdfJoint]
 
-    def from_common_ancestor(self, first: str, second: str) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
+    def from_common_ancestor(
+        self, first: str, second: str
+    ) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
         """Joints from the nearest common ancestor to each of two links, from the ancestor outwards."""
         up_one, up_two = self._up(first), self._up(second)
         while up_one and up_two and up_one[-1] is up_two[-1]:

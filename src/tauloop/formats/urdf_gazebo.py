@@ -1,6 +1,7 @@
 """What ``<gazebo>`` in a URDF changes of the machine: plugins that tie or push links, gravity and springs.
 
-`urdf_gazebo_joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or steers a simulation.
+`urdf_gazebo_joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or steers
+a simulation.
 """
 
 from __future__ import annotations

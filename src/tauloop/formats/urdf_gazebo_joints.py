@@ -9,8 +9,9 @@
       </joint>
     </gazebo>
 
-Gazebo makes an SDF model of the URDF with all joints at zero, and adds these joints to it. So a joint is where its pose
-puts it on its child, and at the same place on its parent while all joints are at zero.
+Gazebo makes an SDF model of the URDF with all joints at zero, and adds these joints to it. So a
+joint is where its pose puts it on its child, and at the same place on its parent while all joints
+are at zero.
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from collections.abc import Mapping, Sequence
 from tauloop.formats.foreign_elements import inventory, refuse
 from tauloop.formats.sdf_model import SdfJoint, SdfReader
 from tauloop.formats.sdf_nested import WORLD
-from tauloop.formats.urdf_parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfReader, identifier, pose_of, roll_pitch_yaw
+from tauloop.formats.urdf_parts import (
+    LinkFrame,
+    UrdfJoint,
+    UrdfLoop,
+    UrdfReader,
+    identifier,
+    pose_of,
+    roll_pitch_yaw,
+)
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import triple
 from tauloop.mechanism.poses import IDENTITY, FramePose
@@ -45,7 +54,11 @@ class GazeboLoops:
 
 
 def read_gazebo_joints(
-    reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode], joints: Sequence[UrdfJoint], root: str
+    reader: UrdfReader,
+    robot: XmlNode,
+    links: Mapping[str, XmlNode],
+    joints: Sequence[UrdfJoint],
+    root: str,
 ) -> GazeboLoops:
     """Return the loops that joints in ``<gazebo>`` close; what is wrong goes to the reader's problems.
 
@@ -81,18 +94,24 @@ def read_gazebo_joints(
             continue
         if any(inner.tag in _GEARS for inner in node.walk()):
             what = "it closes a loop, so that it has no coordinate, and a gear needs one"
-            reader.problem(node, joint.name, what, "write the gear as <mimic> of a <joint> of the URDF")
+            reader.problem(
+                node, joint.name, what, "write the gear as <mimic> of a <joint> of the URDF"
+            )
         if joint.is_loaded:
             omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
         if joint.limit("lower"):
             reader.note(joint.name, "it closes a loop, and its limits are not read")
         _note_merged(reader, joint.name, ends, joints)
         loops.append(_loop(joint, ends))
-    return GazeboLoops(loops=tuple(loops), omitted_forces=tuple(omitted), unknown_elements=listed.unknown_texts())
+    return GazeboLoops(
+        loops=tuple(loops), omitted_forces=tuple(omitted), unknown_elements=listed.unknown_texts()
+    )
 
 
 def _is_joint(node: XmlNode) -> bool:
-    return node.tag == "joint" and node.first("parent") is not None and node.first("child") is not None
+    return (
+        node.tag == "joint" and node.first("parent") is not None and node.first("child") is not None
+    )
 
 
 def _poses_at_zero(joints: Sequence[UrdfJoint], root: str) -> dict[str, FramePose]:
@@ -106,7 +125,9 @@ def _poses_at_zero(joints: Sequence[UrdfJoint], root: str) -> dict[str, FramePos
     return poses
 
 
-def _note_merged(reader: UrdfReader, name: str, ends: tuple[str, str], joints: Sequence[UrdfJoint]) -> None:
+def _note_merged(
+    reader: UrdfReader, name: str, ends: tuple[str, str], joints: Sequence[UrdfJoint]
+) -> None:
     """Note an end on a link that Gazebo merges with another, for the joint is then not where the file has it."""
     for joint in joints:
         if joint.kind == "fixed" and joint.child in ends and any((*joint.xyz, *joint.rpy)):

@@ -19,8 +19,8 @@ from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
 from tauloop.mechanism.solid import Solid
 from tauloop.records import dataclass
 
-#: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with some ten digits, and a
-#: machine whose zeros are not zeros costs a multiple of the operations.
+#: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with
+#: some ten digits, and a machine whose zeros are not zeros costs a multiple of the operations.
 _RIGHT_ANGLE_TOLERANCE = 1e-9
 #: Sines and cosines below this are the rounding of a right angle.
 _ROUNDING = 1e-15
@@ -28,7 +28,8 @@ _ROUNDING = 1e-15
 #: Quaternions printed with few digits are off length one by this at most.
 _UNIT_QUATERNION = 1e-4
 
-#: Lengths below this, m, are the rounding of an exporter: no part is placed to a hundredth of an atom.
+#: Lengths below this, m, are the rounding of an exporter: no part is placed to a hundredth of an
+#: atom.
 _NO_LENGTH = 1e-12
 
 #: A limit from here on is none: formats without infinity have such numbers.
@@ -49,9 +50,10 @@ class UrdfLink:
 class UrdfJoint:
     """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N.
 
-    `axes` are those of a universal joint, which URDF itself does not have. `effort` is None where the file states none.
-    `stiffness` and `rest` belong to a spring, and `start` is the coordinate at the start. The joint's frame on its
-    child is at `child_xyz`, turned by `child_rpy`; URDF itself puts the child's frame there.
+    `axes` are those of a universal joint, which URDF itself does not have. `effort` is None where
+    the file states none. `stiffness` and `rest` belong to a spring, and `start` is the coordinate
+    at the start. The joint's frame on its child is at `child_xyz`, turned by `child_rpy`; URDF
+    itself puts the child's frame there.
     """
 
     name: str
@@ -93,7 +95,8 @@ class LinkFrame:
 class UrdfLoop:
     """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`, `axis` is in both frames.
 
-    Of a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor, each in its own frame.
+    Of a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor, each
+    in its own frame.
     """
 
     name: str
@@ -168,7 +171,8 @@ class UrdfTree:
         root: the link that has no parent.
         links, joints: in the order of the file.
         loops, couplings: what closes loops and couples joints, in that order.
-        independent: joints whose coordinates the file calls independent (GRBDA); empty where it does not say.
+        independent: joints whose coordinates the file calls independent (GRBDA); empty where it
+            does not say.
         notes: what was found that the reader should know: what is not used, what is zero.
         solids: what is seen of the links.
         renamed: names here of links that could not keep their own, by their own.
@@ -245,12 +249,17 @@ class UrdfReader(XmlReader):
         grouped: dict[str, list[str]] = {}
         for subject, what in self._notes:
             grouped.setdefault(what, []).append(subject)
-        notes = [f"{', '.join(subjects)}: {what}" if any(subjects) else what for what, subjects in grouped.items()]
+        notes = [
+            f"{', '.join(subjects)}: {what}" if any(subjects) else what
+            for what, subjects in grouped.items()
+        ]
         if self._right_angles:
             names = ", ".join(self._right_angles)
             notes.append(f"angles printed with few digits are taken as exact right angles: {names}")
         if self._tiny:
-            notes.append(f"lengths below {_NO_LENGTH:g} m are taken as zero: {', '.join(self._tiny)}")
+            notes.append(
+                f"lengths below {_NO_LENGTH:g} m are taken as zero: {', '.join(self._tiny)}"
+            )
         return notes
 
     def name(self, node: XmlNode) -> str:
@@ -261,7 +270,9 @@ class UrdfReader(XmlReader):
         """What a ``type`` stands for here, "fixed" where it is none of those known, which is noted."""
         word = self.text(node, name, "type")
         remedy = f"use one of {', '.join(kinds)}"
-        return (word and self.look_up(node, name, word, kinds, f"{word!r} is not a {what}", remedy)) or "fixed"
+        return (
+            word and self.look_up(node, name, word, kinds, f"{word!r} is not a {what}", remedy)
+        ) or "fixed"
 
     def structural(self, xyz: Triple, name: str) -> Triple:
         """A position without the rounding of an exporter."""
@@ -289,7 +300,12 @@ class UrdfReader(XmlReader):
         if math.isnan(length):
             return 0.0, 0.0, 0.0
         if not abs(length - 1.0) < _UNIT_QUATERNION:
-            self.problem(origin, name, f"the quaternion has length {length:.6g}", "give one of length 1: x y z w")
+            self.problem(
+                origin,
+                name,
+                f"the quaternion has length {length:.6g}",
+                "give one of length 1: x y z w",
+            )
             return 0.0, 0.0, 0.0
         first, second, _ = quaternion_rotation(np.array([w, x, y, z])).T.tolist()
         turns = turns_to_axes(first, second)
@@ -310,13 +326,23 @@ class UrdfReader(XmlReader):
         x, y, z = self.vector(element, name, "xyz", (1.0, 0.0, 0.0))
         length = float(np.linalg.norm((x, y, z)))
         if length == 0.0 and element is not None:
-            self.problem(element, name, "the axis has length zero", "give a direction, such as 0 0 1")
+            self.problem(
+                element, name, "the axis has length zero", "give a direction, such as 0 0 1"
+            )
             return 0.0, 0.0, 1.0
         if abs(length - 1.0) > 1e-6:
             self.note(name, f"the axis has length {length:.6g} and is scaled to one")
         return (x, y, z) if length == 1.0 else (x / length, y / length, z / length)
 
-    def end(self, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode], *, attribute: str = "link") -> str:
+    def end(
+        self,
+        node: XmlNode,
+        name: str,
+        tag: str,
+        links: Mapping[str, XmlNode],
+        *,
+        attribute: str = "link",
+    ) -> str:
         """The link that a child element names, as an identifier; empty where it names none, which is noted."""
         element = node.first(tag)
         if element is None:
@@ -324,7 +350,9 @@ class UrdfReader(XmlReader):
             return ""
         return self.link(element, name, attribute, links)
 
-    def link(self, element: XmlNode, name: str, attribute: str, links: Mapping[str, XmlNode]) -> str:
+    def link(
+        self, element: XmlNode, name: str, attribute: str, links: Mapping[str, XmlNode]
+    ) -> str:
         """The link that an attribute names, as an identifier; empty where it names none, which is noted."""
         original = self.text(element, name, attribute)
         if not original:
@@ -332,7 +360,11 @@ class UrdfReader(XmlReader):
         link = identifier(original)
         link = self.renamed.get(link, link)
         what = f"the {element.tag} link {original!r} does not exist"
-        return link if self.look_up(element, name, link, links, what, "add the link or correct the name") else ""
+        return (
+            link
+            if self.look_up(element, name, link, links, what, "add the link or correct the name")
+            else ""
+        )
 
 
 def identifier(name: str) -> str:

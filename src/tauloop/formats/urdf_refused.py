@@ -15,7 +15,8 @@ _OTHERS = {
     "mujoco": "an MJCF file; name it NAME.xml",
     "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
 }
-#: Elements that name links and joints without adding any; `urdf_gazebo` looks for joints in ``<gazebo>``.
+#: Elements that name links and joints without adding any; `urdf_gazebo` looks for joints in
+#: ``<gazebo>``.
 _REFERRING = ("gazebo", "transmission", "ros2_control")
 #: What an element says once.
 _ONCE = {
@@ -30,7 +31,12 @@ def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
     if root.tag == "robot":
         return False
     what = f"the root element is <{root.tag}>, not <robot>"
-    reader.problem(root, root.tag, what, f"this is {_OTHERS[root.tag]}" if root.tag in _OTHERS else "give a URDF file")
+    reader.problem(
+        root,
+        root.tag,
+        what,
+        f"this is {_OTHERS[root.tag]}" if root.tag in _OTHERS else "give a URDF file",
+    )
     return True
 
 
@@ -40,7 +46,10 @@ def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
         if node.tag in ("link", "joint", *ELEMENTS, *_REFERRING):
             continue
         if node.tag.endswith("include"):
-            what, remedy = f"<{node.tag}> is not followed", "put the parts together into one file, or write a xacro"
+            what, remedy = (
+                f"<{node.tag}> is not followed",
+                "put the parts together into one file, or write a xacro",
+            )
             reader.problem(node, node.tag, what, remedy)
         elif any(_is_part(inner) for inner in node.walk() if inner is not node):
             what = f"<{node.tag}> holds links or joints, which are read at the top only"
@@ -54,7 +63,9 @@ def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
             for tag in _ONCE[element.tag]:
                 if (count := sum(1 for _ in element.all(tag))) > 1:
                     name = node.attributes.get("name", node.tag)
-                    reader.problem(element, name, f"has {count} elements <{tag}>", "keep the one that is right")
+                    reader.problem(
+                        element, name, f"has {count} elements <{tag}>", "keep the one that is right"
+                    )
 
 
 def _is_part(node: XmlNode) -> bool:

@@ -15,9 +15,11 @@
       joint_2: {spring: {stiffness: 9 N m/rad, rest: 10 deg}, limits: [-inf, 90 deg]}   # of the measured coordinate
       joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # which it may leave; a list alone, and URDF's own, are stops
     floating:                                           # the frame on the parent that its coordinates are counted from
-      platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction: {viscous: 0}}}}
+      platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction:
+      {viscous: 0}}}}
     balls:                                              # of an SDF: how far it is turned in the pose of the file
-      wrist: {start: [{z: 90 deg}], reversed: no, freedoms: {wx: {friction: {viscous: 0.1 N m s/rad}}}}
+      wrist: {start: [{z: 90 deg}], reversed: no, freedoms: {wx: {friction: {viscous: 0.1 N m
+      s/rad}}}}
     couplings:
       belt: {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}    # sum of ratio_j q_j = offset
       clamp: {of: {joint_4: 1}, offset: 30 deg}                           # a joint that is held
@@ -30,10 +32,10 @@
     closed_loop: [[frame_A, frame_B]]                   # loops, as in Gepetto's robot.yaml (`loop_side`)
     type: [6d]
 
-A motor may be called as a joint that it drives. Values, friction, springs, couplings, losses and actuators are
-those of machine files; ``provenance`` may stand in any mapping. Friction, rotor inertia and ratios are leaf parameters
-even where they are zero: they are unknowns to be identified. Offsets go into the joints' frames, so that the
-mechanism's coordinates are the measured ones.
+A motor may be called as a joint that it drives. Values, friction, springs, couplings, losses and
+actuators are those of machine files; ``provenance`` may stand in any mapping. Friction, rotor
+inertia and ratios are leaf parameters even where they are zero: they are unknowns to be identified.
+Offsets go into the joints' frames, so that the mechanism's coordinates are the measured ones.
 
 A file of Gepetto's form, without ``format``, is read too.
 """
@@ -56,7 +58,16 @@ from tauloop.mechanism.cursor import Collector, Cursor
 from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling, read_loss
 from tauloop.mechanism.expression import ZERO, Constant, Expression, Parameter
 from tauloop.mechanism.joints import read_freedom
-from tauloop.mechanism.model import JOINT_KINDS, Actuator, CombinedFriction, Coupling, Freedom, Placement, Turn, Vector
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    Actuator,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Placement,
+    Turn,
+    Vector,
+)
 from tauloop.mechanism.placements import Placements, constant_turns
 from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
 from tauloop.mechanism.reader import check_actuators
@@ -74,9 +85,9 @@ _UNKNOWN = ("friction", "drive")
 class Side:
     """What a side file says; `actuators`, `motors`, `tool` and `independent` are None where it does not say.
 
-    `motors` are the joints that have a motor of ratio 1, where that is all the file says about motors. `convention` is
-    whose gravity holds where the file says none; empty where it has none of its own. `tree` is the URDF, with joints of
-    other kinds where the file puts them.
+    `motors` are the joints that have a motor of ratio 1, where that is all the file says about
+    motors. `convention` is whose gravity holds where the file says none; empty where it has none of
+    its own. `tree` is the URDF, with joints of other kinds where the file puts them.
     """
 
     tree: UrdfTree
@@ -120,7 +131,9 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         values = ValueReader(None, origins=origins, unknown=_UNKNOWN)
         side = _SideReader(root, values, tree).side()
         if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
-            side = replace(side, notes=(f"{path.name} states no provenance: its values are {status}",))
+            side = replace(
+                side, notes=(f"{path.name} states no provenance: its values are {status}",)
+            )
     root.collector.raise_any()
     loops = without_closing(side.tree.loops, side.loops, side.tree.joints)
     return replace(side, tree=replace(side.tree, loops=loops))
@@ -139,23 +152,33 @@ class _SideReader:
 
     def side(self) -> Side:
         values = self._values
-        offsets = {name: values.expression(place) or ZERO for name, place in self._fields("offsets")}
+        offsets = {
+            name: values.expression(place) or ZERO for name, place in self._fields("offsets")
+        }
         platform = self._root.get("platform")
         tool, independent = self._platform(platform)
         gravity = self._root.get("gravity")
-        extras = self._extras(offsets) | {name: self._floating(name, place) for name, place in self._fields("floating")}
+        extras = self._extras(offsets) | {
+            name: self._floating(name, place) for name, place in self._fields("floating")
+        }
         extras |= {name: self._ball(name, place) for name, place in self._fields("balls")}
-        couplings = [read_coupling(name, place, values, self._coordinates) for name, place in self._named("couplings")]
+        couplings = [
+            read_coupling(name, place, values, self._coordinates)
+            for name, place in self._named("couplings")
+        ]
         actuators = self._actuators()
         losses = [
-            read_loss(name, place, values, self._coordinates, actuators or {}) for name, place in self._named("losses")
+            read_loss(name, place, values, self._coordinates, actuators or {})
+            for name, place in self._named("losses")
         ]
         return Side(
             tree=self._tree,
             gravity=values.vector(gravity) if gravity is not None else None,
             tool=tool,
             independent=independent,
-            payload=(values.number(platform.get("payload")) or 0.0) if platform is not None else 0.0,
+            payload=(values.number(platform.get("payload")) or 0.0)
+            if platform is not None
+            else 0.0,
             joints=extras,
             couplings=tuple(coupling for coupling in couplings if coupling is not None),
             losses=tuple(loss for loss in losses if loss is not None),
@@ -224,7 +247,9 @@ class _SideReader:
             extras[name] = JointExtra(
                 offset=offset,
                 offset_value=self._values.nominal(offset),
-                freedom=read_freedom(replace(place, leaf=name), self._values, turns, None) if place else Freedom(),
+                freedom=read_freedom(replace(place, leaf=name), self._values, turns, None)
+                if place
+                else Freedom(),
                 has_limits=place is not None and place.has("limits"),
             )
         return extras
@@ -233,13 +258,21 @@ class _SideReader:
         joint, freedoms = self._joints[name], place.get("freedoms")
         frame = self._placements.on("", place)
         acting = []
-        for word, turns in zip(JOINT_KINDS["free"].velocities, JOINT_KINDS["free"].angular, strict=True):
+        for word, turns in zip(
+            JOINT_KINDS["free"].velocities, JOINT_KINDS["free"].angular, strict=True
+        ):
             item = freedoms.get(word) if freedoms is not None else None
             leaf = f"{name}.{word}"
             acting.append(
-                Freedom() if item is None else read_freedom(replace(item, leaf=leaf), self._values, turns, None)
+                Freedom()
+                if item is None
+                else read_freedom(replace(item, leaf=leaf), self._values, turns, None)
             )
-        return JointExtra(floating=Floating(frame=frame, reference=self._start(frame, joint), freedoms=tuple(acting)))
+        return JointExtra(
+            floating=Floating(
+                frame=frame, reference=self._start(frame, joint), freedoms=tuple(acting)
+            )
+        )
 
     def _ball(self, name: str, place: Cursor) -> JointExtra:
         freedoms = place.get("freedoms")
@@ -248,7 +281,9 @@ class _SideReader:
             item = freedoms.get(word) if freedoms is not None else None
             leaf = f"{name}.{word}"
             acting.append(
-                Freedom() if item is None else read_freedom(replace(item, leaf=leaf), self._values, True, None)
+                Freedom()
+                if item is None
+                else read_freedom(replace(item, leaf=leaf), self._values, True, None)
             )
         turns = constant_turns(place.get("start"), self._values) or []
         start = tuple(Turn(axis, Constant(angle)) for axis, angle in turns)
@@ -270,9 +305,14 @@ class _SideReader:
         places = dict(self._named("actuators"))
         for name, place in places.items():
             if name in self._joints:
-                place = replace(place, leaf=f"{name}.motor")  # what acts on the joint has its name alone
+                # what acts on the joint has its name alone
+                place = replace(place, leaf=f"{name}.motor")
             place = _renamed(place)
-            driven = [word for word, _ in place.entries_of("drives")] if place.has("drives") else [place.word("on")]
+            driven = (
+                [word for word, _ in place.entries_of("drives")]
+                if place.has("drives")
+                else [place.word("on")]
+            )
             if name in taken and name not in driven:
                 what = f"{name!r} is the name of a link, or of a joint that it does not drive"
                 place.problem(what, "choose another name")

@@ -127,7 +127,11 @@ class _TreeReader(UrdfReader):
         followers = [coupling.terms[0][0] for coupling in couplings if coupling.mimics]
         motors = read_motor_elements(self.file, robot, moving, followers)
         couplings = (*couplings, *motors.couplings)
-        self._refuse_taken(robot, (*(loop.name for loop in loops), *(c.name for c in couplings)), {**links, **joints})
+        self._refuse_taken(
+            robot,
+            (*(loop.name for loop in loops), *(c.name for c in couplings)),
+            {**links, **joints},
+        )
         self._list_unread(robot)
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
         listed = inventory("urdf", robot)
@@ -141,9 +145,16 @@ class _TreeReader(UrdfReader):
                 self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
         visuals = urdf_visuals.VisualReader(self.file, robot, self._packages)
         solids = [
-            solid for name, node in links.items() for solid in visuals.solids(BASE if name == base else name, node)
+            solid
+            for name, node in links.items()
+            for solid in visuals.solids(BASE if name == base else name, node)
         ]
-        notes = [*self.listed(), *visuals.notes(), *unread(self._unread, self._unread_attributes), *motors.notes]
+        notes = [
+            *self.listed(),
+            *visuals.notes(),
+            *unread(self._unread, self._unread_attributes),
+            *motors.notes,
+        ]
         return UrdfTree(
             name=name,
             file=self.file,
@@ -158,7 +169,11 @@ class _TreeReader(UrdfReader):
             renamed=self.renamed,
             motors=motors,
             weightless=extensions.weightless,
-            omitted_forces=(*extensions.omitted_forces, *gazebo.omitted_forces, *self._older_losses(joints)),
+            omitted_forces=(
+                *extensions.omitted_forces,
+                *gazebo.omitted_forces,
+                *self._older_losses(joints),
+            ),
             unknown_elements=(*listed.unknown_texts(), *gazebo.unknown_elements),
         )
 
@@ -168,16 +183,25 @@ class _TreeReader(UrdfReader):
             return False
         below = [joint for joint in robot.all("joint") if _names_world(joint.first("child"))]
         for joint in below:
-            name, what = joint.attributes.get("name", "joint"), "its child is the world, which does not move"
+            name, what = (
+                joint.attributes.get("name", "joint"),
+                "its child is the world, which does not move",
+            )
             self.problem(joint, name, what, "exchange <parent> and <child>")
         named = [joint for joint in robot.all("joint") if _names_world(joint.first("parent"))]
         if not named and not below:
             return False
-        self.note(WORLD, "the file has no link of this name: it is the immovable world, as in Drake")
-        links[WORLD] = XmlNode(tag="link", attributes={"name": WORLD}, line=(named or below)[0].line)
+        self.note(
+            WORLD, "the file has no link of this name: it is the immovable world, as in Drake"
+        )
+        links[WORLD] = XmlNode(
+            tag="link", attributes={"name": WORLD}, line=(named or below)[0].line
+        )
         return not below
 
-    def _floating(self, joints: Sequence[UrdfJoint], links: Mapping[str, XmlNode]) -> tuple[UrdfJoint, ...]:
+    def _floating(
+        self, joints: Sequence[UrdfJoint], links: Mapping[str, XmlNode]
+    ) -> tuple[UrdfJoint, ...]:
         """Return joints on which links move freely that hang on nothing, as in Drake next to its world."""
         hung = {joint.child for joint in joints}
         loose = [link for link in links if link not in hung and link != WORLD]
@@ -198,11 +222,17 @@ class _TreeReader(UrdfReader):
 
     def _rename_base(self, robot: XmlNode) -> None:
         """Give another name to a link called as the immovable base is here, unless it is the root."""
-        children = [child.attributes.get("link", "").strip() for j in robot.all("joint") for child in j.all("child")]
+        children = [
+            child.attributes.get("link", "").strip()
+            for j in robot.all("joint")
+            for child in j.all("child")
+        ]
         if not any(identifier(name) == BASE for name in children):
             return
         taken = {identifier(node.attributes.get("name", "")) for node in robot.children}
-        name = next(name for k in range(len(taken) + 1) if (name := f"{BASE}_frame" + "_" * k) not in taken)
+        name = next(
+            name for k in range(len(taken) + 1) if (name := f"{BASE}_frame" + "_" * k) not in taken
+        )
         self.renamed[BASE] = name
 
     def _older_losses(self, joints: Mapping[str, XmlNode]) -> list[str]:
@@ -210,8 +240,14 @@ class _TreeReader(UrdfReader):
         losses: list[str] = []
         for name, node in joints.items():
             for properties in node.all("joint_properties"):
-                values = {key: self.number(properties, name, key, 0.0) for key in ("damping", "friction")}
-                losses += [f"{key} in <joint_properties> of joint {name}" for key, value in values.items() if value]
+                values = {
+                    key: self.number(properties, name, key, 0.0) for key in ("damping", "friction")
+                }
+                losses += [
+                    f"{key} in <joint_properties> of joint {name}"
+                    for key, value in values.items()
+                    if value
+                ]
         return losses
 
     def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
@@ -219,15 +255,27 @@ class _TreeReader(UrdfReader):
         words = {name: node.attributes.get("independent", "") for name, node in joints.items()}
         for name, word in words.items():
             if word not in ("", "true", "false"):
-                self.problem(joints[name], name, f"independent={word!r} is neither true nor false", "correct it")
+                self.problem(
+                    joints[name],
+                    name,
+                    f"independent={word!r} is neither true nor false",
+                    "correct it",
+                )
         if not any(words.values()):
             return ()
         return tuple(name for name, word in words.items() if word != "false")
 
-    def _refuse_taken(self, robot: XmlNode, names: tuple[str, ...], taken: Mapping[str, XmlNode]) -> None:
+    def _refuse_taken(
+        self, robot: XmlNode, names: tuple[str, ...], taken: Mapping[str, XmlNode]
+    ) -> None:
         for index, name in enumerate(names):
             if name in taken or name in names[:index]:
-                self.problem(taken.get(name, robot), name, "a loop or coupling has this name too", "rename one of them")
+                self.problem(
+                    taken.get(name, robot),
+                    name,
+                    "a loop or coupling has this name too",
+                    "rename one of them",
+                )
 
     def _enter(self, node: XmlNode, known: dict[str, XmlNode], taken: Iterable[str]) -> None:
         """Enter a node under its name as an identifier, unless the name is missing or there already."""
@@ -256,7 +304,12 @@ class _TreeReader(UrdfReader):
         mass_node, inertia_node = inertial.first("mass"), inertial.first("inertia")
         for child, tag in ((mass_node, "mass"), (inertia_node, "inertia")):
             if child is None:
-                self.problem(inertial, name, f"<inertial> has no <{tag}>", f"add <{tag} .../> or remove <inertial>")
+                self.problem(
+                    inertial,
+                    name,
+                    f"<inertial> has no <{tag}>",
+                    f"add <{tag} .../> or remove <inertial>",
+                )
         if mass_node is None or inertia_node is None:
             return UrdfLink(name=name, inertial=None)
         mass = self.number(mass_node, name, "value")
@@ -269,7 +322,9 @@ class _TreeReader(UrdfReader):
             self._note_inertia(name, mass, own)
         # without a turn the figures of the file stay as they are, to the last digit
         inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
-        return UrdfLink(name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia))
+        return UrdfLink(
+            name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia)
+        )
 
     def _world(self, node: XmlNode) -> UrdfLink:
         """Return the link ``world`` that hangs on nothing: it is immovable, whatever its ``<inertial>`` has."""
@@ -286,10 +341,15 @@ class _TreeReader(UrdfReader):
             self.note(name, what)
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
-        kind, original = self.kind(node, name, KINDS, "joint type"), node.attributes.get("type", "").strip()
+        kind, original = (
+            self.kind(node, name, KINDS, "joint type"),
+            node.attributes.get("type", "").strip(),
+        )
         ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
         if ends[0] and ends[0] == ends[1]:
-            self.problem(node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links")
+            self.problem(
+                node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links"
+            )
             ends = ["", ""]
         xyz, rpy = self.origin(node, name)
         axis = (0.0, 0.0, 1.0)
@@ -298,9 +358,17 @@ class _TreeReader(UrdfReader):
         limit, dynamics = node.first("limit"), node.first("dynamics")
         lower, upper = -np.inf, np.inf
         if limit is not None and kind in ("revolute", "prismatic") and original != "continuous":
-            lower, upper = self.number(limit, name, "lower", 0.0), self.number(limit, name, "upper", 0.0)
+            lower, upper = (
+                self.number(limit, name, "lower", 0.0),
+                self.number(limit, name, "upper", 0.0),
+            )
             if lower > upper:
-                self.problem(limit, name, f"lower limit {lower:g} is above upper limit {upper:g}", "swap them")
+                self.problem(
+                    limit,
+                    name,
+                    f"lower limit {lower:g} is above upper limit {upper:g}",
+                    "swap them",
+                )
             if lower == upper:
                 lower, upper = -np.inf, np.inf
                 self.note(name, "lower and upper limit are equal and taken for no limits")
@@ -335,7 +403,9 @@ class _TreeReader(UrdfReader):
             self.problem(limit, name, f"{attribute} is {value:g}", "it must be positive")
         return np.inf if value >= UNLIMITED else value
 
-    def _root(self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]) -> str:
+    def _root(
+        self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]
+    ) -> str:
         """The one link without parent; two parents, loops and loose links are problems."""
         above: dict[str, UrdfJoint] = {}
         for joint in joints:
@@ -347,7 +417,8 @@ class _TreeReader(UrdfReader):
                 above[joint.child] = joint
         self._report_loops(above, nodes)
         roots = [link for link in links if link not in above]
-        if all(joint.child for joint in joints):  # else a loose link is only the other half of a broken reference
+        # else a loose link is only the other half of a broken reference
+        if all(joint.child for joint in joints):
             for other in roots[1:]:
                 what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
                 self.problem(links[other], other, what, "join them, or remove one")
@@ -366,11 +437,18 @@ class _TreeReader(UrdfReader):
                 around = list(chain)[list(chain).index(link) :]
                 joint = chain[around[-1]]
                 path = " <- ".join([*around, link])
-                self.problem(nodes[joint.name], joint.name, f"closes a loop of parents: {path}", "cut the loop there")
+                self.problem(
+                    nodes[joint.name],
+                    joint.name,
+                    f"closes a loop of parents: {path}",
+                    "cut the loop there",
+                )
 
     def _list_unread(self, node: XmlNode) -> None:
         for attribute in node.attributes:
-            if attribute not in _ATTRIBUTES.get(node.tag, _ATTRIBUTE) and not attribute.startswith("xmlns"):
+            if attribute not in _ATTRIBUTES.get(node.tag, _ATTRIBUTE) and not attribute.startswith(
+                "xmlns"
+            ):
                 self._unread_attributes[f"{attribute} of {node.tag}"] += 1
         for child in node.children:
             if child.tag in (ROS2_CONTROL, TRANSMISSION):
@@ -380,7 +458,9 @@ class _TreeReader(UrdfReader):
             if child.tag in _READ.get(node.tag, ()):
                 self._list_unread(child)
             else:
-                self._unread[child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"] += 1
+                self._unread[
+                    child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"
+                ] += 1
 
 
 def _names_world(end: XmlNode | None) -> bool:

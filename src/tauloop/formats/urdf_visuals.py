@@ -46,17 +46,25 @@ class VisualReader(UrdfReader):
         self._files = MeshFiles(Path(file).parent, packages)
         self._by_collision: list[str] = []
         self._shared = {
-            material.attributes.get("name", ""): XmlReader(file).vector(color, "", "rgba", _NO_COLOUR)
+            material.attributes.get("name", ""): XmlReader(file).vector(
+                color, "", "rgba", _NO_COLOUR
+            )
             for material in robot.walk()
             if material.tag == "material" and (color := material.first("color")) is not None
         }
 
     def solids(self, body: str, link: XmlNode) -> list[Solid]:
         """The solids of a link, fixed to a body."""
-        shapes = [solid for node in link.all("visual") if (solid := self._solid(body, node)) is not None]
+        shapes = [
+            solid for node in link.all("visual") if (solid := self._solid(body, node)) is not None
+        ]
         if shapes or link.first("visual") is None:
             return shapes
-        shapes = [solid for node in link.all("collision") if (solid := self._solid(body, node)) is not None]
+        shapes = [
+            solid
+            for node in link.all("collision")
+            if (solid := self._solid(body, node)) is not None
+        ]
         self._by_collision += [body] if shapes else []
         return shapes
 
@@ -64,7 +72,9 @@ class VisualReader(UrdfReader):
         """What is not drawn as the file has it."""
         notes = self._files.notes(tuple(self.problems))
         if self._by_collision:
-            notes.append(f"drawn by the shapes of their <collision>: {', '.join(self._by_collision)}")
+            notes.append(
+                f"drawn by the shapes of their <collision>: {', '.join(self._by_collision)}"
+            )
         return notes
 
     def _solid(self, body: str, node: XmlNode) -> Solid | None:
@@ -101,5 +111,9 @@ class VisualReader(UrdfReader):
         """Red, green, blue and opacity."""
         own = None if material is None else material.first("color")
         if material is None or own is None:
-            return _NO_COLOUR if material is None else self._shared.get(material.attributes.get("name", ""), _NO_COLOUR)
+            return (
+                _NO_COLOUR
+                if material is None
+                else self._shared.get(material.attributes.get("name", ""), _NO_COLOUR)
+            )
         return self.vector(own, body, "rgba", _NO_COLOUR)

@@ -1,12 +1,13 @@
 """A `Mechanism` as a URDF tree with a side file for all that URDF cannot say, at its nominal parameters.
 
-Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names stay,
-with their dots, where URDF lets them: a joint and a link have two names, and the side file's motors a third. The side
-file is that of `tauloop.formats.urdf_side`; its ``closed_loop`` and ``type`` are those of Gepetto's
-robot.yaml, with kinds of joints beside ``3d`` and ``6d``. The same loops stand in the URDF as ``<constraint>``, the
-element that is proposed for it, where that has their kind; a reader of both files takes them once. Motors are in the
-URDF as ``<ros2_control>`` with transmissions, where it has their kind. Joints with several freedoms become chains of
-massless links.
+Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the
+coordinates. Names stay, with their dots, where URDF lets them: a joint and a link have two names,
+and the side file's motors a third. The side file is that of `tauloop.formats.urdf_side`; its
+``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of joints beside ``3d``
+and ``6d``. The same loops stand in the URDF as ``<constraint>``, the element that is proposed for
+it, where that has their kind; a reader of both files takes them once. Motors are in the URDF as
+``<ros2_control>`` with transmissions, where it has their kind. Joints with several freedoms become
+chains of massless links.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from scipy.spatial.transform import Rotation
 from tauloop.errors import DescriptionError
 from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.meshes import MeshCopies
-from tauloop.formats.side_writer import SideWriter, WithSideFile, angles_of, in_line, moments_of, signless
+from tauloop.formats.side_writer import (
+    SideWriter,
+    WithSideFile,
+    angles_of,
+    in_line,
+    moments_of,
+    signless,
+)
 from tauloop.formats.transmission_writer import add_ros2_control
 from tauloop.formats.urdf_cut_elements import CUT, CUT_TYPES
 from tauloop.formats.urdf_parts import UNLIMITED, StatedMotor, identifier
@@ -47,9 +55,12 @@ def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
         meshes: folder, beside the URDF, of the meshes that it names.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
+        DescriptionError: rigid links and ideal joints do not represent it (see
+            `mechanism.rigid_tree`).
     """
-    return _UrdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)).write()
+    return _UrdfWriter(
+        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+    ).write()
 
 
 def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -88,7 +99,10 @@ class _UrdfWriter(SideWriter):
         self._mimics()
         loops = [self._closure(closure) for closure in self.tree.closures]
         self._control()
-        sections = {"closed_loop": [list(frames) for frames, _ in loops], "type": [kind for _, kind in loops]}
+        sections = {
+            "closed_loop": [list(frames) for frames, _ in loops],
+            "type": [kind for _, kind in loops],
+        }
         sections |= {"offsets": self.offsets, "joints": self.joints}
         sections |= {"floating": self.floats, "couplings": self.couplings}
         ElementTree.indent(self.robot)
@@ -133,7 +147,16 @@ class _UrdfWriter(SideWriter):
                 self.elements_of[link.name] = element
             if last and link.mass is not None:
                 _add_inertial(element, link.mass)
-            word = self._joint(name, kind, parent, child, start, axis, moving, moving is not None and name in coupled)
+            word = self._joint(
+                name,
+                kind,
+                parent,
+                child,
+                start,
+                axis,
+                moving,
+                moving is not None and name in coupled,
+            )
             if kind == "floating":
                 self.floats[word] = self.floating(name, frame)
                 self.name_free(name, word)
@@ -142,10 +165,14 @@ class _UrdfWriter(SideWriter):
     def _solid(self, solid: Solid) -> None:
         """What is seen of a link; URDF has no capsules, and meshes as files alone."""
         if solid.body not in self.elements_of:
-            self.notes.append(f"solid on {solid.body}: it is not written, since that has no mass and is not a body")
+            self.notes.append(
+                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+            )
             return
         if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
-            self.notes.append(f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written")
+            self.notes.append(
+                f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written"
+            )
             return
         visual = ElementTree.SubElement(self.elements_of[solid.body], "visual")
         _add_origin(visual, FramePose(rotation_matrix(solid.turns), np.array(solid.position)))
@@ -166,7 +193,9 @@ class _UrdfWriter(SideWriter):
     def _note_unwritten(self, link: Link) -> None:
         """What acts on a ball is not written: on its three hinges it would be something else."""
         if [p.kind for p in link.chain] == ["ball"] and link.chain[0].freedom != Freedom():
-            self.notes.append(f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF")
+            self.notes.append(
+                f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF"
+            )
 
     def _joint(
         self,
@@ -185,9 +214,14 @@ class _UrdfWriter(SideWriter):
             self.names[name] = word
         freedom = Freedom() if primitive is None else primitive.freedom
         ends = np.isfinite([freedom.lower, freedom.upper])
-        has_limits = kind in ("revolute", "prismatic") and freedom.limit == "stop" and bool(ends.all())
+        has_limits = (
+            kind in ("revolute", "prismatic") and freedom.limit == "stop" and bool(ends.all())
+        )
         joint = ElementTree.SubElement(
-            self.robot, "joint", name=word, type="continuous" if kind == "revolute" and not has_limits else kind
+            self.robot,
+            "joint",
+            name=word,
+            type="continuous" if kind == "revolute" and not has_limits else kind,
         )
         _add_origin(joint, start)
         ElementTree.SubElement(joint, "parent", link=parent)
@@ -204,10 +238,14 @@ class _UrdfWriter(SideWriter):
         effort = self.effort(primitive.name)
         limits = {
             "effort": signless(min(effort, UNLIMITED)),
-            "velocity": signless(min(freedom.speed, UNLIMITED)),  # zero would forbid that the joint moves
+            # zero would forbid that the joint moves
+            "velocity": signless(min(freedom.speed, UNLIMITED)),
         }
         if has_limits:
-            limits |= {"lower": signless(freedom.lower - offset), "upper": signless(freedom.upper - offset)}
+            limits |= {
+                "lower": signless(freedom.lower - offset),
+                "upper": signless(freedom.upper - offset),
+            }
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic" or 0.0 < effort < np.inf:
             ElementTree.SubElement(joint, "limit", limits)
         beside = replace(freedom, speed=np.inf)  # URDF says it
@@ -222,7 +260,9 @@ class _UrdfWriter(SideWriter):
         value = self.mechanism.value
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
-            if len(coupling.terms) != 2 or any(self.names[name] not in elements for name, _ in coupling.terms):
+            if len(coupling.terms) != 2 or any(
+                self.names[name] not in elements for name, _ in coupling.terms
+            ):
                 self.couplings[self.named(coupling.name)] = self.elements.coupling(coupling)
                 continue
             (first, a), (second, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
@@ -242,7 +282,9 @@ class _UrdfWriter(SideWriter):
         motors: list[StatedMotor] = []
         left: list[str] = []
         for actuator in self.mechanism.actuators:
-            drives = tuple((self.names.get(name, ""), value(ratio)) for name, ratio in actuator.drives)
+            drives = tuple(
+                (self.names.get(name, ""), value(ratio)) for name, ratio in actuator.drives
+            )
             if all(name in joints for name, _ in drives):
                 motors.append(StatedMotor(name=self.motors[actuator.name], drives=drives))
             else:
@@ -287,7 +329,9 @@ def _add_origin(element: ElementTree.Element, pose: FramePose) -> None:
     """URDF's origin: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     if pose.is_identity:
         return
-    ElementTree.SubElement(element, "origin", xyz=in_line(pose.position), rpy=in_line(angles_of(pose)))
+    ElementTree.SubElement(
+        element, "origin", xyz=in_line(pose.position), rpy=in_line(angles_of(pose))
+    )
 
 
 def _add_inertial(link: ElementTree.Element, mass: LinkInertia) -> None:

@@ -1,7 +1,8 @@
 """Links that are welded together are one rigid body: ten inertial parameters, whatever number of links a file has.
 
-Other tools write a tool, a flange or a cover as a link on a fixed joint. Each would have ten parameters of its own, of
-which no motion can tell more than the sums; and those of a link that is welded to the base never act at all.
+Other tools write a tool, a flange or a cover as a link on a fixed joint. Each would have ten
+parameters of its own, of which no motion can tell more than the sums; and those of a link that is
+welded to the base never act at all.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
 def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
     """The same machine, in which one body of every welded link carries all its inertia, and notes on what was merged.
 
-    The others stay as massless bodies, so that frames keep their names and places. The nominal inertia is that of the
-    sum at the nominal parameters.
+    The others stay as massless bodies, so that frames keep their names and places. The nominal
+    inertia is that of the sum at the nominal parameters.
     """
     # a weld that closes a loop is an equation, and its force may be asked for
-    linkage = Linkage(replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut)))
+    linkage = Linkage(
+        replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut))
+    )
     welds = (joint for joint in linkage.mechanism.joints if joint.kind == "fixed")
     resting = steps_from(BASE, (weld.bodies for weld in welds))
     changed: dict[str, Inertia | None] = {}
@@ -39,21 +42,28 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
         leaves = Leaves(source=source_of(mechanism, heavy), status="chosen", parameters=made)
         changed[carrier] = leaves.inertia(carrier, linkage.inertia(ordered))
         notes.append(f"{carrier} takes the inertia of what is welded to it: {', '.join(others)}")
-    idle = [body.name for body in mechanism.bodies if body.name in resting and body.inertia is not None]
+    idle = [
+        body.name for body in mechanism.bodies if body.name in resting and body.inertia is not None
+    ]
     if idle:
         changed |= dict.fromkeys(idle)
         notes.append(f"{', '.join(idle)}: welded to the base, so that the inertia plays no part")
     if not changed:
         return mechanism, ()
     bodies = tuple(
-        replace(body, inertia=changed[body.name]) if body.name in changed else body for body in mechanism.bodies
+        replace(body, inertia=changed[body.name]) if body.name in changed else body
+        for body in mechanism.bodies
     )
-    return replace(mechanism, bodies=bodies, parameters=_table(mechanism, bodies, made)), tuple(notes)
+    return replace(mechanism, bodies=bodies, parameters=_table(mechanism, bodies, made)), tuple(
+        notes
+    )
 
 
 def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
     """The body of a link that no weld hangs on another."""
-    hanging = {joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut}
+    hanging = {
+        joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut
+    }
     return next((name for name in link if name not in hanging), link[0])
 
 

@@ -62,7 +62,10 @@ def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
 def is_xacro(path: Path, root: XmlNode) -> bool:
     """Return whether a file is a template: by elements of xacro, or by its ending or namespace and an expression."""
     nodes = list(root.walk())
-    if any(node.tag.startswith(_PREFIX) or any(key.startswith(_PREFIX) for key in node.attributes) for node in nodes):
+    if any(
+        node.tag.startswith(_PREFIX) or any(key.startswith(_PREFIX) for key in node.attributes)
+        for node in nodes
+    ):
         return True
     if path.suffix.lower() != _ENDING and "xmlns:xacro" not in root.attributes:
         return False
@@ -89,7 +92,9 @@ def _arguments(texts: Iterable[str]) -> dict[str, str]:
     return arguments
 
 
-def _expanded(path: Path, arguments: Mapping[str, str], folders: Iterable[str | Path]) -> dict[str, Any]:
+def _expanded(
+    path: Path, arguments: Mapping[str, str], folders: Iterable[str | Path]
+) -> dict[str, Any]:
     """Return the text of a template, and warnings."""
     missing = [name for name in _NEEDED if _place(name) is None]
     if missing:
@@ -116,7 +121,10 @@ def _expanded(path: Path, arguments: Mapping[str, str], folders: Iterable[str | 
             encoding="utf-8",
         )
     except subprocess.TimeoutExpired:
-        what, remedy = f"it is not expanded after {SECONDS} s", "correct what takes so long, or expand it with `xacro`"
+        what, remedy = (
+            f"it is not expanded after {SECONDS} s",
+            "correct what takes so long, or expand it with `xacro`",
+        )
         raise DescriptionError.of("", what, remedy, file=str(path)) from None
     except OSError as error:
         what = f"no process for it can be started: {error.strerror}"
@@ -125,7 +133,9 @@ def _expanded(path: Path, arguments: Mapping[str, str], folders: Iterable[str | 
         reply = json.loads(ended.stdout)
     except ValueError:
         what = f"xacro ended without a result (exit code {ended.returncode})"
-        raise DescriptionError.of("", what, "expand it with `xacro` to see why", file=str(path)) from None
+        raise DescriptionError.of(
+            "", what, "expand it with `xacro` to see why", file=str(path)
+        ) from None
     if "text" not in reply:
         file = reply.get("file") or str(path)
         raise DescriptionError.of(reply["where"], reply["what"], reply["remedy"], file=file)

@@ -1,18 +1,19 @@
 """Expand a xacro file: a program of its own, which `tauloop.formats.xacro` starts and which reads no file of Tauloop's.
 
-A xacro file is a program: its expressions are Python, and it includes other files. The `xacro` package keeps neither
-to itself: inside a comprehension or a lambda expressions reach every attribute, ``$(eval ...)`` has all that Python has
-built in, and includes read any path. So this process
+A xacro file is a program: its expressions are Python, and it includes other files. The `xacro`
+package keeps neither to itself: inside a comprehension or a lambda expressions reach every
+attribute, ``$(eval ...)`` has all that Python has built in, and includes read any path. So this
+process
 
-- takes expressions of plain arithmetic, texts, lists and calls alone, and no attribute that begins with an underscore
-  or leads from a function to its frame (`_require_plain`);
-- opens files below the folders of the request alone, links resolved, and imports, starts and writes nothing once xacro
-  is there, by an audit hook, which nothing removes again (`_guard`);
+- takes expressions of plain arithmetic, texts, lists and calls alone, and no attribute that begins
+  with an underscore or leads from a function to its frame (`_require_plain`);
+- opens files below the folders of the request alone, links resolved, and imports, starts and writes
+  nothing once xacro is there, by an audit hook, which nothing removes again (`_guard`);
 - has no environment variables, and limits of time and memory.
 
-The request comes as JSON from the standard input: ``file``, ``arguments`` (names with texts), ``folders`` (of
-packages), ``paths`` (where xacro and PyYAML are), ``seconds`` and ``bytes``. The reply is JSON: ``text`` and
-``warnings``, or ``where``, ``what`` and ``remedy``.
+The request comes as JSON from the standard input: ``file``, ``arguments`` (names with texts),
+``folders`` (of packages), ``paths`` (where xacro and PyYAML are), ``seconds`` and ``bytes``. The
+reply is JSON: ``text`` and ``warnings``, or ``where``, ``what`` and ``remedy``.
 """
 
 from __future__ import annotations
@@ -41,20 +42,80 @@ _CODECS = ("utf-8", "utf-16", "ascii", "latin-1", "cp1252")
 _FOLDERS = "--package-folder FOLDER"
 #: Elements of expressions that are evaluated.
 _PLAIN = (
-    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Store, ast.Attribute, ast.Subscript, ast.Slice),
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.IfExp),
-    *(ast.Call, ast.keyword, ast.Starred, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr, ast.FormattedValue),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension, ast.Lambda, ast.arguments, ast.arg),
+    *(
+        ast.Expression,
+        ast.Constant,
+        ast.Name,
+        ast.Load,
+        ast.Store,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Slice,
+    ),
+    *(
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.BoolOp,
+        ast.Compare,
+        ast.operator,
+        ast.unaryop,
+        ast.boolop,
+        ast.cmpop,
+        ast.IfExp,
+    ),
+    *(
+        ast.Call,
+        ast.keyword,
+        ast.Starred,
+        ast.List,
+        ast.Tuple,
+        ast.Dict,
+        ast.Set,
+        ast.JoinedStr,
+        ast.FormattedValue,
+    ),
+    *(
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+        ast.comprehension,
+        ast.Lambda,
+        ast.arguments,
+        ast.arg,
+    ),
 )
 #: Attributes without an underscore that lead to code and frames.
 _INNER = frozenset(
     "gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await tb_frame tb_next "
     "f_back f_builtins f_code f_globals f_locals f_trace mro".split()
 )
-#: Audit events that only happen where code does what no template needs: their names, or the beginnings of these.
+#: Audit events that only happen where code does what no template needs: their names, or the
+#: beginnings of these.
 _FORBIDDEN = (
-    *("import", "os.", "subprocess.", "socket.", "ctypes.", "shutil.", "pty.", "mmap.", "signal.", "tempfile."),
-    *("urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.", "webbrowser.", "winreg.", "resource.", "syslog."),
+    *(
+        "import",
+        "os.",
+        "subprocess.",
+        "socket.",
+        "ctypes.",
+        "shutil.",
+        "pty.",
+        "mmap.",
+        "signal.",
+        "tempfile.",
+    ),
+    *(
+        "urllib.",
+        "http.",
+        "ftplib.",
+        "smtplib.",
+        "sqlite3.",
+        "webbrowser.",
+        "winreg.",
+        "resource.",
+        "syslog.",
+    ),
 )
 _LISTING = ("os.scandir", "os.listdir")
 _ARGUMENT = re.compile(r"\$\(\s*arg\s+([^)\s]+)\s*\)|xacro\.arg\(\s*['\"]([^'\"]+)")
@@ -99,13 +160,18 @@ class _Template:
 
     def find(self, package: str) -> str:
         """Return the folder of a package: one that was named, or a folder above the file that has this name."""
-        named = [folder if folder.resolve().name == package else folder / package for folder in self.packages]
+        named = [
+            folder if folder.resolve().name == package else folder / package
+            for folder in self.packages
+        ]
         above = [folder for folder in self.file.resolve().parents if folder.name == package]
         for folder in (*named, *above):
             if folder.is_dir():
                 return str(folder)
         what = f"there is no folder of the package {package!r}"
-        raise Refused(f"$(find {package})", what, f"name it, or the folder that it is in: {_FOLDERS}")
+        raise Refused(
+            f"$(find {package})", what, f"name it, or the folder that it is in: {_FOLDERS}"
+        )
 
     def parse(self, _given: object, filename: str) -> minidom.Document:
         """Return an included file; one with a document type could expand without limit."""
@@ -113,11 +179,15 @@ class _Template:
         if not place.is_file():
             self.xacro.filestack.pop()  # as xacro does, which goes on where the file is optional
             missing = FileNotFoundError(filename)
-            raise self.xacro.XacroException(f"there is no file {os.fspath(filename)!r}", exc=missing)
+            raise self.xacro.XacroException(
+                f"there is no file {os.fspath(filename)!r}", exc=missing
+            )
         content = place.read_bytes()
         if len(content) > self.largest:
             raise Refused(
-                "", f"{os.fspath(filename)}: {len(content) / 1e6:.1f} MB is too much", "leave meshes out of the file"
+                "",
+                f"{os.fspath(filename)}: {len(content) / 1e6:.1f} MB is too much",
+                "leave meshes out of the file",
             )
         scan = expat.ParserCreate()
         scan.StartDoctypeDeclHandler = scan.EntityDeclHandler = _refuse_document_type
@@ -139,8 +209,14 @@ class _Template:
         """Return the value of ``$(eval ...)``; xacro's own function gives it all that Python has built in."""
         substitutions = self.xacro.substitution_args
         texts = context.get("arg", {})
-        converted = {name: substitutions.convert_value(text, "auto") for name, text in texts.items()}
-        symbols = {name: item for name, item in substitutions._eval_dict.items() if not name.startswith("__")}
+        converted = {
+            name: substitutions.convert_value(text, "auto") for name, text in texts.items()
+        }
+        symbols = {
+            name: item
+            for name, item in substitutions._eval_dict.items()
+            if not name.startswith("__")
+        }
         builtins = {kind.__name__: kind for kind in (list, dict, map, str, float, int)}
         symbols = converted | builtins | symbols | {"arg": converted.__getitem__}
         return str(self.xacro.safe_eval(expression, symbols))
@@ -153,7 +229,9 @@ def _refuse_document_type(*_: object) -> None:
 
 def _environment(name: str, *_: object) -> str:
     what = "environment variables are not read"
-    raise Refused(f"$(env {name})", what, "write <xacro:arg> and give its value: --xacro NAME:=VALUE")
+    raise Refused(
+        f"$(env {name})", what, "write <xacro:arg> and give its value: --xacro NAME:=VALUE"
+    )
 
 
 def _require_plain(expression: str) -> None:
@@ -163,11 +241,21 @@ def _require_plain(expression: str) -> None:
     except (SyntaxError, ValueError):
         return  # xacro reports it
     for node in ast.walk(tree):
-        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-        is_hidden = name.startswith("__") or (isinstance(node, ast.Attribute) and name.startswith("_"))
+        name = (
+            node.id
+            if isinstance(node, ast.Name)
+            else node.attr
+            if isinstance(node, ast.Attribute)
+            else ""
+        )
+        is_hidden = name.startswith("__") or (
+            isinstance(node, ast.Attribute) and name.startswith("_")
+        )
         if is_hidden or name in _INNER or not isinstance(node, _PLAIN):
             what = f"{name or type(node).__name__!r} may run any code"
-            raise Refused(f"${{{expression.strip()[:80]}}}", what, "write the expression without it")
+            raise Refused(
+                f"${{{expression.strip()[:80]}}}", what, "write the expression without it"
+            )
 
 
 def _guard(template: _Template) -> None:
@@ -235,7 +323,9 @@ def _expand(template: _Template) -> dict[str, Any]:
     xacro.print_location = lambda *_, **__: None
     _guard(template)
     try:
-        document = xacro.process_file(str(template.file), mappings=dict(template.arguments), verbosity=0)
+        document = xacro.process_file(
+            str(template.file), mappings=dict(template.arguments), verbosity=0
+        )
         text = document.toprettyxml(indent="  ")
     except Exception as error:
         return _reply(xacro, error)
@@ -264,7 +354,10 @@ def _reply(xacro: Any, error: Exception) -> dict[str, Any]:
     what = " ".join(str(error).split()) or type(error).__name__
     remedy = "correct the xacro file"
     if too_much:
-        what, remedy = f"it expands without end, or to too much ({too_much})", "correct what calls itself"
+        what, remedy = (
+            f"it expands without end, or to too much ({too_much})",
+            "correct what calls itself",
+        )
     elif "Undefined substitution argument" in what:
         remedy = "give its value: --xacro NAME:=VALUE"
     return {"where": "", "what": what, "remedy": remedy, "file": file}
@@ -274,7 +367,8 @@ def main() -> None:
     """Read the request, write the reply."""
     request = json.load(sys.stdin)
     replies = sys.stdout
-    sys.stdout = sys.stderr = io.StringIO()  # a template may print without end: into this process's memory
+    # a template may print without end: into this process's memory
+    sys.stdout = sys.stderr = io.StringIO()
     os.environ.clear()
     sys.path.extend(path for path in request["paths"] if path not in sys.path)
     _limit(request["seconds"] + _GRACE)

@@ -21,7 +21,8 @@ from tauloop.records import dataclass
 LARGEST_FILE = 20_000_000
 #: Deepest nesting: URDF needs six, and MJCF two more than a chain has bodies.
 DEEPEST_NESTING = 200
-#: Most bodies or links that are read: machines have tens, and the assembly of a scene of thousands would take hours.
+#: Most bodies or links that are read: machines have tens, and the assembly of a scene of thousands
+#: would take hours.
 MOST_BODIES = 2000
 #: No figure of a machine is larger in SI units; squares and products of larger ones overflow.
 LARGEST_NUMBER = 1e30
@@ -61,12 +62,13 @@ class XmlNode:
 def read_xml(path: str | Path) -> XmlNode:
     """Return the root element of a file.
 
-    A file that is not well-formed in the ways that TinyXML lets pass is read as that reads it (`_as_tinyxml`): Gazebo,
-    Drake and ROS read their files by that, so that many files are of this kind.
+    A file that is not well-formed in the ways that TinyXML lets pass is read as that reads it
+    (`_as_tinyxml`): Gazebo, Drake and ROS read their files by that, so that many files are of this
+    kind.
 
     Raises:
-        DescriptionError: no such file, too large, too many bodies, not XML, or with a document type or entity
-            declarations, which could expand without limit or name other files.
+        DescriptionError: no such file, too large, too many bodies, not XML, or with a document type
+            or entity declarations, which could expand without limit or name other files.
     """
     path = Path(path)
     if wrong := unreadable(path):
@@ -78,7 +80,9 @@ def read_xml(path: str | Path) -> XmlNode:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise _refused(path, f"the file cannot be read: {error.strerror}", "copy it again") from None
+        raise _refused(
+            path, f"the file cannot be read: {error.strerror}", "copy it again"
+        ) from None
     try:
         return _parsed(path, content, None)
     except expat.ExpatError as first:
@@ -87,7 +91,9 @@ def read_xml(path: str | Path) -> XmlNode:
         except expat.ExpatError as error:
             # an error of the file as it is, unless that is one of those that were removed
             shown = first if first.lineno == error.lineno else error
-            what = f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
+            what = (
+                f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
+            )
             raise _refused(path, what, "repair this place", shown.lineno) from None
 
 
@@ -127,11 +133,18 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > DEEPEST_NESTING:
             what = f"elements are nested more than {DEEPEST_NESTING} deep"
-            raise _refused(path, what, "this is not a description of a machine", parser.CurrentLineNumber)
+            raise _refused(
+                path, what, "this is not a description of a machine", parser.CurrentLineNumber
+            )
         bodies[0] += tag in ("body", "link")
         if bodies[0] > MOST_BODIES:
             what = f"there are more than {MOST_BODIES} bodies"
-            raise _refused(path, what, "give the machine alone, without its surroundings", parser.CurrentLineNumber)
+            raise _refused(
+                path,
+                what,
+                "give the machine alone, without its surroundings",
+                parser.CurrentLineNumber,
+            )
         node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber, file=file)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)
@@ -145,7 +158,9 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
 
     def declaration(*_: object) -> None:
         what = "a document type or entity declaration is refused: it may expand without limit"
-        raise _refused(path, what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber)
+        raise _refused(
+            path, what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber
+        )
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -154,8 +169,11 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
     parser.EntityDeclHandler = declaration
     try:
         parser.Parse(content, True)
-    except (LookupError, ValueError, TypeError) as error:  # from Python's codecs, of whatever name the file gives
-        raise _refused(path, f"its encoding cannot be read: {error}", "save the file as UTF-8") from None
+    # from Python's codecs, of whatever name the file gives
+    except (LookupError, ValueError, TypeError) as error:
+        raise _refused(
+            path, f"its encoding cannot be read: {error}", "save the file as UTF-8"
+        ) from None
     return open_nodes[0].children[0]
 
 
@@ -169,8 +187,8 @@ _COMMENT, _PLAIN = ("<!--", "-->"), ("<![CDATA[", "]]>")
 def _as_tinyxml(content: bytes) -> bytes:
     """Return a text, as UTF-8, as TinyXML reads it; its lines stay where they are.
 
-    Comments may contain "--", blanks may come before the XML declaration, an ampersand may stand for itself, and bytes
-    that are not UTF-8 are taken for Latin-1.
+    Comments may contain "--", blanks may come before the XML declaration, an ampersand may stand
+    for itself, and bytes that are not UTF-8 are taken for Latin-1.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -192,7 +210,9 @@ def _without_comments(text: str) -> str:
         if end < 0:
             break
         end += len(tail)
-        pieces.append(text[place:end] if is_plain else text[place:start] + _ends_of_lines(text[start:end]))
+        pieces.append(
+            text[place:end] if is_plain else text[place:start] + _ends_of_lines(text[start:end])
+        )
         place = end
         # each is looked for again when it was passed, so that the text is run through once
         comment = text.find(_COMMENT[0], place) if 0 <= comment < place else comment
@@ -223,7 +243,9 @@ class XmlReader:
         """Note a problem at a node."""
         self.problems.add(where, what, remedy, file=node.file or self.file, line=node.line)
 
-    def look_up(self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str) -> T | None:
+    def look_up(
+        self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str
+    ) -> T | None:
         """What a word stands for; None for one that is not known, which is noted with what may have been meant."""
         if word not in known:
             self.problem(node, where, what, suggestion(word, known) or remedy)
@@ -244,20 +266,26 @@ class XmlReader:
             self.problem(node, where, what, f'write <{node.tag} {attribute}="...">')
         return value
 
-    def number(self, node: XmlNode, where: str, attribute: str, default: float | None = None) -> float:
+    def number(
+        self, node: XmlNode, where: str, attribute: str, default: float | None = None
+    ) -> float:
         """A finite number; required when there is no default."""
         if attribute not in node.attributes and default is not None:
             return default
         text = self.text(node, where, attribute)
         return self._numbers(node, where, attribute, text, 1)[0] if text else math.nan
 
-    def vector(self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]) -> tuple[float, ...]:
+    def vector(
+        self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]
+    ) -> tuple[float, ...]:
         """As many finite numbers as the default has; the default where element or attribute is missing."""
         if node is None or attribute not in node.attributes:
             return default
         return self._numbers(node, where, attribute, node.attributes[attribute], len(default))
 
-    def _numbers(self, node: XmlNode, where: str, attribute: str, text: str, count: int) -> tuple[float, ...]:
+    def _numbers(
+        self, node: XmlNode, where: str, attribute: str, text: str, count: int
+    ) -> tuple[float, ...]:
         words = text.split()
         try:
             values = tuple(float(word) for word in words)

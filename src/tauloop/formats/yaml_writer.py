@@ -1,10 +1,12 @@
 """A `Mechanism` as a machine file that reads back to the same machine.
 
-All leaf parameters stand under ``parameters``, in the order of theta and by their full names, and the elements refer
-to them by expressions. Legs are written out: ``leg1.slide`` is a name like any other.
+All leaf parameters stand under ``parameters``, in the order of theta and by their full names, and
+the elements refer to them by expressions. Legs are written out: ``leg1.slide`` is a name like any
+other.
 
-What is not kept, because a `Mechanism` does not have it: patterns, comments, notes, names of derived parameters, named
-frames. A start orientation is written by turns, hence the quaternion read is the same up to rounding.
+What is not kept, because a `Mechanism` does not have it: patterns, comments, notes, names of
+derived parameters, named frames. A start orientation is written by turns, hence the quaternion read
+is the same up to rounding.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from scipy.spatial.transform import Rotation
 from tauloop.errors import DescriptionError, Problem, Problems
 from tauloop.files import write_text
 from tauloop.formats.element_writer import ElementWriter
-from tauloop.formats.expression_writer import ExpressionWriter, keys_of, literal, number, parameter_literal
+from tauloop.formats.expression_writer import (
+    ExpressionWriter,
+    keys_of,
+    literal,
+    number,
+    parameter_literal,
+)
 from tauloop.formats.inertia_writer import along_the_rod, centred
 from tauloop.formats.meshes import MeshCopies
 from tauloop.mechanism import units
@@ -59,16 +67,18 @@ def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
 
     Args:
         mechanism: any mechanism.
-        meshes: takes up triangles that came without a file; the text names files of meshes where they lie.
+        meshes: takes up triangles that came without a file; the text names files of meshes where
+            they lie.
 
     Returns:
-        Text that `tauloop.formats.loads` reads to a mechanism with the same parameter table (values, units, bounds,
-        groups, status, source, order), elements and expressions. A leaf keeps its unit where a number of that unit
-        gives exactly its value; otherwise it is written in SI units.
+        Text that `tauloop.formats.loads` reads to a mechanism with the same parameter table
+        (values, units, bounds, groups, status, source, order), elements and expressions. A leaf
+        keeps its unit where a number of that unit gives exactly its value; otherwise it is written
+        in SI units.
 
     Raises:
-        DescriptionError: the file would be refused when it is read (a length that is not positive, a leaf without a
-            unit where one is needed); the lines are those of the text.
+        DescriptionError: the file would be refused when it is read (a length that is not positive,
+            a leaf without a unit where one is needed); the lines are those of the text.
 
     Examples:
         >>> import tauloop as tl
@@ -131,15 +141,24 @@ class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 (PyYAML's own name and form)
 
 
-_Dumper.add_multi_representer(str, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data)))
-_Dumper.add_representer(
-    _Block, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=False)
+_Dumper.add_multi_representer(
+    str, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data))
 )
 _Dumper.add_representer(
-    _Braces, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=True)
+    _Block,
+    lambda dumper, data: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", data.items(), flow_style=False
+    ),
 )
 _Dumper.add_representer(
-    _Prose, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data), style="|")
+    _Braces,
+    lambda dumper, data: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", data.items(), flow_style=True
+    ),
+)
+_Dumper.add_representer(
+    _Prose,
+    lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data), style="|"),
 )
 
 
@@ -154,7 +173,9 @@ class _YamlWriter:
         problems = Problems()
         for parameter in mechanism.parameters:
             try:
-                self._literals[parameter.name], dimensions[parameter.name] = parameter_literal(parameter)
+                self._literals[parameter.name], dimensions[parameter.name] = parameter_literal(
+                    parameter
+                )
             except UnitError as error:
                 problems.add(parameter.name, error.what, error.remedy)
         DescriptionError.raise_if_any(problems)
@@ -167,17 +188,25 @@ class _YamlWriter:
         m = self._mechanism
         sections: dict[str, dict[str, Any]] = {
             "bodies": {body.name: self._body(body) for body in m.bodies},
-            "joints": {joint.name: self._joint(joint) for joint in m.joints if not self._is_motion(joint)},
+            "joints": {
+                joint.name: self._joint(joint) for joint in m.joints if not self._is_motion(joint)
+            },
             "rods": {rod.name: self._rod(rod) for rod in m.rods},
-            "couplings": {coupling.name: self._write.coupling(coupling) for coupling in m.couplings},
-            "actuators": {a.name: self._write.actuator(a) | self._write.drive(a) for a in m.actuators},
+            "couplings": {
+                coupling.name: self._write.coupling(coupling) for coupling in m.couplings
+            },
+            "actuators": {
+                a.name: self._write.actuator(a) | self._write.drive(a) for a in m.actuators
+            },
             "losses": {loss.name: self._write.loss(loss) for loss in m.losses},
             "visual": {f"solid{i + 1}": self._visual(solid) for i, solid in enumerate(m.solids)},
         }
         status, source = self._provenance()
         gravity = self._write.vector(m.gravity, units.ACCELERATION)
         platform = self._platform()
-        parameters = {p.name: self._parameter(p, status, source) for p in m.parameters} | self._expressions.derived
+        parameters = {
+            p.name: self._parameter(p, status, source) for p in m.parameters
+        } | self._expressions.derived
         file = _Block({"format": FORMAT, "name": m.name})
         if m.description:
             file["description"] = _Prose(m.description) if "\n" in m.description else m.description
@@ -211,12 +240,17 @@ class _YamlWriter:
             written["source"] = parameter.source
         if np.isfinite([parameter.lower, parameter.upper]).any():
             dimension = self._expressions.dimensions[parameter.name]
-            written["bounds"] = [literal(parameter.lower, dimension), literal(parameter.upper, dimension)]
+            written["bounds"] = [
+                literal(parameter.lower, dimension),
+                literal(parameter.upper, dimension),
+            ]
         return written if len(written) > 1 else str(written["value"])
 
     def _given(self, **values: tuple[Expression | None, Dimension]) -> dict[str, Any]:
         """The values that are there."""
-        return {key: self._text(x, dimension) for key, (x, dimension) in values.items() if x is not None}
+        return {
+            key: self._text(x, dimension) for key, (x, dimension) in values.items() if x is not None
+        }
 
     # Frames
 
@@ -254,9 +288,13 @@ class _YamlWriter:
 
     def _slender(self, part: SlenderPart) -> dict[str, Any]:
         m, s, across = along_the_rod(part)
-        written = self._given(mass=(m, units.MASS), center=(s, units.LENGTH), inertia=(across, units.INERTIA))
+        written = self._given(
+            mass=(m, units.MASS), center=(s, units.LENGTH), inertia=(across, units.INERTIA)
+        )
         value = self._mechanism.value
-        return written if value(m) > 0.0 and value(across) >= 0.0 else written | {"unchecked": "yes"}
+        return (
+            written if value(m) > 0.0 and value(across) >= 0.0 else written | {"unchecked": "yes"}
+        )
 
     # Elements
 
@@ -264,13 +302,17 @@ class _YamlWriter:
         kind = JOINT_KINDS[joint.kind]
         written: dict[str, Any] = {"type": joint.kind}
         if joint.axes:
-            written |= {"axis": joint.axes[0]} if len(joint.axes) == 1 else {"axes": list(joint.axes)}
+            written |= (
+                {"axis": joint.axes[0]} if len(joint.axes) == 1 else {"axes": list(joint.axes)}
+            )
         written |= {"parent": self._placement(joint.parent), "child": self._placement(joint.child)}
         reference = _reference(joint.kind, joint.reference)
         if reference:
             written["reference"] = reference
         if kind.velocities == ("",):
-            written |= self._write.freedom(joint.freedoms[0], kind.angular[0]) if joint.freedoms else {}
+            written |= (
+                self._write.freedom(joint.freedoms[0], kind.angular[0]) if joint.freedoms else {}
+            )
         elif several := self._write.freedoms(kind.velocities, kind.angular, joint.freedoms):
             written["freedoms"] = several
         return written | ({"cut": "yes"} if joint.is_cut else {})
@@ -282,15 +324,23 @@ class _YamlWriter:
             written["length"] = self._text(rod.length, units.LENGTH)
         if rod.telescope is not None:
             reference = {"reference": literal(rod.telescope.reference, units.LENGTH)}
-            written["telescopic"] = reference | self._write.freedom(rod.telescope.freedom, turns=False)
+            written["telescopic"] = reference | self._write.freedom(
+                rod.telescope.freedom, turns=False
+            )
         parts = {"link" if rod.telescope is None else "lower": rod.lower, "upper": rod.upper}
         present = {key: part for key, part in parts.items() if part is not None}
         written["model"] = "full" if rod.is_full else "slender" if present else "massless"
         for key, part in present.items():
-            written[key] = self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
+            written[key] = (
+                self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
+            )
         if rod.is_full:
             written |= {"first_axis": axis, "spin": rod.spin}
-        return written | ({} if rod.tension is None else {"tension": keys_of(TENSION, rod.tension, False, self._text)})
+        return written | (
+            {}
+            if rod.tension is None
+            else {"tension": keys_of(TENSION, rod.tension, False, self._text)}
+        )
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
         """The frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
@@ -319,7 +369,9 @@ class _YamlWriter:
             and not joint.is_cut
             and joint.parent == Placement(body=BASE)
             and joint.child == Placement(body=self._mechanism.platform.body)
-            and all(set(self._write.freedom(freedom, False)) <= {"limits"} for freedom in joint.freedoms)
+            and all(
+                set(self._write.freedom(freedom, False)) <= {"limits"} for freedom in joint.freedoms
+            )
         )
 
     def _platform(self) -> dict[str, Any]:
@@ -353,12 +405,16 @@ class _YamlWriter:
         if solid.turns:
             written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in solid.turns]
         if solid.mesh is not None:
-            file = str(solid.mesh) if isinstance(solid.mesh, Path) else self._meshes.path(solid.mesh)
+            file = (
+                str(solid.mesh) if isinstance(solid.mesh, Path) else self._meshes.path(solid.mesh)
+            )
             written |= {"mesh": file, "scale": [number(factor) for factor in solid.size]}
         else:
             size = [literal(x, units.LENGTH) for x in solid.size]
             whole = {"box": size, "sphere": size[0]}
-            written[solid.shape] = whole.get(solid.shape) or dict(zip(("radius", "length"), size, strict=True))
+            written[solid.shape] = whole.get(solid.shape) or dict(
+                zip(("radius", "length"), size, strict=True)
+            )
         return written | ({"colour": solid.colour} if solid.colour else {})
 
 
@@ -374,10 +430,19 @@ def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | Non
     if "z" in named and any(named[axis] for axis in "xyz"):
         written["at"] = [literal(named[axis], units.LENGTH) for axis in "xyz"]
     if "qw" not in named:
-        plain = [(name, turns) for name, turns in zip(names, angular, strict=True) if "z" not in named or turns]
-        written |= {name: literal(named[name], units.ANGLE if turns else units.LENGTH) for name, turns in plain}
+        plain = [
+            (name, turns)
+            for name, turns in zip(names, angular, strict=True)
+            if "z" not in named or turns
+        ]
+        written |= {
+            name: literal(named[name], units.ANGLE if turns else units.LENGTH)
+            for name, turns in plain
+        }
     else:
-        rotation = Rotation.from_quat([named[name] for name in ("qw", "qx", "qy", "qz")], scalar_first=True)
+        rotation = Rotation.from_quat(
+            [named[name] for name in ("qw", "qx", "qy", "qz")], scalar_first=True
+        )
         turns = constant_angles(rotation.as_matrix())
         if turns:
             written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in turns.items()]

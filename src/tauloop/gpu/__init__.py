@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from tauloop.gpu.devices import Device as Device, Gpu as Gpu, Processor as Processor
     from tauloop.gpu.evaluator import Cuda as Cuda, DeviceFunction as DeviceFunction
     from tauloop.gpu.folding import RegressorFold as RegressorFold
-    from tauloop.gpu.nvrtc import DeviceCode as DeviceCode, KernelFigures as KernelFigures, compile_cuda as compile_cuda
-    from tauloop.gpu.simulation import ControlKernel as ControlKernel, ControlledStarts as ControlledStarts
+    from tauloop.gpu.nvrtc import (
+        DeviceCode as DeviceCode,
+        KernelFigures as KernelFigures,
+        compile_cuda as compile_cuda,
+    )
+    from tauloop.gpu.simulation import (
+        ControlKernel as ControlKernel,
+        ControlledStarts as ControlledStarts,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

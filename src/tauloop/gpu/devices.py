@@ -17,10 +17,12 @@ from tauloop.errors import EngineError, InputError
 from tauloop.gpu.nvrtc import INSTALL, DeviceCode, compile_cuda
 from tauloop.records import dataclass
 
-#: Threads of a block where each has a sample of its own: registers are few, and a block needs all of its at once.
+#: Threads of a block where each has a sample of its own: registers are few, and a block needs all
+#: of its at once.
 BLOCK = 128
 
-#: (blocks, threads of a block, bytes that a block shares, arguments): whole numbers, and arrays of the device.
+#: (blocks, threads of a block, bytes that a block shares, arguments): whole numbers, and arrays of
+#: the device.
 Launch = Callable[[int, int, int, Sequence[Any]], None]
 
 
@@ -66,7 +68,9 @@ class Device(ABC):
                 raise TypeError(f"{array.dtype} are no real numbers")
             return xp.asfortranarray(array, dtype=dtype)
         except (TypeError, ValueError, BufferError, RuntimeError) as error:
-            raise InputError.of(where, f"cannot be read on this device: {error}", "give an array of numbers") from error
+            raise InputError.of(
+                where, f"cannot be read on this device: {error}", "give an array of numbers"
+            ) from error
 
     def numbers(self, array: Any) -> np.ndarray:
         """An array of this device's as NumPy's."""
@@ -140,7 +144,9 @@ class Gpu(Device):
             remedy = "install NVIDIA's driver (525 or newer), or run on the processor: `Compiled()`, `Processor()`"
             raise EngineError.of("GPU", what, remedy) from error
         if self.number >= count:
-            raise EngineError.of(f"GPU {self.number}", f"is not there: this computer has {count}", "take another")
+            raise EngineError.of(
+                f"GPU {self.number}", f"is not there: this computer has {count}", "take another"
+            )
         return cupy
 
     @property
@@ -150,7 +156,9 @@ class Gpu(Device):
 
     def code(self, text: str, folder: Path | None) -> DeviceCode:
         """A text's machine code for this device."""
-        return compile_cuda(text, architecture=self.architecture, registers=self.registers, folder=folder)
+        return compile_cuda(
+            text, architecture=self.architecture, registers=self.registers, folder=folder
+        )
 
     def kernel(self, text: str, name: str, letters: str, folder: Path | None) -> Launch:
         """A function of a module that CuPy loads."""

@@ -38,7 +38,11 @@ class DeviceInputs:
     """
 
     def __init__(
-        self, function: CFunction, device: Device, precision: Precision, nominal: Mapping[str, np.ndarray]
+        self,
+        function: CFunction,
+        device: Device,
+        precision: Precision,
+        nominal: Mapping[str, np.ndarray],
     ) -> None:
         """Take the ports of a function."""
         self._arguments = [each for each in arguments(function) if each.is_input]
@@ -81,8 +85,14 @@ class DeviceInputs:
         if array is None:
             problems.add(name, "is missing", f"give an array (N, {argument.port.size})")
             return None
-        if argument.is_held and isinstance(array, np.ndarray) and array.ndim == 2 and not array.strides[0]:
-            array = array[0] if len(array) else np.zeros(argument.port.size)  # one row, seen as many
+        if (
+            argument.is_held
+            and isinstance(array, np.ndarray)
+            and array.ndim == 2
+            and not array.strides[0]
+        ):
+            # one row, seen as many
+            array = array[0] if len(array) else np.zeros(argument.port.size)
         try:
             ready = self._device.columns(name, array, self._dtype)
         except InputError as error:
@@ -117,14 +127,17 @@ class DeviceFunction:
     ) -> None:
         """Compile it, or find it in the cache (see `Cuda.function`).
 
-        Calls go by a way from the nominal start, which belongs to the position `origin`, where one is given.
+        Calls go by a way from the nominal start, which belongs to the position `origin`, where one
+        is given.
 
         Raises:
             EngineError: it cannot be compiled or loaded; what is missing.
         """
         self.function, self.device, self.precision = function, device, precision
         self.inputs = DeviceInputs(function, device, precision, nominal)
-        self.text = kernels_text([function], f"{function.name}: made by Tauloop, do not edit", precision)
+        self.text = kernels_text(
+            [function], f"{function.name}: made by Tauloop, do not edit", precision
+        )
         self._arguments = arguments(function)
         self._origin = origin
         letters = "nn" + "*" * len(self._arguments) + "n*" * walks(function)
@@ -134,9 +147,11 @@ class DeviceFunction:
         """Outputs at N samples of the motion, checked: the evidence alone comes back from the device.
 
         Args:
-            motion: arrays (N, n) in the order of the inputs, on the device (CuPy, or anything with DLPack: JAX,
-                PyTorch), or NumPy's, which are copied there. Those in column order are read as they are.
-            held: `start`, `theta`, ... by name, (n,) for all samples or (N, n); nominal values without them.
+            motion: arrays (N, n) in the order of the inputs, on the device (CuPy, or anything with
+                DLPack: JAX, PyTorch), or NumPy's, which are copied there. Those in column order are
+                read as they are.
+            held: `start`, `theta`, ... by name, (n,) for all samples or (N, n); nominal values
+                without them.
 
         Returns:
             The output (N, n), in column order on the device; or a tuple of several.
@@ -155,16 +170,21 @@ class DeviceFunction:
         if way and bool((outputs["health"][:, 3] > FEW_STEPS).any()):  # it may have strayed
             outputs = self.batch(inputs, way=(way[0], WAY**2))
         precision = self.precision
-        require_health(outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays)
+        require_health(
+            outputs.pop("health"), precision.smallest_pivot, precision.converged, self.device.arrays
+        )
         return tuple(outputs.values()) if len(outputs) > 1 else next(iter(outputs.values()))
 
-    def batch(self, inputs: Mapping[str, Any], n: int | None = None, way: Way = None) -> dict[str, Any]:
+    def batch(
+        self, inputs: Mapping[str, Any], n: int | None = None, way: Way = None
+    ) -> dict[str, Any]:
         """Outputs (N, n) by port, `health` among them, on the device; nothing is checked but shapes.
 
         Args:
             inputs: arrays (N, n) by port; held ones may be (n,), or lack.
             n: number of samples N; that of the first input without it.
-            way: the position where `start` is, and by how many steps of a straight line others are reached from there.
+            way: the position where `start` is, and by how many steps of a straight line others are
+                reached from there.
 
         Raises:
             InputError: an input is missing, or has a wrong shape or type.
@@ -172,7 +192,9 @@ class DeviceFunction:
         n, each, ready = self.inputs.read(inputs, n)
         xp = self.device.arrays
         outputs = {
-            argument.port.name: xp.empty((n, argument.port.size), dtype=self.precision.dtype, order="F")
+            argument.port.name: xp.empty(
+                (n, argument.port.size), dtype=self.precision.dtype, order="F"
+            )
             for argument in self._arguments
             if not argument.is_input
         }
@@ -205,11 +227,15 @@ class DeviceKernel:
         """Names of the inputs."""
         return tuple(port.name for port in self.function.function.inputs)
 
-    def run(self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None) -> tuple[dict[str, np.ndarray], bool]:
+    def run(
+        self, inputs: Mapping[str, np.ndarray], n: int, *, way: Way = None
+    ) -> tuple[dict[str, np.ndarray], bool]:
         """Outputs (N, n) by port, `health` among them, at which nobody has looked yet."""
         outputs = self.function.batch(inputs, n, way)
         numbers = self.function.device.numbers
-        return {name: np.ascontiguousarray(numbers(array)) for name, array in outputs.items()}, False
+        return {
+            name: np.ascontiguousarray(numbers(array)) for name, array in outputs.items()
+        }, False
 
 
 @final
@@ -221,7 +247,11 @@ class DeviceRows:
         self._device, self._launch, self._dtype = device, launch, precision.dtype
 
     def __call__(
-        self, n: int, numbers: Sequence[int], arrays: Sequence[np.ndarray], shapes: Sequence[tuple[int, ...]]
+        self,
+        n: int,
+        numbers: Sequence[int],
+        arrays: Sequence[np.ndarray],
+        shapes: Sequence[tuple[int, ...]],
     ) -> list[np.ndarray]:
         """See `codegen.rows.RowKernel`."""
         xp = self._device.arrays
@@ -241,8 +271,8 @@ class Cuda(Evaluator):
 
     Attributes:
         device: where kernels run: `Gpu()`, or `Processor()`, the computer's own, for tests.
-        precision: of the functions that `function` makes, and of the steps of `simulate_many`, `follow_many` and
-            `ControlKernel`; all else that models compute is in double precision.
+        precision: of the functions that `function` makes, and of the steps of `simulate_many`,
+            `follow_many` and `ControlKernel`; all else that models compute is in double precision.
         at_least: samples below which models interpret a run.
         folder: the cache; the user's own without it.
 
@@ -276,13 +306,17 @@ class Cuda(Evaluator):
         """None: motions are followed on the computer's own processor."""
         return None
 
-    def rows(self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE) -> DeviceRows:
+    def rows(
+        self, text: str, name: str, letters: str, precision: Precision = Precision.DOUBLE
+    ) -> DeviceRows:
         """A kernel over rows.
 
         Raises:
             EngineError: it cannot be compiled or loaded; what is missing.
         """
-        return DeviceRows(self.device, self.device.kernel(text, name, letters, self.folder), precision)
+        return DeviceRows(
+            self.device, self.device.kernel(text, name, letters, self.folder), precision
+        )
 
     def function(self, motion: Motion, program: str, outputs: tuple[str, ...]) -> DeviceFunction:
         """A function of arrays that live on the device.
@@ -301,6 +335,8 @@ class Cuda(Evaluator):
             self.device,
             self.precision,
             nominal=motion.runner.nominal,
-            origin=motion.ports.at(motion.runner.nominal["start"]) if motion.runner.walks_in_code else None,
+            origin=motion.ports.at(motion.runner.nominal["start"])
+            if motion.runner.walks_in_code
+            else None,
             folder=self.folder,
         )

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from tauloop.codegen.source import CFunction
     from tauloop.model import Model, Motion
 
-#: Bytes that a block may share, so that several are at work on a multiprocessor of 227 KB; and most and least rows.
+#: Bytes that a block may share, so that several are at work on a multiprocessor of 227 KB; and most
+#: and least rows.
 SHARED, MOST_ROWS, LEAST_ROWS = 72 * 1024, 64, 8
-#: Chunks of samples, whose triangles are folded in pairs: with three to six outputs enough blocks for all
-#: multiprocessors (132) several times over. Results depend on it by rounding alone, and not on what else goes on.
+#: Chunks of samples, whose triangles are folded in pairs: with three to six outputs enough blocks
+#: for all multiprocessors (132) several times over. Results depend on it by rounding alone, and not
+#: on what else goes on.
 CHUNKS = 256
 
 
@@ -61,7 +63,9 @@ class RegressorFold:
         self.rows = _rows(self.columns)
         self.shared = 8 * _room(self.columns, self.rows)
         self.text = _text(self.function, self.columns, self.rows, len(self.outputs))
-        self._inputs = DeviceInputs(self.function, cuda.device, Precision.DOUBLE, motion.runner.nominal)
+        self._inputs = DeviceInputs(
+            self.function, cuda.device, Precision.DOUBLE, motion.runner.nominal
+        )
         inputs = "*" * len(self.function.inputs)
         self._fold = self._kernel("tl_rows", f"nnnn{inputs}***")
         self._join = self._kernel("tl_join", "nn*")
@@ -69,7 +73,9 @@ class RegressorFold:
     def _kernel(self, name: str, letters: str) -> Launch:
         return self.cuda.device.kernel(self.text, name, letters, self.cuda.folder)
 
-    def __call__(self, position: Any, velocity: Any, acceleration: Any, forces: Any, **held: Any) -> Condensed:
+    def __call__(
+        self, position: Any, velocity: Any, acceleration: Any, forces: Any, **held: Any
+    ) -> Condensed:
         """All that least squares can ask of N samples; `tl.identification.condense_parts` says what that is.
 
         Args:
@@ -95,7 +101,12 @@ class RegressorFold:
         triangles = xp.empty((count, self.columns, self.columns))
         evidence = xp.empty((count, 3))
         threads = 32 * -(-max(self.columns, self.rows) // 32)
-        self._fold(count, threads, self.shared, (n, each, chunks, length, *ready, measured, triangles, evidence))
+        self._fold(
+            count,
+            threads,
+            self.shared,
+            (n, each, chunks, length, *ready, measured, triangles, evidence),
+        )
         self._require(device.numbers(evidence), length, n)
         apart = 1
         while apart < chunks:

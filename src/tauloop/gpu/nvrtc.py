@@ -18,15 +18,18 @@ from tauloop.shown import Shown
 
 #: The processor that is compiled for where none is here to be asked: Hopper (H100, H200).
 ARCHITECTURE = "sm_90"
-#: Text is C that C++ understands too; what is not said to be a kernel is called by kernels. A product and a sum are
-#: rounded once, as in C.
+#: Text is C that C++ understands too; what is not said to be a kernel is called by kernels. A
+#: product and a sum are rounded once, as in C.
 FLAGS = ("--device-as-default-execution-space", "--std=c++20", "--fmad=true", "--ptxas-options=-v")
 INSTALL = "pip install tauloop[gpu]"
 _ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?")
-_KERNEL = re.compile(r"Compiling entry function '(?P<name>\w+)'(?P<said>.*?Used (?P<registers>\d+) registers.*)")
+_KERNEL = re.compile(
+    r"Compiling entry function '(?P<name>\w+)'(?P<said>.*?Used (?P<registers>\d+) registers.*)"
+)
 _STACK = re.compile(r"(\d+) bytes (?:cumulative stack size|stack frame)")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
-#: Of one multiprocessor from Ampere's large ones on: registers, threads, warps' registers come in so many, and blocks.
+#: Of one multiprocessor from Ampere's large ones on: registers, threads, warps' registers come in
+#: so many, and blocks.
 REGISTERS, THREADS, REGISTERS_AT_ONCE, BLOCKS = 65536, 2048, 256, 32
 
 
@@ -38,7 +41,8 @@ class KernelFigures:
         name: of the kernel.
         registers: of a thread, 32 bits each.
         stack: bytes of a thread's local memory, with that of the functions it calls.
-        spill_stores, spill_loads: bytes that a thread moves there and back for want of registers, likewise.
+        spill_stores, spill_loads: bytes that a thread moves there and back for want of registers,
+            likewise.
     """
 
     name: str
@@ -73,19 +77,25 @@ class DeviceCode(Shown):
 
 
 def compile_cuda(
-    text: str, *, architecture: str = ARCHITECTURE, registers: int | None = None, folder: Path | None = None
+    text: str,
+    *,
+    architecture: str = ARCHITECTURE,
+    registers: int | None = None,
+    folder: Path | None = None,
 ) -> DeviceCode:
     """Compile CUDA text, or find it in the cache: named by the hash of the text, the compiler's version and its flags.
 
     Args:
         text: the kernels.
         architecture: the processor, such as "sm_90".
-        registers: most of a thread; as the compiler likes without it. Fewer let more threads be at work, which spill.
+        registers: most of a thread; as the compiler likes without it. Fewer let more threads be at
+            work, which spill.
         folder: the cache; the user's own without it.
 
     Raises:
         InputError: no such architecture.
-        EngineError: NVRTC is not installed or fails, with what it said; or the cache cannot be written.
+        EngineError: NVRTC is not installed or fails, with what it said; or the cache cannot be
+            written.
     """
     if not _ARCHITECTURE.fullmatch(architecture):
         raise InputError.of("architecture", f"{architecture!r:.40} is none", "such as sm_90")
@@ -115,7 +125,9 @@ def figures(log: str) -> tuple[KernelFigures, ...]:
     kernels = []
     for part in re.split("(?=Compiling entry function)", " ".join(log.split())):
         if match := _KERNEL.match(part):
-            spilled = [(int(stores), int(loads)) for stores, loads in _SPILLED.findall(match["said"])]
+            spilled = [
+                (int(stores), int(loads)) for stores, loads in _SPILLED.findall(match["said"])
+            ]
             stores, loads = (sum(bytes) for bytes in zip(*spilled, strict=True))
             stack = max(int(size) for size in _STACK.findall(match["said"]))
             kernels.append(
@@ -147,10 +159,14 @@ class Nvrtc:
             EngineError: it fails.
         """
         made = ctypes.c_void_p()
-        self._library.nvrtcCreateProgram(ctypes.byref(made), text.encode(), b"tauloop.cu", 0, None, None)
+        self._library.nvrtcCreateProgram(
+            ctypes.byref(made), text.encode(), b"tauloop.cu", 0, None, None
+        )
         try:
             encoded = [option.encode() for option in options]
-            result = self._library.nvrtcCompileProgram(made, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
+            result = self._library.nvrtcCompileProgram(
+                made, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded)
+            )
             log = self._bytes("nvrtcGetProgramLog", made).rstrip(b"\0").decode(errors="replace")
             if result:
                 what = f"the compiler failed: {' '.join(log.split())[:500] or f'status {result}'}"
@@ -174,17 +190,26 @@ def nvrtc() -> Nvrtc:
     Raises:
         EngineError: there is none.
     """
-    for candidate in (*_of_wheels(), ctypes.util.find_library("nvrtc"), "libnvrtc.so.13", "libnvrtc.so.12"):
+    for candidate in (
+        *_of_wheels(),
+        ctypes.util.find_library("nvrtc"),
+        "libnvrtc.so.13",
+        "libnvrtc.so.12",
+    ):
         try:
             if candidate is not None:
                 return Nvrtc(ctypes.CDLL(str(candidate)))
         except (OSError, AttributeError):
             continue
-    raise EngineError.of("NVRTC", "NVIDIA's run-time compiler is not installed, or cannot be loaded", INSTALL)
+    raise EngineError.of(
+        "NVRTC", "NVIDIA's run-time compiler is not installed, or cannot be loaded", INSTALL
+    )
 
 
 def _of_wheels() -> list[Path]:
     """Libraries that NVIDIA's wheels have brought, the oldest first: any driver of today runs what it makes."""
     spec = importlib.util.find_spec("nvidia")
     folders = (spec.submodule_search_locations or []) if spec else []
-    return sorted(path for folder in folders for path in Path(folder).glob("*/lib/libnvrtc.so.1[0-9]"))
+    return sorted(
+        path for folder in folders for path in Path(folder).glob("*/lib/libnvrtc.so.1[0-9]")
+    )

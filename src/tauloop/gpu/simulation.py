@@ -24,7 +24,8 @@ class ControlledStarts(Shown):
 
     Attributes:
         time: of the T samples that are kept, s (T,).
-        position, velocity: of the platform (N, T, ...); not a number where a start did not come so far.
+        position, velocity: of the platform (N, T, ...); not a number where a start did not come so
+            far.
         force: that acts from each sample on (N, T, n_u), N or N m.
         reached: samples of each (N,).
         steps: of the integrator (N,).
@@ -55,7 +56,12 @@ class ControlKernel:
     """
 
     def __init__(
-        self, plant: Model, model: Model, controller: Controller, cuda: Cuda, method: Tableau = RUNGE_KUTTA_4
+        self,
+        plant: Model,
+        model: Model,
+        controller: Controller,
+        cuda: Cuda,
+        method: Tableau = RUNGE_KUTTA_4,
     ) -> None:
         """Compile, or find in the cache. NVRTC takes seconds for a machine of some size.
 
@@ -72,22 +78,27 @@ class ControlKernel:
         self._made_for = (plant, model, type(controller), controller.space, method)
         self._device, self._parts = cuda.device, ControlLayouts(plant, model, controller)
         self.system = control_system(plant, model, controller)
-        self.text, self.precision = control_text(self.system, method, cuda.precision), cuda.precision
+        self.text, self.precision = (
+            control_text(self.system, method, cuda.precision),
+            cuda.precision,
+        )
         self._launch = cuda.device.kernel(self.text, "tl_control", CONTROL_LETTERS, cuda.folder)
 
-    def __call__(self, loop: Loop, position: Any, velocity: Any, q: Any, *, every: int = 1) -> ControlledStarts:
+    def __call__(
+        self, loop: Loop, position: Any, velocity: Any, q: Any, *, every: int = 1
+    ) -> ControlledStarts:
         """Run a loop from many starts.
 
         Args:
-            loop: the reference, the gains and the sampling, as `simulation.prepared_loop` makes them; where it would
-                start is not looked at.
+            loop: the reference, the gains and the sampling, as `simulation.prepared_loop` makes
+                them; where it would start is not looked at.
             position, velocity: of the platform at the starts (N, n_position), (N, n).
             q: full coordinates there (N, n_q), from which Newton's method goes on.
             every: samples of which one is kept.
 
         Raises:
-            InputError: a loop that the kernel was not made for, or that has a delay, events, a load, derivatives or a
-                correction in Python; arrays that do not fit.
+            InputError: a loop that the kernel was not made for, or that has a delay, events, a
+                load, derivatives or a correction in Python; arrays that do not fit.
         """
         self._require(loop, every)
         loop.method.require_precision(self.precision)
@@ -95,10 +106,15 @@ class ControlKernel:
         xp = device.arrays
         ready = self._starts(position, velocity, q, (n_p, system.states - n_p, system.coordinates))
         read, shapes = control_arrays(loop, self._parts, ready, every, xp)
-        states, forces, report = written = [xp.empty(shape, dtype=self.precision.dtype) for shape in shapes]
+        states, forces, report = written = [
+            xp.empty(shape, dtype=self.precision.dtype) for shape in shapes
+        ]
         n = len(ready[2])
         if n:
-            arrays = (*(xp.ascontiguousarray(array, dtype=self.precision.dtype) for array in read), *written)
+            arrays = (
+                *(xp.ascontiguousarray(array, dtype=self.precision.dtype) for array in read),
+                *written,
+            )
             self._launch(-(-n // BLOCK), BLOCK, 0, (n, 0, n, len(loop.forward), every, *arrays))
         states, forces = states.transpose(2, 0, 1), forces.transpose(2, 0, 1)
         return ControlledStarts(
@@ -112,14 +128,18 @@ class ControlKernel:
             worst=report[3:].T,
         )
 
-    def _starts(self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]) -> tuple[Any, Any, Any]:
+    def _starts(
+        self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]
+    ) -> tuple[Any, Any, Any]:
         """The starts on the device.
 
         Raises:
             InputError: what does not fit.
         """
         problems, ready, device = Problems(), [], self._device
-        for name, array, size in zip(("position", "velocity", "q"), (position, velocity, q), sizes, strict=True):
+        for name, array, size in zip(
+            ("position", "velocity", "q"), (position, velocity, q), sizes, strict=True
+        ):
             with problems.collecting(InputError):
                 ready.append(device.columns(name, array, self.precision.dtype))
                 n = len(ready[0])
@@ -145,7 +165,9 @@ class ControlKernel:
             "a correction in Python": controller.correction(loop) is not None,
         }
         for name in (name for name, is_so in has.items() if is_so):
-            problems.add("loop", f"has {name}, which kernels have not", "run it by `simulation.CompiledLoop`")
+            problems.add(
+                "loop", f"has {name}, which kernels have not", "run it by `simulation.CompiledLoop`"
+            )
         if every < 1:
             problems.add("every", f"must be at least 1, got {every}", "1 keeps every sample")
         InputError.raise_if_any(problems)

@@ -1,6 +1,7 @@
 """Text of kernels: one thread a sample, ports as structures of arrays, from the same printer as C.
 
-The text is CUDA for NVRTC and C99 for the computer's own compiler; `kernels.h` in front of it says what its words mean.
+The text is CUDA for NVRTC and C99 for the computer's own compiler; `kernels.h` in front of it says
+what its words mean.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ def arguments(function: CFunction) -> tuple[Argument, ...]:
     """The arrays of a function's kernel, in order."""
     inputs = {port.name for port in function.inputs}
     return tuple(
-        Argument(port=port, is_input=port.name in inputs, is_held=port.name in HELD and port.name in inputs)
+        Argument(
+            port=port,
+            is_input=port.name in inputs,
+            is_held=port.name in HELD and port.name in inputs,
+        )
         for port in function.arguments
     )
 
@@ -53,10 +58,14 @@ def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -
     return "\n".join([*head, *used_helpers(written), written])
 
 
-def kernels_text(functions: Sequence[CFunction], note: str, precision: Precision = Precision.DOUBLE) -> str:
+def kernels_text(
+    functions: Sequence[CFunction], note: str, precision: Precision = Precision.DOUBLE
+) -> str:
     """Text of the kernels of functions over samples."""
     limited = [precision.limited(function) for function in functions]
-    texts = (text for each in limited for text in (sample_text(each), _kernel(each, precision.converged)))
+    texts = (
+        text for each in limited for text in (sample_text(each), _kernel(each, precision.converged))
+    )
     return device_text("\n".join(texts), note, precision)
 
 

@@ -26,8 +26,15 @@ from tauloop.processes import cores
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
-#: Bits of vector registers by the macro that compilers define where the processor has them, the widest first.
-WIDTHS = (("__AVX512F__", 512), ("__AVX2__", 256), ("__AVX__", 256), ("__SSE2__", 128), ("__ARM_NEON", 128))
+#: Bits of vector registers by the macro that compilers define where the processor has them, the
+#: widest first.
+WIDTHS = (
+    ("__AVX512F__", 512),
+    ("__AVX2__", 256),
+    ("__AVX__", 256),
+    ("__SSE2__", 128),
+    ("__ARM_NEON", 128),
+)
 #: What each extra is for.
 USES = {
     "parquet": "logs in Parquet",
@@ -91,8 +98,8 @@ class Checkup(Result):
 def doctor() -> Checkup:
     """Look at this computer: versions, compiler, vector width, cores, cache, extras, GPU.
 
-    A machine's inverse dynamics are compiled and compared with the interpreter, at random states: a compiler that is
-    there may still be broken.
+    A machine's inverse dynamics are compiled and compared with the interpreter, at random states: a
+    compiler that is there may still be broken.
 
     Examples:
         >>> import tauloop as tl
@@ -101,7 +108,11 @@ def doctor() -> Checkup:
     """
     compiler = find_compiler()
     parts = (*_python(), *_compiler(compiler), *_cache(), *_extras(), _linuxcnc(), _gpu())
-    return Checkup(parts=parts, evidence=() if compiler is None else _compiled(), provenance=provenance(options={}))
+    return Checkup(
+        parts=parts,
+        evidence=() if compiler is None else _compiled(),
+        provenance=provenance(options={}),
+    )
 
 
 def _python() -> tuple[CheckedPart, ...]:
@@ -109,7 +120,11 @@ def _python() -> tuple[CheckedPart, ...]:
     own = metadata_of("tauloop")
     place = Path(__file__).parents[1]
     return (
-        CheckedPart(name="tauloop", state=own.version if own else "not installed as a package", use=str(place)),
+        CheckedPart(
+            name="tauloop",
+            state=own.version if own else "not installed as a package",
+            use=str(place),
+        ),
         CheckedPart(name="Python", state=platform.python_version(), use=sys.executable),
         *(CheckedPart(name=name, state=metadata.version(name)) for name in packages),
     )
@@ -120,9 +135,15 @@ def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
     count = CheckedPart(name="cores", state=str(cores()))
     use = "compiled functions: 10 to 100 times faster"
     if compiler is None:
-        system = {"Darwin": "xcode-select --install", "Linux": "apt install gcc, or what your system has in its place"}
+        system = {
+            "Darwin": "xcode-select --install",
+            "Linux": "apt install gcc, or what your system has in its place",
+        }
         return CheckedPart(
-            name="C compiler", state="", use=use, remedy=system.get(platform.system(), "install gcc or clang")
+            name="C compiler",
+            state="",
+            use=use,
+            remedy=system.get(platform.system(), "install gcc or clang"),
         ), count
     version = compiler.identity.partition("\n")[0]
     width = next((bits for macro, bits in WIDTHS if f" {macro} " in compiler.identity), 64)
@@ -142,8 +163,15 @@ def _cache() -> tuple[CheckedPart, ...]:
 def _extras() -> tuple[CheckedPart, ...]:
     """Every package that an extra for users brings, by what the installed distribution says."""
     own = metadata_of("tauloop")
-    needs = [re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need) for need in (own.requires or [] if own else [])]
-    brought = [(match[1], match[2]) for match in needs if match and match[2] in USES and match[1] != "tauloop"]
+    needs = [
+        re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need)
+        for need in (own.requires or [] if own else [])
+    ]
+    brought = [
+        (match[1], match[2])
+        for match in needs
+        if match and match[2] in USES and match[1] != "tauloop"
+    ]
     # of a package that several bring, the first of them here
     extras = dict(sorted(brought, key=lambda pair: [*USES].index(pair[1]), reverse=True))
     parts = []
@@ -151,7 +179,12 @@ def _extras() -> tuple[CheckedPart, ...]:
         package_metadata = metadata_of(package)
         state = package_metadata.version if package_metadata else ""
         parts.append(
-            CheckedPart(name=package, state=state, use=USES[extra], remedy="" if state else install_command(extra))
+            CheckedPart(
+                name=package,
+                state=state,
+                use=USES[extra],
+                remedy="" if state else install_command(extra),
+            )
         )
     return tuple(parts)
 
@@ -172,7 +205,9 @@ def _gpu() -> CheckedPart:
     asked = [program or "", "--query-gpu=name", "--format=csv,noheader"]
     try:
         name = (
-            subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+            subprocess.run(
+                asked, capture_output=True, text=True, timeout=10, check=True
+            ).stdout.strip()
             if program
             else ""
         )
@@ -188,7 +223,11 @@ def install_command(extra: str) -> str:
     is_clone = bool(origin.get("dir_info", {}).get("editable")) or own is None
     what = f"-e '.[{extra}]'" if is_clone else f"'tauloop[{extra}]'"
     has_pip = importlib.util.find_spec("pip") is not None
-    return f"{sys.executable} -m pip install {what}" if has_pip else f"uv pip install --python {sys.executable} {what}"
+    return (
+        f"{sys.executable} -m pip install {what}"
+        if has_pip
+        else f"uv pip install --python {sys.executable} {what}"
+    )
 
 
 def metadata_of(package: str) -> metadata.Distribution | None:
@@ -207,7 +246,8 @@ def _compiled() -> tuple[Evidence, ...]:
     v = np.ones_like(x)
     right = np.asarray(model.platform.inverse_dynamics(x, v, v).force)
     name = "functions that the compiler makes, of 1 tried"
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # made now: one from the cache would prove nothing
+    # made now: one from the cache would prove nothing
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
             made = np.asarray(load_function(machine, folder=Path(folder))(x, v, v))
         except EngineError as error:
@@ -216,5 +256,10 @@ def _compiled() -> tuple[Evidence, ...]:
     off = float(np.abs(made - right).max() / np.abs(right).max())
     return (
         Evidence(name=name, value=1.0, lower=1.0),
-        Evidence(name="their relative difference from interpreted ones", value=off, upper=SAME, advice=advice),
+        Evidence(
+            name="their relative difference from interpreted ones",
+            value=off,
+            upper=SAME,
+            advice=advice,
+        ),
     )

@@ -19,7 +19,8 @@ from tauloop.hil.options import is_memory_name, memory_name_problem
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Doubles in front of what is measured or asked for, the most in a row, and flags, as in `plant_link.h`.
+#: Doubles in front of what is measured or asked for, the most in a row, and flags, as in
+#: `plant_link.h`.
 HEAD, MOST, END, BRAKES, FAILED = 4, 256, 1, 2, 4
 #: Bytes of a mailbox and of both with the version and the owner behind them, and that version.
 _BOX = 16 + 8 * MOST
@@ -34,7 +35,8 @@ class PlantMeasurement(Shown):
         sequence: number of the sample.
         time: of the plant, s.
         flags: of the plant: 1 the last one, 2 brakes hold, 4 the equations have no solution.
-        values: what it measures (n,), as `PlantRun` names it: positions of the actuators first, then their speeds.
+        values: what it measures (n,), as `PlantRun` names it: positions of the actuators first,
+            then their speeds.
     """
 
     sequence: int
@@ -52,11 +54,17 @@ class PlantClient:
     """A link to a plant: by UDP, or by shared memory.
 
     Attributes:
-        refused: number of packets that were not a measurement: of another size or version, or not finite.
+        refused: number of packets that were not a measurement: of another size or version, or not
+            finite.
     """
 
     def __init__(
-        self, host: str = "127.0.0.1", port: int = 47800, *, shm: str | None = None, wait: float = 30.0
+        self,
+        host: str = "127.0.0.1",
+        port: int = 47800,
+        *,
+        shm: str | None = None,
+        wait: float = 30.0,
     ) -> None:
         """Open it, and wait until the plant answers.
 
@@ -93,7 +101,9 @@ class PlantClient:
             if time.monotonic() > until:
                 self.close()
                 raise EngineError.of(
-                    "plant", f"none answers at {self._place}", "start it first: tauloop run plant MACHINE"
+                    "plant",
+                    f"none answers at {self._place}",
+                    "start it first: tauloop run plant MACHINE",
                 )
             if shm is not None and self._map is None and not self._mapped(Path(self._place)):
                 time.sleep(0.01)
@@ -121,7 +131,10 @@ class PlantClient:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Close it."""
         self.close()
@@ -144,7 +157,8 @@ class PlantClient:
             raise InputError.of("force", what, "give one per actuator or motor of the plant")
         row = struct.pack(f"<{HEAD + len(force)}d", 1.0, sequence, at, flags, *force)
         if self._socket is not None:
-            with suppress(ConnectionError):  # no plant listens yet, or it has ended: its last packet may be on its way
+            # no plant listens yet, or it has ended: its last packet may be on its way
+            with suppress(ConnectionError):
                 self._socket.send(row)
         elif self._map is not None:
             (count,) = struct.unpack_from("<Q", self._map, _BOX)
@@ -177,12 +191,15 @@ class PlantClient:
         assert self._socket is not None
         until = time.monotonic() + timeout
         while True:
-            self._socket.settimeout(max(until - time.monotonic(), 1e-6))  # 0 would not wait, and raise another error
+            # 0 would not wait, and raise another error
+            self._socket.settimeout(max(until - time.monotonic(), 1e-6))
             try:
-                return self._socket.recv(8 * MOST + 1)  # a byte more shows that a datagram is too long
+                # a byte more shows that a datagram is too long
+                return self._socket.recv(8 * MOST + 1)
             except TimeoutError:
                 return None
-            except ConnectionError:  # of what was sent before; what has come by then is still to be read
+            # of what was sent before; what has come by then is still to be read
+            except ConnectionError:
                 time.sleep(0.001)
 
     def _mailed(self, timeout: float) -> bytes | None:
@@ -208,7 +225,9 @@ def _measurement(row: bytes) -> PlantMeasurement | None:
     version, sequence, at, flags = values[:HEAD]
     if version != 1.0 or not np.isfinite(values[:HEAD]).all():
         return None
-    return PlantMeasurement(sequence=int(sequence), time=float(at), flags=int(flags), values=values[HEAD:])
+    return PlantMeasurement(
+        sequence=int(sequence), time=float(at), flags=int(flags), values=values[HEAD:]
+    )
 
 
 def _is_alive(process: int) -> bool:

@@ -15,11 +15,13 @@ from tauloop.realtime.options import rate_option
 from tauloop.records import dataclass
 from tauloop.simulation.controllers.workflow import METHODS
 
-#: What is done after a stall: the plant's time stands still meanwhile, or the steps are made up for at once.
+#: What is done after a stall: the plant's time stands still meanwhile, or the steps are made up for
+#: at once.
 STALLS = ("hold", "catch-up")
 #: Names of shared memory.
 _NAMES = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.-]{1,60}")
-#: Longest step of fixed ones where nothing says how many a period has, s: that of `tauloop control` at 1 kHz.
+#: Longest step of fixed ones where nothing says how many a period has, s: that of `tauloop control`
+#: at 1 kHz.
 LONGEST = 2.5e-4
 #: Steps of a period; more take longer than any controller waits.
 MOST_SUBSTEPS = 1_000_000
@@ -43,17 +45,21 @@ class PlantOptions(Options):
     Attributes:
         frequency: steps per second, such as 1kHz.
         udp: address and port where it listens, HOST:PORT.
-        shm: name of shared memory in place of it: up to 60 letters, digits, points, dashes and underscores.
-        duration: of the plant's time, s, whose samples must fit into memory; without it the plant runs until it is
-            interrupted, and records nothing.
+        shm: name of shared memory in place of it: up to 60 letters, digits, points, dashes and
+            underscores.
+        duration: of the plant's time, s, whose samples must fit into memory; without it the plant
+            runs until it is interrupted, and records nothing.
         lockstep: one step a packet: no clock but the controller's.
-        stall: after a step that came more than a period late: the plant's time stands (hold), or it catches up.
+        stall: after a step that came more than a period late: the plant's time stands (hold), or it
+            catches up.
         watchdog: periods without a command after which brakes hold; never at 0.
         timeout: of lock-step: after so long a command counts as lost, s.
-        method: integrator between commands, as of `tauloop control`; rk4 where none is named, and adaptive with drive
-            lines, whose play has events.
-        substeps: its steps per period, where they are fixed; as many as make none longer than 0.25 ms without it.
-        alone: begin without a controller, in real time, with brakes that hold: how well this computer keeps time.
+        method: integrator between commands, as of `tauloop control`; rk4 where none is named, and
+            adaptive with drive lines, whose play has events.
+        substeps: its steps per period, where they are fixed; as many as make none longer than 0.25
+            ms without it.
+        alone: begin without a controller, in real time, with brakes that hold: how well this
+            computer keeps time.
         remote: listen on an address that is not this computer's own.
 
     Examples:
@@ -86,13 +92,17 @@ class PlantOptions(Options):
             if not 1 <= int(port) <= 65535:
                 raise ValueError(port)
         except ValueError:
-            problems.add("udp", f"{self.udp!r} is no address with a port", "such as 127.0.0.1:47800")
+            problems.add(
+                "udp", f"{self.udp!r} is no address with a port", "such as 127.0.0.1:47800"
+            )
         else:
             if not (address.is_loopback or self.remote or self.shm):
                 what = f"{host} can be reached from outside of this computer"
                 problems.add("udp", what, "take 127.0.0.1, or say --remote (remote=True)")
         if self.alone and (self.lockstep or self.duration is None):
-            problems.add("alone", "has no end, or no clock", "give a duration, and leave out --lockstep")
+            problems.add(
+                "alone", "has no end, or no clock", "give a duration, and leave out --lockstep"
+            )
         if self.shm is not None and not is_memory_name(self.shm):
             problems.add("shm", *memory_name_problem(self.shm))
 
@@ -120,4 +130,8 @@ class PlantOptions(Options):
         """Of the plant, with drive lines or without."""
         substeps = self.substeps or max(math.ceil(self.period / LONGEST - 1e-9), 1)
         chosen = METHODS[self.method or ("adaptive" if has_lines else "rk4")]
-        return chosen.method if isinstance(chosen, Integrator) else Method.fixed(chosen, self.period / substeps)
+        return (
+            chosen.method
+            if isinstance(chosen, Integrator)
+            else Method.fixed(chosen, self.period / substeps)
+        )

@@ -22,7 +22,15 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
 
-_HEADERS = ("<math.h>", "<stdbool.h>", "<stddef.h>", "<stdint.h>", "<stdio.h>", "<stdlib.h>", "<string.h>")
+_HEADERS = (
+    "<math.h>",
+    "<stdbool.h>",
+    "<stddef.h>",
+    "<stdint.h>",
+    "<stdio.h>",
+    "<stdlib.h>",
+    "<string.h>",
+)
 
 
 class PlantCode:
@@ -50,7 +58,11 @@ class PlantCode:
         functions, method = self.functions, self.method
         first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
         sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest}
-        sizes |= {"TL_MOST_STEPS": str(MOST_STEPS), "TL_TOKEN": '""', "NP_FORCES": str(len(self.inputs))}
+        sizes |= {
+            "TL_MOST_STEPS": str(MOST_STEPS),
+            "TL_TOKEN": '""',
+            "NP_FORCES": str(len(self.inputs)),
+        }
         # compiled where it runs: no table of parameters travels
         sizes |= {"NP_ACTUATORS": str(len(self.model.mechanism.actuators)), "TL_DAMAGED": "0"}
         loop = [
@@ -64,15 +76,21 @@ class PlantCode:
         whole = functions.system.source(
             method.tableau, "\n".join(loop), known=functions.known, further=functions.further
         )
-        return "\n".join(["#define _GNU_SOURCE", *(f"#include {header}" for header in _HEADERS), whole])
+        return "\n".join(
+            ["#define _GNU_SOURCE", *(f"#include {header}" for header in _HEADERS), whole]
+        )
 
     def hold(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of each force the actuator that it acts on, the mass that it moves, its limit, and what holds at the start.
 
-        Limits are 0 where there are none; all else is where actuators are more or fewer than freedoms. Motors of a
-        drive line share what their actuator needs, over their ratios.
+        Limits are 0 where there are none; all else is where actuators are more or fewer than
+        freedoms. Motors of a drive line share what their actuator needs, over their ratios.
         """
-        mechanism = rigid_machine(self.model.mechanism, with_dry=False) if self._has_lines else self.model.mechanism
+        mechanism = (
+            rigid_machine(self.model.mechanism, with_dry=False)
+            if self._has_lines
+            else self.model.mechanism
+        )
         actuators, n = self.model.mechanism.actuators, len(mechanism.actuators)
         mass, force = np.zeros(n), np.zeros(n)
         if n == self.model.platform.ports.velocity.size:
@@ -114,14 +132,20 @@ class PlantCode:
         width = max(len(self.inputs), len(self.outputs))
         if width > MOST - HEAD:
             what = f"the plant has {width} values to send, and a packet holds {MOST - HEAD}"
-            raise InputError.of(self.model.mechanism.name, what, "give a machine with fewer actuators and drive lines")
+            raise InputError.of(
+                self.model.mechanism.name,
+                what,
+                "give a machine with fewer actuators and drive lines",
+            )
         flags = tuple(flag for flag in PORTABLE_FLAGS if flag not in ("-shared", "-fPIC"))
         compiler = replace(require_compiler(), flags=(*flags, "-DPLANT_MAIN", "-pthread"))
         return build(self.text(), compiler, further=("-lrt",), folder=cache).read_bytes()
 
     def library(self, cache: Path | None = None) -> Library:
         """The same as a library; errors as of `program`."""
-        return Library.made(self.text(), replace(require_compiler(), flags=PORTABLE_FLAGS), folder=cache)
+        return Library.made(
+            self.text(), replace(require_compiler(), flags=PORTABLE_FLAGS), folder=cache
+        )
 
 
 class CompiledPlant:
@@ -133,7 +157,11 @@ class CompiledPlant:
     """
 
     def __init__(
-        self, machine: Mechanism | Model, options: PlantOptions | None = None, *, cache: Path | None = None
+        self,
+        machine: Mechanism | Model,
+        options: PlantOptions | None = None,
+        *,
+        cache: Path | None = None,
     ) -> None:
         """Compile it, or find it in the cache, and begin at rest at the reference pose.
 
@@ -163,7 +191,9 @@ class CompiledPlant:
         """
         if not self._begin(self.code.options.period, self.output):
             raise PoseError.of(
-                "plant", "does not begin: its loops do not close, or it is singular", "see `tauloop check`"
+                "plant",
+                "does not begin: its loops do not close, or it is singular",
+                "see `tauloop check`",
             )
 
     def step(self, force: np.ndarray) -> np.ndarray:
@@ -173,7 +203,9 @@ class CompiledPlant:
             PoseError: the motion has no way on.
         """
         if not self._step(np.ascontiguousarray(force, dtype=float), self.output):
-            raise PoseError.of("plant", "the motion has no way on: out of reach or singular", "see what drives it")
+            raise PoseError.of(
+                "plant", "the motion has no way on: out of reach or singular", "see what drives it"
+            )
         return self.output.copy()
 
     @property

@@ -33,7 +33,8 @@ from tauloop.result import Evidence, Result, provenance
 COMPUTING = 0.1
 #: Steps below which nothing can be said of 999 in 1000.
 JUDGED = 1000
-#: Copies of what is recorded that memory holds at a time: while the plant hands it over, and while it is written.
+#: Copies of what is recorded that memory holds at a time: while the plant hands it over, and while
+#: it is written.
 COPIES = 2
 #: Exit code of a plant whose place is refused, as in `plant.c`.
 PLACE_REFUSED = 3
@@ -46,11 +47,11 @@ class PlantRun(Result):
     Attributes:
         machine: its name.
         options: how it ran.
-        counts: steps; commands that came in time, were missing, late, lost, repeated, refused or from strangers;
-            brakings; stalls, and periods that were skipped or caught up.
-        times: by kind (lateness of waking, and that of an empty loop beside it; computing of a step in time of the
-            processor, and by the clock, which goes on while others have it; exchange of packets): count, median, 99th
-            and 99.9th percentile, largest, s.
+        counts: steps; commands that came in time, were missing, late, lost, repeated, refused or
+            from strangers; brakings; stalls, and periods that were skipped or caught up.
+        times: by kind (lateness of waking, and that of an empty loop beside it; computing of a step
+            in time of the processor, and by the clock, which goes on while others have it; exchange
+            of packets): count, median, 99th and 99.9th percentile, largest, s.
         allowed: whether memory could be locked and SCHED_FIFO had: "yes", or why not.
         digest: of all forces and outputs, 16 hexadecimal digits.
         failure: why there was no way on; empty where there was.
@@ -87,9 +88,10 @@ def run_plant(
 ) -> PlantRun:
     """Run a machine, with its drive lines where it has them, as a plant that a controller in another process drives.
 
-    The loop is machine code in a process of its own. It begins at rest at the reference pose with the hello of a
-    controller, and ends after the duration, where the motion has no way on, or when this process is interrupted; then
-    it returns what there is by then. The plant ends with this process, however that ends.
+    The loop is machine code in a process of its own. It begins at rest at the reference pose with
+    the hello of a controller, and ends after the duration, where the motion has no way on, or when
+    this process is interrupted; then it returns what there is by then. The plant ends with this
+    process, however that ends.
 
     Args:
         machine: the machine.
@@ -97,8 +99,8 @@ def run_plant(
         cache: of compiled code; the user's own without it.
 
     Raises:
-        InputError: an address that is taken or not one of this computer, shared memory of another plant that runs, or a
-            duration whose samples do not fit into memory.
+        InputError: an address that is taken or not one of this computer, shared memory of another
+            plant that runs, or a duration whose samples do not fit into memory.
         EngineError: there is no compiler, or it fails; the plant was killed.
 
     Examples:
@@ -151,7 +153,9 @@ def _approximate(number: int) -> str:
 
 
 @contextmanager
-def _started(binary: bytes, options: PlantOptions, record: int | None) -> Iterator[subprocess.Popen[str]]:
+def _started(
+    binary: bytes, options: PlantOptions, record: int | None
+) -> Iterator[subprocess.Popen[str]]:
     """Within it a plant's process runs; it ends with this process, however that ends.
 
     Args:
@@ -161,7 +165,14 @@ def _started(binary: bytes, options: PlantOptions, record: int | None) -> Iterat
     """
     host, port = options.place
     mode = "lock" if options.lockstep else {"hold": "hold", "catch-up": "catch"}[options.stall]
-    numbers = (port, repr(options.period), repr(float(options.steps)), mode, options.watchdog, repr(options.timeout))
+    numbers = (
+        port,
+        repr(options.period),
+        repr(float(options.steps)),
+        mode,
+        options.watchdog,
+        repr(options.timeout),
+    )
     ends = (-1 if record is None else record, int(options.alone), os.getpid())
     # a program that runs needs no name: nothing of it stays, however the processes end
     with tempfile.TemporaryDirectory(prefix="tauloop-plant-") as folder:
@@ -221,7 +232,9 @@ def _printed(process: subprocess.Popen[str], options: PlantOptions) -> str:
         other = "name" if options.shm else "port"
         remedy = f"end what holds it, or give another {other}"
         raise InputError.of(place, f"the plant cannot run: {reason}", remedy)
-    raise EngineError.of(place, f"the plant ended: {reason}", "see that memory and disk have room, and try again")
+    raise EngineError.of(
+        place, f"the plant ended: {reason}", "see that memory and disk have room, and try again"
+    )
 
 
 def _reason(code: int) -> str:
@@ -236,7 +249,10 @@ def _result(code: PlantCode, figures: Mapping[str, Any], log: np.ndarray | None)
     columns = (*code.inputs, *code.outputs)
     kinds = ("lateness", "empty_loop", "computing", "computing_by_the_clock", "exchange")
     others = (*kinds, "locked", "fifo", "digest", "failure")
-    computing, is_judged = figures["computing"], not options.lockstep and figures["computing"]["count"] >= JUDGED
+    computing, is_judged = (
+        figures["computing"],
+        not options.lockstep and figures["computing"]["count"] >= JUDGED,
+    )
     return PlantRun(
         evidence=(
             *omission_evidence(code.model.mechanism),

@@ -30,7 +30,10 @@ from tauloop.identification.estimation.estimators import (
     OrdinaryLeastSquares as OrdinaryLeastSquares,
     WeightedLeastSquares as WeightedLeastSquares,
 )
-from tauloop.identification.estimation.evaluation import OutputFit as OutputFit, evaluate as evaluate
+from tauloop.identification.estimation.evaluation import (
+    OutputFit as OutputFit,
+    evaluate as evaluate,
+)
 from tauloop.identification.estimation.fitting import fit as fit
 from tauloop.identification.estimation.log_comparison import (
     LogComparison as LogComparison,
@@ -40,7 +43,10 @@ from tauloop.identification.estimation.result import Identification as Identific
 from tauloop.identification.estimation.robust import (
     IterativelyReweightedLeastSquares as IterativelyReweightedLeastSquares,
 )
-from tauloop.identification.estimation.whiteness import Whiteness as Whiteness, whiteness as whiteness
+from tauloop.identification.estimation.whiteness import (
+    Whiteness as Whiteness,
+    whiteness as whiteness,
+)
 from tauloop.identification.excitation.criteria import LogDeterminant as LogDeterminant
 from tauloop.identification.excitation.design import excite as excite
 from tauloop.identification.excitation.drives import driven_at as driven_at
@@ -123,7 +129,10 @@ from tauloop.identification.parameters.link_parameters import (
     LinkParameters as LinkParameters,
     link_parameters as link_parameters,
 )
-from tauloop.identification.parameters.regroup import RegroupingOptions as RegroupingOptions, regroup as regroup
+from tauloop.identification.parameters.regroup import (
+    RegroupingOptions as RegroupingOptions,
+    regroup as regroup,
+)
 from tauloop.identification.parameters.regrouping import (
     AnalyticRegrouping as AnalyticRegrouping,
     analytic_regrouping as analytic_regrouping,
@@ -133,7 +142,9 @@ from tauloop.identification.parameters.regrouping_columns import (
     SetColumns as SetColumns,
     StandardColumns as StandardColumns,
 )
-from tauloop.identification.parameters.write_back import identified_mechanism as identified_mechanism
+from tauloop.identification.parameters.write_back import (
+    identified_mechanism as identified_mechanism,
+)
 from tauloop.identification.preparation.channel_choice import (
     ChannelChoice as ChannelChoice,
     choose_channels as choose_channels,
@@ -202,7 +213,10 @@ from tauloop.identification.regression.streaming import (
     split_each as split_each,
 )
 from tauloop.identification.regression.ties import Ties as Ties, ties as ties
-from tauloop.identification.workflow import identification_model as identification_model, identify as identify
+from tauloop.identification.workflow import (
+    identification_model as identification_model,
+    identify as identify,
+)
 from tauloop.lazy import public_names
 
 __dir__, __all__ = public_names(__name__)

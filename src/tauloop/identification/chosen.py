@@ -15,7 +15,10 @@ from tauloop.identification.estimation.error_models import (
     IndependentErrors,
     decimation_correlation,
 )
-from tauloop.identification.estimation.errors_in_variables import InstrumentalVariables, TotalLeastSquares
+from tauloop.identification.estimation.errors_in_variables import (
+    InstrumentalVariables,
+    TotalLeastSquares,
+)
 from tauloop.identification.estimation.estimators import (
     Estimator,
     KnownNoise,
@@ -30,10 +33,14 @@ from tauloop.logs.signals import HIGHEST_CUTOFF
 
 
 def chosen_estimator(
-    options: IdentificationOptions, instruments: Sequence[np.ndarray] = (), noise: np.ndarray | None = None
+    options: IdentificationOptions,
+    instruments: Sequence[np.ndarray] = (),
+    noise: np.ndarray | None = None,
 ) -> Estimator:
     """The estimator of the options; with known noise of the forces weighted by it, without instruments weighted too."""
-    chosen = ESTIMATORS[options.estimator] if isinstance(options.estimator, str) else options.estimator
+    chosen = (
+        ESTIMATORS[options.estimator] if isinstance(options.estimator, str) else options.estimator
+    )
     if chosen is not None:
         return chosen
     if options.estimator == "iv" and len(instruments):
@@ -42,7 +49,10 @@ def chosen_estimator(
         return KnownNoise(noise=tuple(noise.tolist()))
     if options.estimator == "tls":
         return TotalLeastSquares(column_error=options.column_error)
-    others: dict[object, Estimator] = {"ols": OrdinaryLeastSquares(), "irls": IterativelyReweightedLeastSquares()}
+    others: dict[object, Estimator] = {
+        "ols": OrdinaryLeastSquares(),
+        "irls": IterativelyReweightedLeastSquares(),
+    }
     return others.get(options.estimator, WeightedLeastSquares())
 
 
@@ -59,12 +69,23 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
     if options.errors in ("blocks", "logs"):
         return ClusteredErrors(by=options.errors.removesuffix("s"))
     cutoffs = [common_cutoff(log.log, log.how) or HIGHEST_CUTOFF for log in logs]
-    filters = sorted({(log.factor, min(cutoff, 0.5 / log.factor)) for log, cutoff in zip(logs, cutoffs, strict=True)})
+    filters = sorted(
+        {
+            (log.factor, min(cutoff, 0.5 / log.factor))
+            for log, cutoff in zip(logs, cutoffs, strict=True)
+        }
+    )
     if options.errors == "autocorrelated":
         lobes = [0.5 / (factor * cutoff) for factor, cutoff in filters]
         return AutocorrelatedErrors(lobe=max(lobes, default=None))
     if len(filters) > 1:
-        passed = " and ".join(f"{factor} (low-pass at {cutoff:.3g} of the rate)" for factor, cutoff in filters)
+        passed = " and ".join(
+            f"{factor} (low-pass at {cutoff:.3g} of the rate)" for factor, cutoff in filters
+        )
         what = f"logs are decimated by {passed}, so their errors correlate differently"
-        raise InputError.of("errors", what, "give one decimation and one cut-off, or take autocorrelated")
-    return FilteredErrors(correlation=decimation_correlation(*filters[0]) if filters else np.ones(1))
+        raise InputError.of(
+            "errors", what, "give one decimation and one cut-off, or take autocorrelated"
+        )
+    return FilteredErrors(
+        correlation=decimation_correlation(*filters[0]) if filters else np.ones(1)
+    )

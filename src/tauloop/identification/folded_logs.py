@@ -16,7 +16,11 @@ from tauloop.identification.estimation.error_models import AutocorrelatedErrors,
 from tauloop.identification.estimation.estimators import CondensedEstimator
 from tauloop.identification.options import IdentificationOptions, LogSource, refuse_beside, texts_of
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.folded_scores import ScoreDirections, score_spread, score_sums
+from tauloop.identification.regression.folded_scores import (
+    ScoreDirections,
+    score_spread,
+    score_sums,
+)
 from tauloop.identification.regression.folding import fold_log, triangle_arrays
 from tauloop.identification.workflow import identification_model, log_data
 from tauloop.mechanism.model import Mechanism
@@ -56,7 +60,10 @@ class FoldedLog(Result):
 
 def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The arrays of a `FoldedLog` from its plain data."""
-    return {name: np.array(held["values"]).reshape(held["shape"]) for name, held in data["arrays"].items()}
+    return {
+        name: np.array(held["values"]).reshape(held["shape"])
+        for name, held in data["arrays"].items()
+    }
 
 
 def require_foldable(options: IdentificationOptions) -> None:
@@ -66,17 +73,29 @@ def require_foldable(options: IdentificationOptions) -> None:
         InputError: each, with what it has no meaning beside.
     """
     problems, terms, how = Problems(), options.terms, options.preparation
-    names = ("validation", "commanded", "disconnected", "compare_logs", "essential", "regroup", "consistent")
+    names = (
+        "validation",
+        "commanded",
+        "disconnected",
+        "compare_logs",
+        "essential",
+        "regroup",
+        "consistent",
+    )
     asked = {name: getattr(options, name) for name in names}
     asked |= {"payload": terms.payload, "presliding": terms.presliding, "gains": terms.gains}
     asked |= {"scan_cutoffs": how.scan_cutoffs, "period": how.period}
     refuse_beside(problems, asked, {"logs that are folded one by one": True})
     if not isinstance(chosen_estimator(options), CondensedEstimator):
-        problems.add("estimator", f"{options.estimator} needs the samples of all logs", "take ols or wls")
+        problems.add(
+            "estimator", f"{options.estimator} needs the samples of all logs", "take ols or wls"
+        )
     InputError.raise_if_any(problems)
 
 
-def fold_file(machine: Mechanism | Model, log: LogSource, options: IdentificationOptions | None = None) -> FoldedLog:
+def fold_file(
+    machine: Mechanism | Model, log: LogSource, options: IdentificationOptions | None = None
+) -> FoldedLog:
     """The triangle of one log: all that an identification asks of it.
 
     It is prepared, and looked through for faults, as `identify` does with that log alone.
@@ -84,10 +103,12 @@ def fold_file(machine: Mechanism | Model, log: LogSource, options: Identificatio
     Args:
         machine: its description, or `identification_model` of it.
         log: a file, or data.
-        options: of the identification; each log's velocities must be stated where the log has measured ones.
+        options: of the identification; each log's velocities must be stated where the log has
+            measured ones.
 
     Raises:
-        InputError: options that need all logs at once, or a velocity that would be chosen for this log alone.
+        InputError: options that need all logs at once, or a velocity that would be chosen for this
+            log alone.
         LogError, PoseError, IdentificationError: as `identify`.
 
     Examples:
@@ -115,12 +136,23 @@ def fold_file(machine: Mechanism | Model, log: LogSource, options: Identificatio
 def _origin(machine: Mechanism, options: IdentificationOptions) -> dict[str, str]:
     """What logs must have in common: the machine and its leaf parameters, and options that change a triangle.
 
-    Masses and friction are left out where all of them are unknowns: they may have been identified in between.
+    Masses and friction are left out where all of them are unknowns: they may have been identified
+    in between.
     """
     are_unknown = options.parameters == "standard" and not options.terms.known
-    own = [p for p in machine.parameters if not (are_unknown and p.unit and parse_unit(p.unit).dimension.mass)]
-    texts = {name: text for name, text in texts_of(options).items() if name not in ("data", "estimator")}
-    return {"machine": machine.name} | {p.name: f"{p.value!r}" for p in own} | {k: f"{v}" for k, v in texts.items()}
+    own = [
+        p
+        for p in machine.parameters
+        if not (are_unknown and p.unit and parse_unit(p.unit).dimension.mass)
+    ]
+    texts = {
+        name: text for name, text in texts_of(options).items() if name not in ("data", "estimator")
+    }
+    return (
+        {"machine": machine.name}
+        | {p.name: f"{p.value!r}" for p in own}
+        | {k: f"{v}" for k, v in texts.items()}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +182,9 @@ def read_scores(machine: Mechanism | Model, log: LogSource, options: ScoreOption
     """
     whole = {name: np.array(values) for name, values in options.directions.items()}
     size = len(whole["values"])
-    directions = ScoreDirections(**whole | {"sensitivity": whole["sensitivity"].reshape(size, size)})
+    directions = ScoreDirections(
+        **whole | {"sensitivity": whole["sensitivity"].reshape(size, size)}
+    )
     data, findings, *_ = _read(machine, log, options.identification)
     share = options.identification.share
     if options.kernel:
@@ -169,22 +203,37 @@ def _read(
     data, prepared, findings = log_data(identification_model(machine, options), log, options)
     if prepared.channels.choice is not None:
         what = "has measured velocities, and which are taken would be chosen for each log by itself"
-        raise InputError.of(prepared.names[0], what, "say it for all: velocity positions, measured or fused")
+        raise InputError.of(
+            prepared.names[0], what, "say it for all: velocity positions, measured or fused"
+        )
     errors = prepared.errors
     correlation = errors.correlation if isinstance(errors, FilteredErrors) else None
     blocks = 0
     if isinstance(errors, ClusteredErrors):
         blocks = 1 if errors.by == "log" else errors.blocks
     elif isinstance(errors, AutocorrelatedErrors) and errors.lags is not None:
-        raise InputError.of("errors", "lags are not stated for logs that are folded", "leave them to be chosen")
+        raise InputError.of(
+            "errors", "lags are not stated for logs that are folded", "leave them to be chosen"
+        )
     return data, findings, correlation, blocks
 
 
-def _result(data: RegressionData, findings: tuple[Problem, ...], arrays: Mapping[str, np.ndarray]) -> FoldedLog:
+def _result(
+    data: RegressionData, findings: tuple[Problem, ...], arrays: Mapping[str, np.ndarray]
+) -> FoldedLog:
     return FoldedLog(
         samples=len(data),
         findings=findings,
         arrays=arrays,
-        evidence=(Evidence(name="faults of the log", value=float(len(findings)), upper=0.0, advice="see findings"),),
-        provenance=provenance(options={}, inputs={"samples": len(data)}, packages=("numpy", "scipy")),
+        evidence=(
+            Evidence(
+                name="faults of the log",
+                value=float(len(findings)),
+                upper=0.0,
+                advice="see findings",
+            ),
+        ),
+        provenance=provenance(
+            options={}, inputs={"samples": len(data)}, packages=("numpy", "scipy")
+        ),
     )

@@ -17,7 +17,8 @@ from tauloop.model import Model
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Runs a machine in closed loop on the commanded motion; gives its positions, at the samples of the measured log.
+#: Runs a machine in closed loop on the commanded motion; gives its positions, at the samples of the
+#: measured log.
 ClosedLoop: TypeAlias = "Callable[[Mechanism], xr.Dataset]"
 
 
@@ -26,15 +27,17 @@ def simulated_instruments(
 ) -> Simulation:
     """Instruments of `InstrumentalVariables` from a simulated closed loop.
 
-    The simulated machine has the parameters found so far. The base parameters are all that its motion depends on, so
-    it does not matter that single parameters that stand for a combination are not those of real bodies.
+    The simulated machine has the parameters found so far. The base parameters are all that its
+    motion depends on, so it does not matter that single parameters that stand for a combination are
+    not those of real bodies.
 
     Args:
         model: the machine, as for `regression_data`.
         closed_loop: the simulation, with the controller of the measured machine.
         preparation, output: those of the measured log.
 
-    Source: Janot, Vandanjon and Gautier 2014, A generic instrumental variable approach for industrial robot
+    Source: Janot, Vandanjon and Gautier 2014, A generic instrumental variable approach for
+        industrial robot
     identification.
     """
 

@@ -1,7 +1,7 @@
 """Bootstrap of an identification: blocks of a log drawn with replacement, from their triangles alone.
 
-Source: Künsch 1989, The jackknife and the bootstrap for general stationary observations (blocks); Efron and Tibshirani
-1993, An Introduction to the Bootstrap.
+Source: Künsch 1989, The jackknife and the bootstrap for general stationary observations (blocks);
+Efron and Tibshirani 1993, An Introduction to the Bootstrap.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class BootstrapDraw(Result):
     def variables(self) -> Iterator[Variable]:
         """Values and deviations by `parameter`, counts by `block`."""
         yield Variable(name="parameter", values=tuple(self.values), over=("parameter",))
-        yield Variable(name="value", values=tuple(self.values.values()), over=("parameter",), unit=None)
+        yield Variable(
+            name="value", values=tuple(self.values.values()), over=("parameter",), unit=None
+        )
         deviations = tuple(self.deviations[name] for name in self.values)
         yield Variable(name="deviation", values=deviations, over=("parameter",), unit=None)
         yield Variable(name="drawn", values=self.drawn, over=("block",))
@@ -74,15 +76,19 @@ class BootstrapDraw(Result):
         return self.plain_data("values", "deviations", "drawn")
 
 
-#: The triangle of the log that was drawn from last, by all that decides it: draws of one log come one after the other.
+#: The triangle of the log that was drawn from last, by all that decides it: draws of one log come
+#: one after the other.
 _LAST: dict[str, tuple[LogTriangle, Mechanism | Model, LogSource]] = {}
 
 
-def bootstrap_log(machine: Mechanism | Model, log: LogSource, options: BootstrapOptions | None = None) -> BootstrapDraw:
+def bootstrap_log(
+    machine: Mechanism | Model, log: LogSource, options: BootstrapOptions | None = None
+) -> BootstrapDraw:
     """Base parameters of one draw of a log's blocks.
 
-    The base parameters are those of the whole log; of each draw only their values are estimated anew, from the blocks'
-    triangles: milliseconds a draw. `tauloop study` with the result `bootstrap` makes many draws.
+    The base parameters are those of the whole log; of each draw only their values are estimated
+    anew, from the blocks' triangles: milliseconds a draw. `tauloop study` with the result
+    `bootstrap` makes many draws.
 
     Args:
         machine: its description, or `identification_model` of it.
@@ -90,7 +96,8 @@ def bootstrap_log(machine: Mechanism | Model, log: LogSource, options: Bootstrap
         options: which draw.
 
     Raises:
-        InputError, LogError, PoseError, IdentificationError: as `fold_file`; fewer samples than blocks.
+        InputError, LogError, PoseError, IdentificationError: as `fold_file`; fewer samples than
+            blocks.
     """
     options = options or BootstrapOptions()
     how = options.identification
@@ -101,7 +108,8 @@ def bootstrap_log(machine: Mechanism | Model, log: LogSource, options: Bootstrap
     if key not in _LAST:
         data, *_ = log_data(identification_model(machine, how), log, how)
         _LAST.clear()
-        _LAST[key] = fold_log(data, share=how.share, blocks=options.blocks), machine, log  # held: ids stay theirs
+        # held: ids stay theirs
+        _LAST[key] = fold_log(data, share=how.share, blocks=options.blocks), machine, log
     whole = _LAST[key][0]
     folded = identify_folded(whole, estimator)
     drawn = np.ones(options.blocks, dtype=int)
@@ -121,5 +129,7 @@ def bootstrap_log(machine: Mechanism | Model, log: LogSource, options: Bootstrap
         deviations=dict(zip(names, deviations.tolist(), strict=True)),
         drawn=tuple(drawn.tolist()),
         evidence=(Evidence(name="blocks that were drawn", value=float(np.count_nonzero(drawn))),),
-        provenance=provenance(options={"blocks": options.blocks, "draw": options.draw}, packages=("numpy", "scipy")),
+        provenance=provenance(
+            options={"blocks": options.blocks, "draw": options.draw}, packages=("numpy", "scipy")
+        ),
     )

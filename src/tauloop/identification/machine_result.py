@@ -52,7 +52,8 @@ class MachineIdentification(Result):
         formulas: the base parameters as formulas, of whole logs where these were fitted.
         consistent: all standard parameters, inside physical limits.
         training, held_out: the data that were fitted, and those that judge.
-        not_shown: zeros of encoders and factors of forces that these logs do not show, in words: check them otherwise.
+        not_shown: zeros of encoders and factors of forces that these logs do not show, in words:
+            check them otherwise.
         friction_laws: that the findings ask for and the options may name.
         motion: times (N,), s, and actuator positions (N, n) of the beginning of the first log, SI.
     """
@@ -84,7 +85,11 @@ class MachineIdentification(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Those of the fit, values of the machine file, and measured and predicted forces, by `sample`."""
-        fit, prior, parts = self.identification, self.machine_file.prior, (self.training, self.held_out)
+        fit, prior, parts = (
+            self.identification,
+            self.machine_file.prior,
+            (self.training, self.held_out),
+        )
         yield from fit.variables()
         yield Variable(name="machine_file", values=prior, over=("parameter",), unit=fit.base.units)
         names, units = ([getattr(item, key) for item in fit.training] for key in ("output", "unit"))
@@ -92,7 +97,9 @@ class MachineIdentification(Result):
         residual = np.concatenate([fit.residual(part) for part in parts])
         yield from columns("measured", names, units, measured, ("sample",))
         yield from columns("predicted", names, units, measured - residual, ("sample",))
-        yield Variable(name="held_out", values=np.arange(len(measured)) >= len(self.training), over=("sample",))
+        yield Variable(
+            name="held_out", values=np.arange(len(measured)) >= len(self.training), over=("sample",)
+        )
 
     @property
     def findings(self) -> tuple[Problem, ...]:

@@ -1,6 +1,7 @@
 """Options of `identify`: how logs are prepared, what is known of the machine, how it is fitted, what is asked beside.
 
-Every class checks its own fields when it is made. Quantities are numbers in SI units, or texts with a unit.
+Every class checks its own fields when it is made. Quantities are numbers in SI units, or texts with
+a unit.
 """
 
 from __future__ import annotations
@@ -27,25 +28,33 @@ if TYPE_CHECKING:
     from tauloop.identification.preparation.measured_log import MeasuredLog
     from tauloop.logs import Signals
 
-    #: What a log may be given as: a file (a table, or a YAML that describes a recording), or data in memory.
+    #: What a log may be given as: a file (a table, or a YAML that describes a recording), or data
+    #: in memory.
     LogSource: TypeAlias = str | Path | xr.Dataset | Signals | MeasuredLog
 else:
     LogSource = Any
 
 #: What makes them is in `chosen`: some need other options, or the logs.
-ESTIMATORS = Offered("tauloop.estimators", Estimator, dict.fromkeys(("ols", "wls", "irls", "tls", "iv")))
+ESTIMATORS = Offered(
+    "tauloop.estimators", Estimator, dict.fromkeys(("ols", "wls", "irls", "tls", "iv"))
+)
 PARAMETERS = ("standard", "file")
 ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
-#: Fields of `PreparationOptions` that take the place of those of the same name of each log's own preparation.
+#: Fields of `PreparationOptions` that take the place of those of the same name of each log's own
+#: preparation.
 STATED = ("velocity", "cutoff", "order", "standstill", "trim", "decimation")
 
 
 def _named(where: str, example: str, metavar: str, *, bare: bool = False) -> Any:
     """A field of values by name that the command line may repeat; bare names where no value is needed."""
-    return option(factory=dict, read=pairs_reader(where, example, bare=bare), repeated=True, metavar=metavar)
+    return option(
+        factory=dict, read=pairs_reader(where, example, bare=bare), repeated=True, metavar=metavar
+    )
 
 
-def refuse_beside(problems: Problems, options: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+def refuse_beside(
+    problems: Problems, options: Mapping[str, Any], beside: Mapping[str, Any]
+) -> None:
     """Note each option that is there together with what gives it no meaning, and what that is."""
     for where, value in options.items():
         for other, is_there in beside.items():
@@ -58,25 +67,28 @@ class PreparationOptions(Options):
     """What is done to all logs, over what their recordings say; None leaves it to these.
 
     Attributes:
-        velocity: velocities from positions, measured, or fused of both; chosen by validation unless said here or in
-            the recording.
-        cutoff: zero-phase low-pass of positions and measured velocities, Hz. Without it, and without a recording that
-            states one, validation chooses cut-off, order, standstill, decimation and laws of friction.
+        velocity: velocities from positions, measured, or fused of both; chosen by validation unless
+            said here or in the recording.
+        cutoff: zero-phase low-pass of positions and measured velocities, Hz. Without it, and
+            without a recording that states one, validation chooses cut-off, order, standstill,
+            decimation and laws of friction.
         order: order of that Butterworth filter.
         standstill: share of an actuator's largest speed below which it counts as at rest.
         trim: samples cut off at each end.
         decimation: keep every n-th sample after a zero-phase filter.
-        scan_cutoffs: cut-offs to try, Hz, such as 20,50,100: what each gives, how far parameters move, and the
-            choice, for all channels and then for each alone.
+        scan_cutoffs: cut-offs to try, Hz, such as 20,50,100: what each gives, how far parameters
+            move, and the choice, for all channels and then for each alone.
         scan_orders: orders to try with them; 1, 2 and 4 without.
         scan_standstills: values of the standstill to try with them, such as 1e-6,1e-3.
-        period: the motion repeats, s: average over its periods, weight forces by the noise that they show, and
-            differentiate by Fourier series instead of a filter; needs the highest frequency.
+        period: the motion repeats, s: average over its periods, weight forces by the noise that
+            they show, and differentiate by Fourier series instead of a filter; needs the highest
+            frequency.
         highest: with a period: highest frequency of the motion, Hz.
-        hold: NAME=VALUE, such as 'motor_4=30 deg': this axis is not in the logs and stood still there; without a value
-            where the reference pose has it.
+        hold: NAME=VALUE, such as 'motor_4=30 deg': this axis is not in the logs and stood still
+            there; without a value where the reference pose has it.
         fill_gaps: interpolate up to so many missing samples in a row; they are counted.
-        resample: stamps are uneven: take samples at even times; positions decide whether stamps are true or late.
+        resample: stamps are uneven: take samples at even times; positions decide whether stamps are
+            true or late.
     """
 
     velocity: str | None = option(None, choices=SOURCES)
@@ -99,11 +111,17 @@ class PreparationOptions(Options):
         if self.scan_standstills and not self.scan_cutoffs:
             problems.add("scan_standstills", "is given alone", "add scan_cutoffs")
         if (self.period is None) != (self.highest is None):
-            problems.add("period", "one of period and highest is given without the other", "give both")
+            problems.add(
+                "period", "one of period and highest is given without the other", "give both"
+            )
         names = [*(name for name in STATED if name not in ("trim", "standstill")), "scan_cutoffs"]
         values = {name: getattr(self, name) for name in names}
         # a number of NumPy cannot be compared with a tuple
-        absent = [name for name, value in values.items() if value is None or (isinstance(value, tuple) and not value)]
+        absent = [
+            name
+            for name, value in values.items()
+            if value is None or (isinstance(value, tuple) and not value)
+        ]
         beside = [name for name in names if name not in absent]
         if beside and (self.period, self.highest) != (None, None):
             what = "whole periods are averaged and cut off at the highest frequency without a filter, and their "
@@ -121,13 +139,15 @@ class TermOptions(Options):
     """What is known of the forces' terms, and which stand beside those of the machine file.
 
     Attributes:
-        known: NAME=VALUE,..., such as 'tip_mass=0.3 kg': parameters that are known, SI without a unit; a spring's rest
-            as 'slide.rest=0.1 m'.
-        payload: LOG=BODY: in this log that body carries an unknown payload (payload.m, payload.mcx ...).
+        known: NAME=VALUE,..., such as 'tip_mass=0.3 kg': parameters that are known, SI without a
+            unit; a spring's rest as 'slide.rest=0.1 m'.
+        payload: LOG=BODY: in this log that body carries an unknown payload (payload.m, payload.mcx
+            ...).
         asymmetric: friction of this joint, rod or motor differs from one direction to the other.
-        stribeck: NAME=SPEED: friction of it is larger at speeds below this one, such as 'tip=0.2 rad/s'.
-        presliding: friction of this joint, rod or motor turns round over some way after a reversal: NAME, whose way
-            validation finds, or NAME=WAY, such as 'elbow=0.01 rad'.
+        stribeck: NAME=SPEED: friction of it is larger at speeds below this one, such as 'tip=0.2
+            rad/s'.
+        presliding: friction of this joint, rod or motor turns round over some way after a reversal:
+            NAME, whose way validation finds, or NAME=WAY, such as 'elbow=0.01 rad'.
         gains: forces are known up to a factor for each drive; known parameters set the scale.
     """
 
@@ -135,7 +155,9 @@ class TermOptions(Options):
     payload: Mapping[str, str] = _named("payload", "loaded.csv=forearm", "LOG=BODY")
     asymmetric: tuple[str, ...] = option((), metavar="NAME")
     stribeck: Mapping[str, float | str] = _named("stribeck", "'elbow=0.2 rad/s'", "NAME=SPEED")
-    presliding: Mapping[str, float | str] = _named("presliding", "'elbow' or 'elbow=0.01 rad'", "NAME[=WAY]", bare=True)
+    presliding: Mapping[str, float | str] = _named(
+        "presliding", "'elbow' or 'elbow=0.01 rad'", "NAME[=WAY]", bare=True
+    )
     gains: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -157,20 +179,26 @@ class IdentificationOptions(Options):
         hold_out: share at the end of each log that is judged, not fitted.
         parameters: each body's own ten, or the named leaf parameters of the machine file.
         output: forces fitted: of the actuators, or of the joints (behind the transmission).
-        estimator: least squares (ols), weighted per actuator from the residuals (wls), Huber's against outliers (irls),
-            for errors of the regressor (tls, see the column error), or with instruments of the commanded motion (iv).
+        estimator: least squares (ols), weighted per actuator from the residuals (wls), Huber's
+            against outliers (irls), for errors of the regressor (tls, see the column error), or
+            with instruments of the commanded motion (iv).
         column_error: with tls: error of the regressor's columns, as a share of them.
-        commanded: with iv: recording of the commanded positions, sample by sample as the log; one for each log.
-        disconnected: with the two-run method: run of the same motion with the structure taken off, one for each log.
-            Its forces, the actuators' own, are subtracted: carts of 0 kg and drives without friction are fitted.
-        errors: standard deviations for errors that are independent, autocorrelated (as the residuals show), decimated
-            (white before the decimation), or of any kind inside blocks of each log, or inside logs: these two count
-            model errors as well.
-        compare_logs: also fit each of several logs by itself: which parameters move by more than their bars, and bars
-            that count this error of the model.
-        essential: leave out base parameters step by step until all are known to this share of their size, such as 0.3.
-        regroup: also say the base parameters as formulas in link parameters and lengths, as `regroup` finds them.
-        consistent: also fit all standard parameters inside physical limits, near the machine file's.
+        commanded: with iv: recording of the commanded positions, sample by sample as the log; one
+            for each log.
+        disconnected: with the two-run method: run of the same motion with the structure taken off,
+            one for each log. Its forces, the actuators' own, are subtracted: carts of 0 kg and
+            drives without friction are fitted.
+        errors: standard deviations for errors that are independent, autocorrelated (as the
+            residuals show), decimated (white before the decimation), or of any kind inside blocks
+            of each log, or inside logs: these two count model errors as well.
+        compare_logs: also fit each of several logs by itself: which parameters move by more than
+            their bars, and bars that count this error of the model.
+        essential: leave out base parameters step by step until all are known to this share of their
+            size, such as 0.3.
+        regroup: also say the base parameters as formulas in link parameters and lengths, as
+            `regroup` finds them.
+        consistent: also fit all standard parameters inside physical limits, near the machine
+            file's.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
         preparation: of the logs.
         terms: what is known, and what stands beside the machine file's terms.
@@ -212,16 +240,24 @@ class IdentificationOptions(Options):
             problems.add("hold_out", what, "hold out a share, such as 0.3")
         if (self.estimator == "iv") != bool(self.commanded):
             what = "instruments come from the commanded motion: one is given without the other"
-            problems.add("commanded", what, "give both estimator iv and the commanded motion of each log")
+            problems.add(
+                "commanded", what, "give both estimator iv and the commanded motion of each log"
+            )
         beside = iv | {"scan_cutoffs": self.preparation.scan_cutoffs, "consistent": self.consistent}
         refuse_beside(problems, {"payload": terms.payload}, beside)
-        refuse_beside(problems, {"gains": terms.gains}, beside | {"output joints": self.output == "joints"})
+        refuse_beside(
+            problems, {"gains": terms.gains}, beside | {"output joints": self.output == "joints"}
+        )
         friction = {name: getattr(terms, name) for name in ("asymmetric", "stribeck", "presliding")}
         refuse_beside(problems, friction, iv | {"period": self.preparation.period is not None})
         judged = {"validation": self.validation is not None, "commanded": self.commanded}
         refuse_beside(problems, {"disconnected": self.disconnected}, judged)
-        refuse_beside(problems, {"regroup": self.regroup}, {"parameters file": self.parameters == "file"})
-        refuse_beside(problems, {"compare_logs": self.compare_logs}, iv | {"payload": terms.payload})
+        refuse_beside(
+            problems, {"regroup": self.regroup}, {"parameters file": self.parameters == "file"}
+        )
+        refuse_beside(
+            problems, {"compare_logs": self.compare_logs}, iv | {"payload": terms.payload}
+        )
 
 
 def texts_of(options: Any) -> dict[str, Any]:
@@ -238,7 +274,10 @@ def texts_of(options: Any) -> dict[str, Any]:
             texts |= texts_of(value)
         elif value != getattr(default, item.name):
             if isinstance(value, Mapping):
-                value = [name if content == "" else f"{name}={content}" for name, content in value.items()]
+                value = [
+                    name if content == "" else f"{name}={content}"
+                    for name, content in value.items()
+                ]
             elif isinstance(value, Path):
                 value = str(value)
             try:

@@ -12,4 +12,8 @@ def si_value(where: str, value: float | str, unit: str) -> float:
     Raises:
         InputError: a text is no number with a unit of that dimension.
     """
-    return quantity(where, value, parse_unit(unit or "1").dimension) if isinstance(value, str) else float(value)
+    return (
+        quantity(where, value, parse_unit(unit or "1").dimension)
+        if isinstance(value, str)
+        else float(value)
+    )

@@ -69,12 +69,13 @@ from tauloop.model import Model
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 
-#: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose logs are identified
-#: again and again.
+#: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose
+#: logs are identified again and again.
 WORTH_COMPILING = 5_000
 #: Samples of the motion that a result keeps, at most, to be shown.
 SHOWN = 4_000
-#: Rounds of naming laws of friction; a round is kept where the validation error is smaller by this share.
+#: Rounds of naming laws of friction; a round is kept where the validation error is smaller by this
+#: share.
 FRICTION_ROUNDS, FRICTION_BETTER = 2, 0.01
 #: Samples of each log by which laws of friction are chosen, at most: its first ones.
 SEARCHED = 32_000
@@ -90,7 +91,8 @@ def identification_model(
     Args:
         machine: the machine.
         options: what is known of it.
-        threads: how many a batch is shared out over, where the model is made here; no number depends on it.
+        threads: how many a batch is shared out over, where the model is made here; no number
+            depends on it.
 
     Raises:
         InputError: a known value has another unit than its parameter.
@@ -114,14 +116,15 @@ def identify(
 ) -> MachineIdentification:
     """Identify base parameters of a machine from logs, and judge them on data that were not fitted.
 
-    Logs are repaired and prepared (filters, velocities, averages of periods), looked through for faults, and fitted
-    together as f = Y(q, v, a) p + e, f the measured forces; of each the last part is held out. One that states no
-    preparation is prepared as the first.
+    Logs are repaired and prepared (filters, velocities, averages of periods), looked through for
+    faults, and fitted together as f = Y(q, v, a) p + e, f the measured forces; of each the last
+    part is held out. One that states no preparation is prepared as the first.
 
     Args:
         machine: its description, or a model of it.
-        logs: one or several: files (CSV, Parquet or others with columns time, position.NAME, force.NAME; or a YAML that
-            describes files and columns, and says how this one is prepared), logs in memory, or `MeasuredLog`.
+        logs: one or several: files (CSV, Parquet or others with columns time, position.NAME,
+            force.NAME; or a YAML that describes files and columns, and says how this one is
+            prepared), logs in memory, or `MeasuredLog`.
         options: how; the defaults without.
         progress: called with what is done and what there is to do.
 
@@ -131,8 +134,10 @@ def identify(
         PoseError: a log leaves the workspace of the machine.
         IdentificationError: the data do not support the identification; faults of the logs first.
 
-    Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots; Gautier
-    and Poignet 2001, Extended Kalman filtering and weighted least squares dynamic identification of robot.
+    Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of
+        serial robots; Gautier
+    and Poignet 2001, Extended Kalman filtering and weighted least squares dynamic identification of
+    robot.
 
     Examples:
         >>> import tauloop as tl
@@ -156,7 +161,9 @@ def identify(
         [0.01, 0.01]
     """
     options = options or IdentificationOptions()
-    sources = [logs] if isinstance(logs, str | Path) or not isinstance(logs, Sequence) else list(logs)
+    sources = (
+        [logs] if isinstance(logs, str | Path) or not isinstance(logs, Sequence) else list(logs)
+    )
     _require_suitable(options, len(sources))
     stages = Stages(progress, 3 + len(sources) + (options.validation is not None) + FITS)
     model = identification_model(machine, options)
@@ -177,7 +184,9 @@ def identify(
     if prepared.is_chosen and _may_choose_friction(model, options):
         terms, notes = _chosen_friction(model, prepared, options, ties, repaired)
         options, friction = replace(options, terms=terms), stated_friction(model, terms)
-        prepared = replace(prepared, channels=replace(prepared.channels, notes=(*prepared.channels.notes, *notes)))
+        prepared = replace(
+            prepared, channels=replace(prepared.channels, notes=(*prepared.channels.notes, *notes))
+        )
     data = _logged(model, prepared, options, ties, friction, repaired, stages)
     prepared = replace(prepared, logs=())  # their samples leave the memory
     return _fitted(model, prepared, data, options, regrouping, stages)
@@ -198,7 +207,9 @@ def log_data(
     """
     ties, friction = _ties(model, options), stated_friction(model, options.terms)
     repaired = repairs(model, options.preparation)
-    prepared = prepare_logs(model, measured_logs([log], options, repaired), options, ties, 1, may_choose=False)
+    prepared = prepare_logs(
+        model, measured_logs([log], options, repaired), options, ties, 1, may_choose=False
+    )
     data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
     return data.parts[0], prepared, (*prepared.bad_samples, *data.faults)
 
@@ -207,23 +218,32 @@ def _ties(model: Model, options: IdentificationOptions) -> Ties | None:
     """Known relations of the columns, where named parameters of the machine file are the unknowns."""
     if options.parameters != "file":
         return None
-    return leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
+    return leaf_ties(
+        model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known))
+    )
 
 
 def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:
     """Whether laws of friction may be chosen: the options name none, and forces tell them."""
     terms = options.terms
     names_none = not (terms.asymmetric or terms.stribeck or terms.presliding)
-    return names_none and not (terms.gains or terms.payload or options.commanded or model.assembly.is_redundant)
+    return names_none and not (
+        terms.gains or terms.payload or options.commanded or model.assembly.is_redundant
+    )
 
 
 def _chosen_friction(
-    model: Model, prepared: PreparedLogs, options: IdentificationOptions, ties: Ties | None, repaired: Repairs
+    model: Model,
+    prepared: PreparedLogs,
+    options: IdentificationOptions,
+    ties: Ties | None,
+    repaired: Repairs,
 ) -> tuple[TermOptions, tuple[str, ...]]:
     """Return the terms with the laws of friction that validation chose, and the choices in words.
 
-    Each round fits the part of the fitted logs before their held-out part, and judges by the end of that part. A round
-    names the laws that the findings of the fit before ask for; it is kept where its error is smaller by a share.
+    Each round fits the part of the fitted logs before their held-out part, and judges by the end of
+    that part. A round names the laws that the findings of the fit before ask for; it is kept where
+    its error is smaller by a share.
     """
     logs = [_training_part(entry, options.share) for entry in prepared.logs[: prepared.fitted]]
     part = replace(
@@ -257,7 +277,9 @@ def _chosen_friction(
         if after is None or less is None or less * (1.0 + FRICTION_BETTER) > error:
             break
         listed = ", ".join(f"{law.kind} {law.element}" for law in laws)
-        notes.append(f"friction chosen by validation: {listed}; error {less:.3g} % with, {error:.3g} % without")
+        notes.append(
+            f"friction chosen by validation: {listed}; error {less:.3g} % with, {error:.3g} % without"
+        )
         terms, result, error = named, after, less
     return terms, tuple(notes)
 
@@ -269,7 +291,11 @@ def _training_part(entry: MeasuredLog, share: float) -> MeasuredLog:
 
 
 def _tried(
-    model: Model, prepared: PreparedLogs, options: IdentificationOptions, ties: Ties | None, repaired: Repairs
+    model: Model,
+    prepared: PreparedLogs,
+    options: IdentificationOptions,
+    ties: Ties | None,
+    repaired: Repairs,
 ) -> MachineIdentification | None:
     """Return the identification of some logs; None where the data do not support it."""
     try:
@@ -290,9 +316,18 @@ def _with_laws(terms: TermOptions, laws: Sequence[MissingLaw]) -> TermOptions:
     asymmetric = [law.element for law in laws if law.kind == "asymmetric"]
     return replace(
         terms,
-        asymmetric=(*terms.asymmetric, *(name for name in asymmetric if name not in terms.asymmetric)),
-        stribeck={**terms.stribeck, **{law.element: law.size for law in laws if law.kind == "stribeck"}},
-        presliding={**terms.presliding, **{law.element: "" for law in laws if law.kind == "presliding"}},
+        asymmetric=(
+            *terms.asymmetric,
+            *(name for name in asymmetric if name not in terms.asymmetric),
+        ),
+        stribeck={
+            **terms.stribeck,
+            **{law.element: law.size for law in laws if law.kind == "stribeck"},
+        },
+        presliding={
+            **terms.presliding,
+            **{law.element: "" for law in laws if law.kind == "presliding"},
+        },
     )
 
 
@@ -360,9 +395,13 @@ def _logged(
         faults += faults_of_log(model, log, signals, len(logs), options, ties)
         with naming_log(log, len(logs)):
             how = replace(log.how, decimation=log.factor)
-            part = regression_data(model, log.source, how, output=output, ties=ties, prepared=signals)
+            part = regression_data(
+                model, log.source, how, output=output, ties=ties, prepared=signals
+            )
             if friction:
-                elements.append(element_motion(model, log.source, how, output=output, prepared=signals))
+                elements.append(
+                    element_motion(model, log.source, how, output=output, prepared=signals)
+                )
         parts.append(part)
         shown = shown or _shown(model, signals)
         if log.average is None:
@@ -375,8 +414,12 @@ def _logged(
         require_all_outputs(logs, parts)
     machine = parts
     parts = friction.beside(parts, elements)
-    parts, presliding = friction.presliding(parts, elements, fitted=prepared.fitted, share=options.share)
-    taken = known_leaves(model.mechanism, options.terms.known) if options.parameters == "file" else ()
+    parts, presliding = friction.presliding(
+        parts, elements, fitted=prepared.fitted, share=options.share
+    )
+    taken = (
+        known_leaves(model.mechanism, options.terms.known) if options.parameters == "file" else ()
+    )
     parts = with_stated(parts, prepared.names, options.terms, taken)
     gains = None
     if options.terms.gains:
@@ -400,7 +443,9 @@ def _logged(
         presliding=presliding,
         gains=gains,
         instruments=instruments,
-        noise=force_noise(averages, model, output) if averages and options.estimator == "wls" else None,
+        noise=force_noise(averages, model, output)
+        if averages and options.estimator == "wls"
+        else None,
         repairs=lines + tuple(f"{log.name}: {log.runs}" for log in logs if log.runs is not None),
         motion=shown,
     )
@@ -412,7 +457,9 @@ def _shown(model: Model, signals: Signals) -> tuple[np.ndarray, np.ndarray]:
     return kept.time, samples(kept, "position", model.actuators.ports.position.columns)
 
 
-def _split(parts: list[RegressionData], options: IdentificationOptions) -> tuple[list[RegressionData], RegressionData]:
+def _split(
+    parts: list[RegressionData], options: IdentificationOptions
+) -> tuple[list[RegressionData], RegressionData]:
     """What of each log is fitted, and what it is judged by."""
     if options.validation is not None:
         return parts[:-1], parts[-1]
@@ -433,18 +480,31 @@ def _fitted(
     whole: Identification | None = None
     if options.validation is None:
         with naming((*logs.bad_samples, *data.faults)):
-            whole = fit(merge(parts), None, chosen_estimator(options, data.instruments, data.noise), errors=errors)
+            whole = fit(
+                merge(parts),
+                None,
+                chosen_estimator(options, data.instruments, data.noise),
+                errors=errors,
+            )
     stages.done()
     fitted, held_out = _split(parts, options)
     training = merge(fitted)
     instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
     with naming((*logs.bad_samples, *data.faults)):
-        result = fit(training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors)
+        result = fit(
+            training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors
+        )
     stages.done()
     of_fit = FitFaults(problems=data.faults)
     if not data.faults:
         of_fit = faults_of_fit(
-            model, data.motions, parts, result, training, output=options.output, presliding=data.presliding
+            model,
+            data.motions,
+            parts,
+            result,
+            training,
+            output=options.output,
+            presliding=data.presliding,
         )
     comparison = None
     if options.compare_logs:
@@ -466,11 +526,19 @@ def _fitted(
         *(() if is_held else left_out),
     )
     result = replace(
-        result, evidence=(*result.evidence, fault_evidence(findings), *logs.beyond, *omission_evidence(model.mechanism))
+        result,
+        evidence=(
+            *result.evidence,
+            fault_evidence(findings),
+            *logs.beyond,
+            *omission_evidence(model.mechanism),
+        ),
     )
     essential = None
     if options.essential is not None:
-        essential = essential_parameters(result, training, held_out, largest_deviation=options.essential)
+        essential = essential_parameters(
+            result, training, held_out, largest_deviation=options.essential
+        )
     consistent = _consistent(model, fitted, training, held_out) if options.consistent else None
     stages.done()
     return MachineIdentification(
@@ -488,13 +556,17 @@ def _fitted(
         log_comparison=comparison,
         filter_scan=logs.scan,
         presliding=data.presliding,
-        presliding_notes=presliding_notes(data.presliding, model) if data.presliding is not None else (),
+        presliding_notes=presliding_notes(data.presliding, model)
+        if data.presliding is not None
+        else (),
         known_forces=logs.known_forces,
         channels=logs.channels,
         periods=logs.periods,
         gains=data.gains,
         essential=essential,
-        formulas=None if regrouping is None else formula_values(result if whole is None else whole, regrouping),
+        formulas=None
+        if regrouping is None
+        else formula_values(result if whole is None else whole, regrouping),
         consistent=consistent,
         training=training,
         held_out=held_out,
@@ -503,15 +575,26 @@ def _fitted(
     )
 
 
-def _compared(logs: PreparedLogs, data: _Logged, options: IdentificationOptions, base: BaseParameters) -> LogComparison:
+def _compared(
+    logs: PreparedLogs, data: _Logged, options: IdentificationOptions, base: BaseParameters
+) -> LogComparison:
     """The logs fitted apart; where errors are clustered by log, each log's own bars are those of autocorrelation."""
     errors = AutocorrelatedErrors() if logs.errors == ClusteredErrors(by="log") else logs.errors
     estimator = chosen_estimator(options, (), data.noise)
-    return compare_logs(data.parts[: logs.fitted], logs.names[: logs.fitted], base, estimator, errors=errors)
+    return compare_logs(
+        data.parts[: logs.fitted], logs.names[: logs.fitted], base, estimator, errors=errors
+    )
 
 
 def _consistent(
-    model: Model, fitted: Sequence[RegressionData], training: RegressionData, held_out: RegressionData
+    model: Model,
+    fitted: Sequence[RegressionData],
+    training: RegressionData,
+    held_out: RegressionData,
 ) -> ConsistentIdentification:
-    groups = np.repeat(np.arange(len(fitted)), [len(part) for part in fitted]) if len(fitted) > 1 else None
+    groups = (
+        np.repeat(np.arange(len(fitted)), [len(part) for part in fitted])
+        if len(fitted) > 1
+        else None
+    )
     return fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)

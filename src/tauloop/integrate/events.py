@@ -19,13 +19,14 @@ _COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[
 class Event(Shown):
     """A function of the state that is zero at an event.
 
-    Simulations look at it where steps begin and end, all others in their middle too: two zeros within one step, or half
-    of one, go unseen, so choose `max_step` accordingly.
+    Simulations look at it where steps begin and end, all others in their middle too: two zeros
+    within one step, or half of one, go unseen, so choose `max_step` accordingly.
 
     Attributes:
         name: for the record.
         function: times (N,), coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
-        direction: 1 for zeros through which it rises, -1 for those through which it falls, 0 for both.
+        direction: 1 for zeros through which it rises, -1 for those through which it falls, 0 for
+            both.
         is_terminal: whether the motion ends there.
     """
 
@@ -95,4 +96,6 @@ def comparison(option: str, text: str, *, is_terminal: bool) -> ValuePassed:
         what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
         raise InputError.of(option, what, "such as 'platform.z<-0.7' (SI), in quotes")
     direction: Literal[-1, 1] = 1 if match["sign"] == ">" else -1
-    return ValuePassed(name=match["name"], direction=direction, value=value, is_terminal=is_terminal)
+    return ValuePassed(
+        name=match["name"], direction=direction, value=value, is_terminal=is_terminal
+    )

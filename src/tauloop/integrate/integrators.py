@@ -1,7 +1,8 @@
 """Ways through time: what simulations, control loops and drive lines may choose, and what of one's own may stand there.
 
-An integrator is a frozen dataclass that names its method: explicit, by a tableau with a dense output, or Radau IIA. All
-of them run in `hybrid.c` and in its twin, with the same events, samples and returns to the loops:
+An integrator is a frozen dataclass that names its method: explicit, by a tableau with a dense
+output, or Radau IIA. All of them run in `hybrid.c` and in its twin, with the same events, samples
+and returns to the loops:
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Midpoint(Integrator):
@@ -12,8 +13,8 @@ of them run in `hybrid.c` and in its twin, with the same events, samples and ret
         def method(self) -> Method:
             return Method.fixed(chained((0.5,), (0.0, 1.0), is_dense=True), self.step)
 
-Source: Dormand and Prince 1980, A family of embedded Runge-Kutta formulae; Hairer and Wanner 1996, Solving Ordinary
-Differential Equations II, section IV.8, for Radau IIA.
+Source: Dormand and Prince 1980, A family of embedded Runge-Kutta formulae; Hairer and Wanner 1996,
+Solving Ordinary Differential Equations II, section IV.8, for Radau IIA.
 """
 
 from __future__ import annotations
@@ -63,9 +64,13 @@ class Method:
         return self.first, self.rtol, self.atol, self.longest
 
     @classmethod
-    def adaptive(cls, tableau: Tableau | None, rtol: float, atol: float, longest: float = math.inf) -> Method:
+    def adaptive(
+        cls, tableau: Tableau | None, rtol: float, atol: float, longest: float = math.inf
+    ) -> Method:
         """A method that chooses its steps."""
-        return cls(tableau=tableau, rtol=rtol, atol=atol, longest=longest, first=min(FIRST_STEP, longest))
+        return cls(
+            tableau=tableau, rtol=rtol, atol=atol, longest=longest, first=min(FIRST_STEP, longest)
+        )
 
     @classmethod
     def fixed(cls, tableau: Tableau, step: float) -> Method:
@@ -81,7 +86,9 @@ class Method:
         is_adaptive = self.tableau is not None and self.tableau.is_adaptive
         if precision is Precision.SINGLE and is_adaptive and self.rtol < LEAST_TOLERANCE:
             what = f"asks for a relative error of {self.rtol:g}, floats keep {LEAST_TOLERANCE:g}"
-            raise InputError.of("integrator", what, "`DormandPrince(rtol=1e-5, atol=1e-6)`, fixed steps, or doubles")
+            raise InputError.of(
+                "integrator", what, "`DormandPrince(rtol=1e-5, atol=1e-6)`, fixed steps, or doubles"
+            )
 
 
 class Integrator(ABC):
@@ -140,7 +147,8 @@ class DormandPrince(Integrator):
     """Explicit Runge-Kutta pair of orders 5(4) with adaptive steps (Dormand and Prince 1980).
 
     Attributes:
-        rtol, atol: a step's error is kept below atol + rtol |state|, root mean square over the state's entries (SI).
+        rtol, atol: a step's error is kept below atol + rtol |state|, root mean square over the
+            state's entries (SI).
         max_step: longest step, s.
         max_steps: steps after which the integration is given up.
     """

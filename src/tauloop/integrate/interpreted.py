@@ -45,7 +45,8 @@ class InterpretedProblem(ABC):
     """What is carried forward: y' = f(t, y) under modes; as `tl_problem`.
 
     Attributes:
-        slopes: derivatives of the first guards along the directions (d, m), as the last rates have left them.
+        slopes: derivatives of the first guards along the directions (d, m), as the last rates have
+            left them.
     """
 
     slopes: np.ndarray = np.zeros((0, 0))
@@ -94,7 +95,12 @@ class Run:
         self.origin, self.length, self.share, self.is_event = 0.0, 0.0, 1.0, False
         self.evaluations = self.rejected = self.steps = self.events = 0
         self.is_known = self._is_behind_event = False
-        self._crowded, self._last, self._last_error, self._jacobian = 0, 0.0, LEAST_ERROR, (np.zeros(0), 0)
+        self._crowded, self._last, self._last_error, self._jacobian = (
+            0,
+            0.0,
+            LEAST_ERROR,
+            (np.zeros(0), 0),
+        )
         self._K = self._guards = np.zeros(0)
         self._known_now: object = None
 
@@ -153,9 +159,15 @@ class Run:
             is_last = self.time + h * (1 + STRETCH) >= limit
             h = limit - self.time if is_last else h
             with np.errstate(all="ignore"):
-                trial = self._explicit(h) if self.method is not None else self._implicit(h, near, after_rejection)
+                trial = (
+                    self._explicit(h)
+                    if self.method is not None
+                    else self._implicit(h, near, after_rejection)
+                )
             healthy, good, moved = trial.healthy, trial.good, 0
-            factor = min(max(trial.factor, LEAST_FACTOR), 1.0 if after_rejection else GREATEST_FACTOR)
+            factor = min(
+                max(trial.factor, LEAST_FACTOR), 1.0 if after_rejection else GREATEST_FACTOR
+            )
             if good:
                 before = self.start, self.Q
                 self.start, self.Q = self.y, trial.Q
@@ -167,13 +179,21 @@ class Run:
                     good = moved > 0 and self._norm(back - end, back) < FARTHEST_RETURN
                 if good:
                     self._take(trial, back, h, share, limit if is_last and share == 1.0 else None)
-                    self.is_known, self._last = not moved and bool(self.method is None or self.method.dense.size), h
+                    self.is_known, self._last = (
+                        not moved and bool(self.method is None or self.method.dense.size),
+                        h,
+                    )
                     if not is_fixed and not is_event:
                         self.step = h * factor if not is_last or factor < 1.0 else self.step
                         self._last_error = max(trial.norm, LEAST_ERROR)
                     self.is_event = is_event
                     if is_event:
-                        self.events, self.is_known, self.step, self._last = self.events + 1, False, h, 0.0
+                        self.events, self.is_known, self.step, self._last = (
+                            self.events + 1,
+                            False,
+                            h,
+                            0.0,
+                        )
                         self._is_behind_event = True
                         self._crowded = self._crowded + 1 if share * h < CROWD else 0
                         if self._crowded > MOST_CROWDED:
@@ -183,12 +203,16 @@ class Run:
                 healthy, factor, self._last = False, RETREAT, 0.0
             self.rejected += 1
             self.guess = near.copy()
-            lost = Stepped.ASTRAY if moved < 0 else Stepped.TOO_SMALL if healthy else Stepped.UNHEALTHY
+            lost = (
+                Stepped.ASTRAY if moved < 0 else Stepped.TOO_SMALL if healthy else Stepped.UNHEALTHY
+            )
             if is_fixed or h < (SMALLEST_STEP if healthy else SMALLEST_RETREAT):
                 return lost
             after_rejection, self.step = True, h * factor
 
-    def _take(self, trial: _Trial, y: np.ndarray, h: float, share: float, instant: float | None) -> None:
+    def _take(
+        self, trial: _Trial, y: np.ndarray, h: float, share: float, instant: float | None
+    ) -> None:
         self.origin, self.length, self.share = self.time, h, share
         self.time = self.time + share * h if instant is None else instant
         self.y, self._K, self._guards = y, trial.rate, trial.guards
@@ -230,7 +254,9 @@ class Run:
 
     # Radau IIA
 
-    def _near(self, near: np.ndarray, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _near(
+        self, near: np.ndarray, time: float, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, bool]:
         """Rates that iterate from where the step began, and not from where a trial has led."""
         self.guess = near.copy()
         return self._rates(time, y)
@@ -257,7 +283,11 @@ class Run:
             if iteration.converged:
                 return self._judged(h, iteration, near, after_rejection)
             if self._jacobian[1] == 2:
-                return _Trial(self.y, self._K, self._guards, factor=0.5, norm=np.inf) if iteration.healthy else nothing
+                return (
+                    _Trial(self.y, self._K, self._guards, factor=0.5, norm=np.inf)
+                    if iteration.healthy
+                    else nothing
+                )
             self._jacobian = self._jacobian[0], 0
 
     def _iterated(self, h: float, near: np.ndarray) -> _Stages:
@@ -277,7 +307,9 @@ class Run:
                 change = np.linalg.solve(whole, (F - _M @ Z / h).ravel()).reshape(3, n)
             except np.linalg.LinAlgError:
                 break
-            moved = float(np.sqrt(np.mean((change / (self.atol + self.rtol * np.abs(self.y))) ** 2)))
+            moved = float(
+                np.sqrt(np.mean((change / (self.atol + self.rtol * np.abs(self.y))) ** 2))
+            )
             rate = moved / before if tries else 0.0
             if not np.isfinite(moved) or rate >= 1:
                 break
@@ -310,7 +342,9 @@ class Run:
             return _Trial(end, self._K, self._guards, norm=norm, factor=factor)
         self._jacobian = self._jacobian[0], 0 if tries > 2 and stages.rate > STALE else 1
         last, guards, good = self._near(near, self.time + h, end)
-        return _Trial(end, last, guards, known=self.known, norm=norm, factor=factor, Q=_P @ Z, healthy=good)
+        return _Trial(
+            end, last, guards, known=self.known, norm=norm, factor=factor, Q=_P @ Z, healthy=good
+        )
 
     def _event(self, h: float, guards: np.ndarray) -> float:
         """Where in the step a guard is violated first; 1 where none is."""
@@ -335,7 +369,11 @@ class Run:
         for k in range(TRIES):
             if (hi - lo) * h <= 1e-15 * (1 + self.time) or hi - lo <= 1e-16:
                 break
-            x = (lo * v_hi - hi * v_lo) / (v_hi - v_lo) if k % 3 != 2 and v_lo < 0 else 0.5 * (lo + hi)
+            x = (
+                (lo * v_hi - hi * v_lo) / (v_hi - v_lo)
+                if k % 3 != 2 and v_lo < 0
+                else 0.5 * (lo + hi)
+            )
             v = at(x)
             if v > 0:
                 hi, v_hi, v_lo, side = x, v, v_lo * (0.5 if side == 1 else 1.0), 1

@@ -1,9 +1,9 @@
 """Routines: right-hand sides and samples as lists of calls, which C and, without a compiler, Python run alike.
 
-A routine's arrays have names. Those of every routine are the state `y`, its `rate` and `guards`, the modes `s`, the
-coordinates `start` from which Newton's method goes on, the inputs `in` of a sample, what acts (`held`), what the last
-sample has found (`z`), and constants `p`; others are its own. A place is an array with, maybe, an offset, as C writes
-it: ``y``, ``y + 6``.
+A routine's arrays have names. Those of every routine are the state `y`, its `rate` and `guards`,
+the modes `s`, the coordinates `start` from which Newton's method goes on, the inputs `in` of a
+sample, what acts (`held`), what the last sample has found (`z`), and constants `p`; others are its
+own. A place is an array with, maybe, an offset, as C writes it: ``y``, ``y + 6``.
 """
 
 from __future__ import annotations
@@ -66,15 +66,18 @@ class RoutineCall:
     """A function and the places that it reads and writes.
 
     Attributes:
-        function: a program's C function, straight-line code by CasADi, or none: a function of Python's, if there is
-            one, which sees the second place, at the time in the first, and changes the output.
+        function: a program's C function, straight-line code by CasADi, or none: a function of
+            Python's, if there is one, which sees the second place, at the time in the first, and
+            changes the output.
         inputs, outputs: places in the order of the arguments.
-        further: places, with sizes, of what only the interpreter of a program reads; of a function of Python's all.
+        further: places, with sizes, of what only the interpreter of a program reads; of a function
+            of Python's all.
         brief: straight-line code, and places of its outputs, where no guards are wanted.
         is_judged: whether a program that cannot be relied on ends the routine.
         smallest_pivot: share of its typical size below which a pivot means that it cannot.
         when: place of a number that is not zero where the call is made; it always is without one.
-        tangent: what comes before it for each direction of derivatives (`tauloop.integrate.sensitivity`).
+        tangent: what comes before it for each direction of derivatives
+            (`tauloop.integrate.sensitivity`).
     """
 
     function: CFunction | ca.Function | None
@@ -103,11 +106,15 @@ class RoutineCall:
             return True
         if isinstance(self.function, ca.Function):
             sizes = map(self.function.numel_in, range(self.function.n_in()))
-            views = [_view(arrays, place, n)[None] for place, n in zip(self.inputs, sizes, strict=True)]
+            views = [
+                _view(arrays, place, n)[None] for place, n in zip(self.inputs, sizes, strict=True)
+            ]
             parts = self._code(views, 1)
         else:
             program = self.function.program
-            named = {name: _view(arrays, place, n)[None] for name, (place, n) in self.further.items()}
+            named = {
+                name: _view(arrays, place, n)[None] for name, (place, n) in self.further.items()
+            }
             results, evidence = program.run(named, 1)
             parts = [results[port.name] for port in self.function.outputs]
             judged = health(program, evidence, {str(i): part for i, part in enumerate(parts)})
@@ -118,7 +125,11 @@ class RoutineCall:
                 if not (least >= 0 and figures[1] > self.smallest_pivot and residual < CONVERGED):
                     worst[3:] = figures
                     return False
-                worst[:3] = [min(worst[0], least), min(worst[1], figures[1]), max(worst[2], residual)]
+                worst[:3] = [
+                    min(worst[0], least),
+                    min(worst[1], figures[1]),
+                    max(worst[2], residual),
+                ]
         for place, part in zip(self.outputs, parts, strict=True):
             _view(arrays, place, part.shape[1])[:] = part[0]
         return True
@@ -136,10 +147,14 @@ class RoutineCall:
 
     def _text(self) -> list[str]:
         if self.function is None:
-            return [f"    if (l->own) l->own(*({self.inputs[0]}), {self.inputs[1]}, {self.outputs[0]});"]
+            return [
+                f"    if (l->own) l->own(*({self.inputs[0]}), {self.inputs[1]}, {self.outputs[0]});"
+            ]
         if isinstance(self.function, CFunction):
             read = [port.size for port in self.function.inputs]
-            declared, places, moved = self._apart(read, self.outputs, [port.size for port in self.function.outputs])
+            declared, places, moved = self._apart(
+                read, self.outputs, [port.size for port in self.function.outputs]
+            )
             arguments = ", ".join([*self.inputs, *places, "health"])
             judge = f"        if (!tl_healthy(health, {number(self.smallest_pivot)}, l->worst)) return 0;"
             call = [
@@ -177,16 +192,21 @@ class RoutineCall:
         self, read: Iterable[int], outputs: Iterable[str], sizes: Iterable[int]
     ) -> tuple[list[str], list[str], list[str]]:
         """Arrays declared for outputs that cannot be written in place, the places to write, and how they are moved."""
-        inputs = [(*split_place(place), size) for place, size in zip(self.inputs, read, strict=True)]
+        inputs = [
+            (*split_place(place), size) for place, size in zip(self.inputs, read, strict=True)
+        ]
         declared, places, moved = [], [], []
         for i, (place, size) in enumerate(zip(outputs, sizes, strict=True)):
             array, start = split_place(place)
-            if not any(array == name and start < at + n and at < start + size for name, at, n in inputs):
+            if not any(
+                array == name and start < at + n and at < start + size for name, at, n in inputs
+            ):
                 places.append(place)
                 continue
             declared.append(f"        double moved{i}[{max(size, 1)}];")
             places.append(f"moved{i}")
-            # one by one: numbers that a compiler has in registers need not be written before they are moved
+            # one by one: numbers that a compiler has in registers need not be written before they
+            # are moved
             moved += [f"        {array}[{start + k}] = moved{i}[{k}];" for k in range(size)]
         return declared, places, moved
 
@@ -254,7 +274,9 @@ def program_call(
         function=function,
         inputs=tuple(inputs[port.name] for port in function.inputs),
         outputs=tuple(outputs.values()),
-        further={port.name: (inputs[port.name], port.size) for port in c_function(program, empty).inputs},
+        further={
+            port.name: (inputs[port.name], port.size) for port in c_function(program, empty).inputs
+        },
         is_judged=is_judged,
         smallest_pivot=smallest_pivot,
     )
@@ -280,7 +302,10 @@ class Routine:
 
     def _room(self) -> dict[str, int]:
         """Sizes of its own arrays, with derivatives."""
-        return {name: size * (1 + self.directions * (name in self.varied)) for name, size in self.own.items()}
+        return {
+            name: size * (1 + self.directions * (name in self.varied))
+            for name, size in self.own.items()
+        }
 
     def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None = None) -> bool:
         """Run it on arrays by name, which take its own as well; whether it can be relied on."""
@@ -299,7 +324,9 @@ class Routine:
         names = ("s", "in", "held", "p", "z", "start", *self.own)
         kept, at = [], 0
         for place, size in self.known:
-            kept.append(f"    if (TL_KNOWN) memcpy(run->known + {at}, {place}, sizeof(double) * {size});")
+            kept.append(
+                f"    if (TL_KNOWN) memcpy(run->known + {at}, {place}, sizeof(double) * {size});"
+            )
             at += size
         lines = [
             f"static int {name}(tl_run *run, double time, double *y, double *rate, double *guards)",
@@ -324,19 +351,26 @@ class Routine:
         if call.tangent is None:
             return []
         places = (*call.tangent.inputs, *call.tangent.outputs)
-        used = sorted({split_place(place)[0] for place in places} & {moved(name) for name in self.varied})
+        used = sorted(
+            {split_place(place)[0] for place in places} & {moved(name) for name in self.varied}
+        )
         begins = {moved(name): f"{name} + j * {size}" for name, size in self.varied.items()}
         begins[moved("guards")] = f"l->slopes + (j - 1) * {self.varied.get('guards', 0)}"
         fixed = (moved("held"), moved("p"))
         return [
             f"    for (int j = 1; j <= {self.directions}; ++j) {{",
-            *(f"    {'const ' if name in fixed else ''}double *{name} = {begins[name]};" for name in used),
+            *(
+                f"    {'const ' if name in fixed else ''}double *{name} = {begins[name]};"
+                for name in used
+            ),
             *call.tangent.text(),
             "    }",
         ]
 
 
-def functions_text(routines: Iterable[Routine], prefix: str = "straight", *, single: bool = False) -> str:
+def functions_text(
+    routines: Iterable[Routine], prefix: str = "straight", *, single: bool = False
+) -> str:
     """C text of all functions that routines call; straight-line code has names that begin with the prefix.
 
     Args:
@@ -345,10 +379,18 @@ def functions_text(routines: Iterable[Routine], prefix: str = "straight", *, sin
         single: whether it is written in floats.
     """
     calls = [
-        call for routine in routines for made in routine.calls for call in (made.tangent, made) if call is not None
+        call
+        for routine in routines
+        for made in routine.calls
+        for call in (made.tangent, made)
+        if call is not None
     ]
-    programs = {call.function.name: call.function for call in calls if isinstance(call.function, CFunction)}
-    generator = ca.CodeGenerator(f"{prefix}.c", {"with_header": False, "casadi_int": "int", "include_math": True})
+    programs = {
+        call.function.name: call.function for call in calls if isinstance(call.function, CFunction)
+    }
+    generator = ca.CodeGenerator(
+        f"{prefix}.c", {"with_header": False, "casadi_int": "int", "include_math": True}
+    )
     codes = {}
     for call in calls:
         for function in (call.function, *(call.brief or ())[:1]):
@@ -357,11 +399,14 @@ def functions_text(routines: Iterable[Routine], prefix: str = "straight", *, sin
     for function in codes.values():
         generator.add(function)
     note = "made by Tauloop, do not edit"
-    # functions of one file only: exported ones would not be put in line, for others could take their place
+    # functions of one file only: exported ones would not be put in line, for others could take
+    # their place
     straight_text = f"#define CASADI_SYMBOL_EXPORT static\n{generator.dump()}"
     listed, includes = list(programs.values()), ("<string.h>",)
     if single:
-        return c_source(listed, note, with_batch=False, includes=includes, further=straight_text, single=True)
+        return c_source(
+            listed, note, with_batch=False, includes=includes, further=straight_text, single=True
+        )
     return f"{c_source(listed, note, with_batch=False, includes=includes)}\n{straight_text}"
 
 

@@ -1,6 +1,7 @@
 """Systems under a sampled control, from sample to sample: as machine code, or step by step in Python.
 
-A control of a machine and the controls of its drive lines are routines here: rates, resets, and what a sample finds.
+A control of a machine and the controls of its drive lines are routines here: rates, resets, and
+what a sample finds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Course:
     Attributes:
         period: of the samples, s.
         inputs: of every sample (N, n_i).
-        y, held, q: state, what acts before the first sample with what is kept behind it, and coordinates at the start.
+        y, held, q: state, what acts before the first sample with what is kept behind it, and
+            coordinates at the start.
         p: constants.
         method, max_steps: the integrator, and after how many steps it is given up.
         whole, change: delay from a sample to what it has found, in periods and s beyond them.
@@ -69,8 +71,10 @@ class SampledTrace:
         outcome: a `Stepped`, `TOO_LONG` or `ENDED`.
         end: time that was reached, s.
         steps, events: of the integrator.
-        worst: least discriminant, least pivot over its typical size, and largest residual on the way (3,).
-        failed: the same of the last evaluation that could not be relied on (3,); not numbers where all could.
+        worst: least discriminant, least pivot over its typical size, and largest residual on the
+            way (3,).
+        failed: the same of the last evaluation that could not be relied on (3,); not numbers where
+            all could.
         occurrences: events in the order of time.
     """
 
@@ -141,7 +145,11 @@ def _values(system: HybridSystem, events: Sequence[Event]) -> Own | None:
         return None
 
     def call(time: float, known: np.ndarray, values: np.ndarray) -> None:
-        arguments = np.array([time]), known[None, : system.coordinates].copy(), known[None, system.coordinates :].copy()
+        arguments = (
+            np.array([time]),
+            known[None, : system.coordinates].copy(),
+            known[None, system.coordinates :].copy(),
+        )
         values[:] = [event.function(*arguments)[0] for event in events]
 
     return call
@@ -171,7 +179,8 @@ class CompiledSamples:
     def _code(self, method: Tableau | None, events: int) -> Callable[..., int]:
         if (method, events) not in self._compiled:
             library = Library.made(
-                self.system.source(method, c_file("tauloop.integrate", "sampled.c"), events=events), folder=self._folder
+                self.system.source(method, c_file("tauloop.integrate", "sampled.c"), events=events),
+                folder=self._folder,
             )
             self._compiled[method, events] = library.function("tl_sampled", self._SIGNATURE, "n")
         return self._compiled[method, events]
@@ -182,14 +191,21 @@ class CompiledSamples:
         Raises:
             Whatever functions of Python's raise.
         """
-        system, method, n, count = self.system, course.method, len(course.inputs), len(course.events)
+        system, method, n, count = (
+            self.system,
+            course.method,
+            len(course.inputs),
+            len(course.events),
+        )
         y, z, q = (np.array(part, dtype=float) for part in (course.y, course.held, course.q))
         s = np.array([*system.modes, *np.zeros(count)])
         kept = [np.empty((n, size)) for size in (system.states, len(system.modes), system.held)]
         known = system.coordinates + system.velocities
         happened = np.empty((MOST_EVENTS if count else 0, 2 + known))
         worst, report = np.array(WORST), np.zeros(5)
-        wanted = np.array([[event.direction, event.is_terminal] for event in course.events], dtype=float)
+        wanted = np.array(
+            [[event.direction, event.is_terminal] for event in course.events], dtype=float
+        )
         own = Callback(course.own, *course.own_sizes) if course.own else _NOTHING
         watch = Callback(_values(system, course.events), known, count) if count else _NOTHING
         reached = self._code(method.tableau, count)(
@@ -197,7 +213,10 @@ class CompiledSamples:
             *method.numbers,
             float(course.max_steps),
             *(own.pointer, watch.pointer, len(happened), wanted),
-            *(np.ascontiguousarray(part, dtype=float) for part in (course.inputs, course.p, course.held)),
+            *(
+                np.ascontiguousarray(part, dtype=float)
+                for part in (course.inputs, course.p, course.held)
+            ),
             *(q, y, s, z, *kept, happened, worst, report),
         )
         own.raise_error()
@@ -229,7 +248,11 @@ class InterpretedSamples:
 
     def __call__(self, course: Course) -> SampledTrace:
         """Run it."""
-        values, count, n = _values(self.system, course.events), len(course.events), len(course.inputs)
+        values, count, n = (
+            _values(self.system, course.events),
+            len(course.events),
+            len(course.inputs),
+        )
         problem = RoutineProblem(self.system, course.p, course.held, values, count)
         modes_then = np.array([*self.system.modes, *np.zeros(count)])
         run = Run(problem, course.method, course.y, modes=modes_then, guess=course.q)

@@ -1,13 +1,15 @@
 """Sensitivities: how much states, and all that samples find, change with constants and with the start.
 
-With y' = f(y, z, p) between events and S = dy/dp along a direction: S' = f_y S + f_z dz/dp + f_p. Every call of a
-routine gets the call of its tangents, for one direction at a time, which comes before it; so rates, resets and samples
-carry derivatives along, and the integrator, which takes all of them for states, keeps their errors as small as those.
-At an event it lets them jump (`tl_agree` in `hybrid.c`). S(0) and the tangents of p say what to differentiate by.
+With y' = f(y, z, p) between events and S = dy/dp along a direction: S' = f_y S + f_z dz/dp + f_p.
+Every call of a routine gets the call of its tangents, for one direction at a time, which comes
+before it; so rates, resets and samples carry derivatives along, and the integrator, which takes all
+of them for states, keeps their errors as small as those. At an event it lets them jump (`tl_agree`
+in `hybrid.c`). S(0) and the tangents of p say what to differentiate by.
 
 Source:
-    Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, section I.14; at events Galan, Feehery,
-    Barton 1999, Parametric sensitivity functions for hybrid discrete/continuous systems.
+    Hairer, Norsett, Wanner 1993, Solving Ordinary Differential Equations I, section I.14; at events
+    Galan, Feehery, Barton 1999, Parametric sensitivity functions for hybrid discrete/continuous
+    systems.
 """
 
 from __future__ import annotations
@@ -64,7 +66,10 @@ def require_known(names: Iterable[str], known: Iterable[str]) -> None:
     Raises:
         InputError: with all of them.
     """
-    what, remedy = "{!r} is no parameter here and no coordinate of the start", "see `tauloop show NAME --parameters`"
+    what, remedy = (
+        "{!r} is no parameter here and no coordinate of the start",
+        "see `tauloop show NAME --parameters`",
+    )
     InputError.raise_if_any(unknown_names(names, known, what, "sensitivities", remedy))
 
 
@@ -87,16 +92,22 @@ def by_parameter(
     """
     scale = abs(parameter.value if value is None else value) or 1.0
     unit = si_unit(parameter.unit)
-    return SensitivityDirection(name=parameter.name, unit=unit, start=start, constants=constants, scale=scale)
+    return SensitivityDirection(
+        name=parameter.name, unit=unit, start=start, constants=constants, scale=scale
+    )
 
 
 def starts(ports: Iterable[Port], states: int, constants: int) -> dict[str, SensitivityDirection]:
     """Directions of the start's coordinates, which stand first in the state, by names such as position.platform.x."""
     columns = [
-        (f"{port.name}.{name}", unit) for port in ports for name, unit in zip(port.columns, port.units, strict=True)
+        (f"{port.name}.{name}", unit)
+        for port in ports
+        for name, unit in zip(port.columns, port.units, strict=True)
     ]
     return {
-        name: SensitivityDirection(name=name, unit=unit, start=np.eye(states)[i], constants=np.zeros(constants))
+        name: SensitivityDirection(
+            name=name, unit=unit, start=np.eye(states)[i], constants=np.zeros(constants)
+        )
         for i, (name, unit) in enumerate(columns)
     }
 
@@ -121,7 +132,9 @@ def course_along(course: Course, directions: Sequence[SensitivityDirection]) -> 
     )
 
 
-def apart(values: np.ndarray, directions: Sequence[SensitivityDirection]) -> tuple[np.ndarray, np.ndarray]:
+def apart(
+    values: np.ndarray, directions: Sequence[SensitivityDirection]
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows with derivatives (N, (1 + d) n) as what they are themselves (N, n), and their derivatives (N, n, d)."""
     if not directions:
         return values, np.empty((*values.shape, 0))
@@ -131,7 +144,10 @@ def apart(values: np.ndarray, directions: Sequence[SensitivityDirection]) -> tup
 
 
 def labelled(
-    time: np.ndarray, ports: Sequence[Port], by: np.ndarray, directions: Sequence[SensitivityDirection]
+    time: np.ndarray,
+    ports: Sequence[Port],
+    by: np.ndarray,
+    directions: Sequence[SensitivityDirection],
 ) -> xr.Dataset:
     """Derivatives as arrays over time, column and parameter, SI, with the units of both.
 
@@ -168,7 +184,13 @@ def sensitive(system: HybridSystem, directions: int) -> HybridSystem:
     if not directions:
         return system
     findings, modes = system.held + system.kept, len(system.modes)
-    sizes = {"y": system.states, "rate": system.states, "guards": modes, "held": findings, "z": findings}
+    sizes = {
+        "y": system.states,
+        "rate": system.states,
+        "guards": modes,
+        "held": findings,
+        "z": findings,
+    }
     sizes["p"] = system.constants
     copies = 1 + directions
     return replace(
@@ -221,13 +243,21 @@ def _tangent(call: RoutineCall, varies: set[str], carried: set[str]) -> RoutineC
         outputs=tuple(_moved(call.outputs[i]) for i in written),
         brief=None
         if brief is None
-        else (_function_along(brief[0], chosen, range(len(brief[1]))), tuple(map(_moved, brief[1]))),
+        else (
+            _function_along(brief[0], chosen, range(len(brief[1]))),
+            tuple(map(_moved, brief[1])),
+        ),
         when=call.when,
     )
 
 
-def _program_tangent(function: CFunction, call: RoutineCall, chosen: list[int], written: list[int]) -> RoutineCall:
-    ports = {port.name: (place, port.size) for port, place in zip(function.inputs, call.inputs, strict=True)}
+def _program_tangent(
+    function: CFunction, call: RoutineCall, chosen: list[int], written: list[int]
+) -> RoutineCall:
+    ports = {
+        port.name: (place, port.size)
+        for port, place in zip(function.inputs, call.inputs, strict=True)
+    }
     ports = dict(call.further) | ports
     moving = [function.inputs[i] for i in chosen]
     inputs = {name: place for name, (place, _) in ports.items()}
@@ -243,7 +273,9 @@ def _program_tangent(function: CFunction, call: RoutineCall, chosen: list[int], 
     )
 
 
-def _function_along(function: ca.Function, chosen: list[int], written: list[int] | range) -> ca.Function:
+def _function_along(
+    function: ca.Function, chosen: list[int], written: list[int] | range
+) -> ca.Function:
     symbols = function.sx_in()
     results = function.call(symbols)
     directions = [ca.SX.sym(f"d{i}", symbols[i].numel()) for i in chosen]

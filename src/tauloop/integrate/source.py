@@ -19,9 +19,16 @@ def _method(method: Tableau | None) -> str:
     if method is not None:
         sizes, parts = (len(method.c), method.dense.shape[1]), number(1 / method.order)
         error = method.error if method.is_adaptive else np.zeros(0)
-        for name, table in (("A", method.A), ("c", method.c), ("error", error), ("dense", method.dense)):
+        for name, table in (
+            ("A", method.A),
+            ("c", method.c),
+            ("error", error),
+            ("dense", method.dense),
+        ):
             body = ", ".join(number(float(value)) for value in np.ravel(table))
-            defined += f"constant double tl_{name}_of[{np.size(table)}] = {{{body}}}; " if body else ""
+            defined += (
+                f"constant double tl_{name}_of[{np.size(table)}] = {{{body}}}; " if body else ""
+            )
             parts += f", tl_{name}_of" if body else ", 0"
     lines = [
         f"#define TL_STAGES {sizes[0]}",

@@ -1,7 +1,7 @@
 """Systems of routines: rates, resets, what a sample finds and the way back, in C and as a problem in Python.
 
-Simulations, controls of machines, drive lines and machines with drive lines are such systems; they differ in the loops
-around the steps.
+Simulations, controls of machines, drive lines and machines with drive lines are such systems; they
+differ in the loops around the steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tauloop.records import dataclass
 
 #: A way back is given up after so many tries, for each squares what is left.
 RETURNS = 8
-#: Least discriminant, least pivot and largest residual, to begin with; and those of the last failure.
+#: Least discriminant, least pivot and largest residual, to begin with; and those of the last
+#: failure.
 WORST = (1.0, 1e300, 0.0, np.nan, np.nan, np.nan)
 
 
@@ -32,11 +33,13 @@ class HybridSystem:
     """A system whose parts are routines.
 
     Attributes:
-        states, held, inputs: numbers of a state, of what a sample finds that acts, and of what it is told.
+        states, held, inputs: numbers of a state, of what a sample finds that acts, and of what it
+            is told.
         coordinates, velocities: numbers of the machine's, which its rate knows.
         modes: from which the first search for those that agree begins.
         rate, reset, sample: its routines.
-        back: leads the state back behind every step; what it leaves, if anything, is in `rate`. None without calls.
+        back: leads the state back behind every step; what it leaves, if anything, is in `rate`.
+            None without calls.
         kept: numbers that a sample keeps for the next one, behind those that act.
         constants: number of the constants.
         directions: of derivatives, which count among states, what is found, and constants.
@@ -76,15 +79,35 @@ class HybridSystem:
             further: other routines by name, which the loop calls.
             precision: of all numbers.
         """
-        routines = {"rate": self.rate, "reset": self.reset, "sample": self.sample, "back": self.back}
+        routines = {
+            "rate": self.rate,
+            "reset": self.reset,
+            "sample": self.sample,
+            "back": self.back,
+        }
         routines |= further or {}
-        figures: dict[str, int | str] = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
-        figures |= {"NQ": self.coordinates, "TL_EVENTS": events, "TL_ALONG": self.directions, "NP": self.constants}
+        figures: dict[str, int | str] = {
+            "NY": self.states,
+            "NS": len(self.modes),
+            "NZ": self.held,
+            "NI": self.inputs,
+        }
+        figures |= {
+            "NQ": self.coordinates,
+            "TL_EVENTS": events,
+            "TL_ALONG": self.directions,
+            "NP": self.constants,
+        }
         figures |= {"TL_KNOWN": self.coordinates + self.velocities if events else known}
         figures |= {"TL_RETURNS": RETURNS if self.back.calls else 0}
         if precision is Precision.SINGLE:
-            figures |= {f"TL_SMALLEST_{name}": number(SHORTEST_STEP) for name in ("STEP", "RETREAT")}
-            limited = {name: tuple(call.limited(precision) for call in each.calls) for name, each in routines.items()}
+            figures |= {
+                f"TL_SMALLEST_{name}": number(SHORTEST_STEP) for name in ("STEP", "RETREAT")
+            }
+            limited = {
+                name: tuple(call.limited(precision) for call in each.calls)
+                for name, each in routines.items()
+            }
             routines = {name: replace(each, calls=limited[name]) for name, each in routines.items()}
         body = [
             *(f"#define {name} {figure}" for name, figure in figures.items()),
@@ -105,12 +128,18 @@ class RoutineProblem(InterpretedProblem):
     Attributes:
         system: its routines.
         arrays: by name; `in` and `held` belong to the loop around the steps.
-        worst: least discriminant, least pivot and largest residual so far, and those of the last failure (6,).
+        worst: least discriminant, least pivot and largest residual so far, and those of the last
+            failure (6,).
         law: fills in what acts, at every evaluation of rates; None where nothing changes.
     """
 
     def __init__(
-        self, system: HybridSystem, p: np.ndarray, held: np.ndarray, values: Own | None = None, events: int = 0
+        self,
+        system: HybridSystem,
+        p: np.ndarray,
+        held: np.ndarray,
+        values: Own | None = None,
+        events: int = 0,
     ) -> None:
         """Begin.
 
@@ -123,26 +152,39 @@ class RoutineProblem(InterpretedProblem):
         """
         self.system, self.worst = system, np.array(WORST)
         self.law: Callable[[float, np.ndarray, np.ndarray], None] | None = None
-        self.arrays: Arrays = {"p": p, "z": np.array(held, dtype=float), "held": np.array(held, dtype=float)}
+        self.arrays: Arrays = {
+            "p": p,
+            "z": np.array(held, dtype=float),
+            "held": np.array(held, dtype=float),
+        }
         self._values, self._events = values, events
 
     def seen(self, run: Run, y: np.ndarray) -> Arrays:
         """The arrays at a state."""
         modes, directions = len(self.system.modes), self.system.directions
         self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
-        self.arrays |= {"rate": np.zeros(max(len(y), 1)), "guards": np.zeros(modes * (1 + directions))}
+        self.arrays |= {
+            "rate": np.zeros(max(len(y), 1)),
+            "guards": np.zeros(modes * (1 + directions)),
+        }
         return self.arrays
 
     def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Rates, and guards of the system and of events."""
-        arrays, modes, directions = self.seen(run, y), len(self.system.modes), self.system.directions
+        arrays, modes, directions = (
+            self.seen(run, y),
+            len(self.system.modes),
+            self.system.directions,
+        )
         if self.law is not None:
             self.law(time, y[: len(y) // (1 + directions)], arrays["in"])
         good = self.system.rate.run(arrays, self.worst)
         guards, slopes = arrays["guards"][:modes], arrays["guards"][modes:]
         self.slopes = slopes.reshape(directions, modes)
         if good and self.system.rate.known:
-            run.known = np.concatenate([arrays[place][:size] for place, size in self.system.rate.known])
+            run.known = np.concatenate(
+                [arrays[place][:size] for place, size in self.system.rate.known]
+            )
         if self._values is not None:
             values = np.full(self._events, np.nan)
             if good:

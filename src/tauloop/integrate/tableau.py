@@ -1,7 +1,7 @@
 """Butcher tableaus of the explicit integrators, with the polynomials of their dense output.
 
-Source: Dormand and Prince 1980, A family of embedded Runge-Kutta formulae; Hairer, Nørsett and Wanner 1993, Solving
-Ordinary Differential Equations I, section II.6, for the dense output.
+Source: Dormand and Prince 1980, A family of embedded Runge-Kutta formulae; Hairer, Nørsett and
+Wanner 1993, Solving Ordinary Differential Equations I, section II.6, for the dense output.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def dormand_prince() -> Tableau:
     A = np.zeros((7, 7))
     A[:6, :5] = RK45.A
     A[6, :6] = RK45.B
-    return Tableau(A=A, c=np.append(RK45.C, 1.0), error=np.array(RK45.E), dense=np.array(RK45.P), order=5)
+    return Tableau(
+        A=A, c=np.append(RK45.C, 1.0), error=np.array(RK45.E), dense=np.array(RK45.P), order=5
+    )
 
 
 @cache
@@ -55,11 +57,14 @@ def runge_kutta_4() -> Tableau:
     return chained((0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6), is_dense=True)
 
 
-def chained(places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: bool = False) -> Tableau:
+def chained(
+    places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: bool = False
+) -> Tableau:
     """A method of fixed steps whose stages each need only the one before: rates at y + h c_k (rate before).
 
-    Without a dense output nothing is known within its steps, and the rate at their ends is left to the next ones: for
-    control loops, whose forces change there. With one it is Hermite's cubic through both ends.
+    Without a dense output nothing is known within its steps, and the rate at their ends is left to
+    the next ones: for control loops, whose forces change there. With one it is Hermite's cubic
+    through both ends.
 
     Args:
         places: c of the stages after the first, in steps.
@@ -71,7 +76,13 @@ def chained(places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: 
     for stage, place in enumerate(places, start=1):
         A[stage, stage - 1] = place
     A[-1, :-1] = weights
-    method = Tableau(A=A, c=np.array([0.0, *places, 1.0]), error=np.zeros(size), dense=np.zeros((size, 0)), order=4)
+    method = Tableau(
+        A=A,
+        c=np.array([0.0, *places, 1.0]),
+        error=np.zeros(size),
+        dense=np.zeros((size, 0)),
+        order=4,
+    )
     return known_within(method) if is_dense else method
 
 
@@ -79,7 +90,8 @@ def known_within(method: Tableau) -> Tableau:
     """A method with a dense output: its own, or where it has none Hermite's cubic through both ends of a step."""
     if method.dense.size:
         return method
-    # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights times stages
+    # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights
+    # times stages
     dense = np.zeros((len(method.c), 3))
     dense[:-1, 1], dense[:-1, 2] = 3 * method.A[-1, :-1], -2 * method.A[-1, :-1]
     dense[0] += [1.0, -2.0, 1.0]

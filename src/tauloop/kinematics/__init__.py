@@ -20,13 +20,20 @@ if TYPE_CHECKING:
         Description as Description,
         describe as describe,
     )
-    from tauloop.kinematics.inspection import CheckOptions as CheckOptions, Inspection as Inspection, check as check
+    from tauloop.kinematics.inspection import (
+        CheckOptions as CheckOptions,
+        Inspection as Inspection,
+        check as check,
+    )
     from tauloop.kinematics.machine_dynamics import (
         DynamicsOptions as DynamicsOptions,
         MotionForces as MotionForces,
         inverse_dynamics as inverse_dynamics,
     )
-    from tauloop.kinematics.machine_workspace import WorkspaceOptions as WorkspaceOptions, workspace as workspace
+    from tauloop.kinematics.machine_workspace import (
+        WorkspaceOptions as WorkspaceOptions,
+        workspace as workspace,
+    )
     from tauloop.kinematics.modes import (
         ModeOptions as ModeOptions,
         Modes as Modes,
@@ -40,7 +47,10 @@ if TYPE_CHECKING:
         inverse_kinematics as inverse_kinematics,
         jacobian as jacobian,
     )
-    from tauloop.kinematics.pose_conditioning import Conditioning as Conditioning, conditioning as conditioning
+    from tauloop.kinematics.pose_conditioning import (
+        Conditioning as Conditioning,
+        conditioning as conditioning,
+    )
     from tauloop.kinematics.reduction import (
         NewtonEulerCount as NewtonEulerCount,
         Reduction as Reduction,
@@ -49,7 +59,10 @@ if TYPE_CHECKING:
         compare_reduction as compare_reduction,
         reduce as reduce,
     )
-    from tauloop.kinematics.states import RandomStates as RandomStates, random_states as random_states
+    from tauloop.kinematics.states import (
+        RandomStates as RandomStates,
+        random_states as random_states,
+    )
     from tauloop.kinematics.workspace_map import Workspace as Workspace
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

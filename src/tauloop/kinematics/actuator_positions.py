@@ -30,13 +30,15 @@ def actuator_values(
 ) -> tuple[np.ndarray, ActuatorFit | None]:
     """Positions of leading actuators and passive freedoms (n,), and the fit where redundant actuators are named.
 
-    Where the actuators that are named determine the pose, they alone count; else the leading ones that are not named
-    are at their reference too.
+    Where the actuators that are named determine the pose, they alone count; else the leading ones
+    that are not named are at their reference too.
 
     Args:
         model: the machine.
-        position: as `named_values` takes it: a row, a mapping, a text, or None for the reference pose.
-        noise: standard deviations of the actuators' positions, which weigh them (see `encoder_deviations`).
+        position: as `named_values` takes it: a row, a mapping, a text, or None for the reference
+            pose.
+        noise: standard deviations of the actuators' positions, which weigh them (see
+            `encoder_deviations`).
         where: name of the option or argument, for messages.
 
     Raises:
@@ -52,7 +54,9 @@ def actuator_values(
     named = _named_actuators(model, port, position, where)
     if set(named) <= set(assembly.leading):
         return named_values(ports.position, where, position, reference), None
-    default = np.concatenate([model.actuator_position(assembly.q), reference[len(assembly.leading) :]])
+    default = np.concatenate(
+        [model.actuator_position(assembly.q), reference[len(assembly.leading) :]]
+    )
     values = named_values(port, where, position, default)
     used = named if determines_pose(model.actuators, named) else sorted({*named, *assembly.leading})
     fit = fit_actuators(model.actuators, values, deviations=deviations, used=used)
@@ -99,7 +103,9 @@ def _named_actuators(model: Model, port: Port, position: object, where: str) -> 
         position = pairs(where, position, Problems())
     if isinstance(position, Mapping):
         words = [str(name) for name in position]
-        columns = [full_name(port.columns, word, where) for word in words if not _is_turn(port, word)]
+        columns = [
+            full_name(port.columns, word, where) for word in words if not _is_turn(port, word)
+        ]
         return sorted(k for k in range(count) if port.columns[k] in columns)
     if numbers(position, where).shape[-1:] == (port.size,):
         return list(range(count))

@@ -16,8 +16,8 @@ from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.model import Model
 from tauloop.reduction import BodyMotions, total_mass
 
-#: Orientations (and rod directions, in lengths) that differ by less over all states move alike: far above the residual
-#: of closed loops, far below what a joint error of a micrometre makes.
+#: Orientations (and rod directions, in lengths) that differ by less over all states move alike: far
+#: above the residual of closed loops, far below what a joint error of a micrometre makes.
 ALIKE = 1e-8
 
 
@@ -31,7 +31,9 @@ def motion(model: Model, states: np.ndarray) -> BodyMotions:
         states: assembled coordinates (N, n_q).
     """
     # the loops of the reference pose are closed to 1e-10 m only; this closes them to rounding
-    reference = model.platform.kinematics(model.platform_position(model.assembly.q), start=model.assembly.q).q
+    reference = model.platform.kinematics(
+        model.platform_position(model.assembly.q), start=model.assembly.q
+    ).q
     geometry = machine_geometry(model, np.vstack([reference[None, :], states]))
     names = [BASE, *(edge.outer.body for edge in model.topology.tree)]
     places = [geometry.shape.index[name] for name in names]
@@ -63,7 +65,10 @@ def _rod_carriers(
             continue
         along = (ends[:, j, 1] - ends[:, j, 0]) / mechanism.value(rod.length)
         inside = {name: np.einsum("nji,nj->ni", R, along) for name, R in orientations.items()}
-        yield rod.name, frozenset(name for name, u in inside.items() if np.abs(u - u[0]).max() < ALIKE)
+        yield (
+            rod.name,
+            frozenset(name for name, u in inside.items() if np.abs(u - u[0]).max() < ALIKE),
+        )
 
 
 def _steady(turns: np.ndarray) -> np.ndarray:
@@ -84,10 +89,17 @@ def parallel_rods(model: Model, states: np.ndarray) -> tuple[tuple[str, ...], ..
 
     def alike(i: int, j: int) -> bool:
         a, b = mechanism.rods[i], mechanism.rods[j]
-        if (a.start.body, a.end.body) != (b.start.body, b.end.body) or a.length is None or b.length is None:
+        if (
+            (a.start.body, a.end.body) != (b.start.body, b.end.body)
+            or a.length is None
+            or b.length is None
+        ):
             return False
         offsets = ends[:, j] - ends[:, i]
-        spread, tilt = np.abs(offsets - offsets[0]).max(), np.abs(offsets[:, 1] - offsets[:, 0]).max()
+        spread, tilt = (
+            np.abs(offsets - offsets[0]).max(),
+            np.abs(offsets[:, 1] - offsets[:, 0]).max(),
+        )
         return bool(max(spread, tilt) < ALIKE * mechanism.value(a.length))
 
     groups = _grouped(len(mechanism.rods), alike)

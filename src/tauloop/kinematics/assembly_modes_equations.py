@@ -1,8 +1,8 @@
 """The position problem of a machine as polynomial systems in lengths, quaternions, and cosines and sines.
 
-An angle q enters as the pair (c, s) with c^2 + s^2 = 1, a rotation as a unit quaternion, so that every loop equation is
-a polynomial. The equations are sorted into blocks, and each block is a square system of its own with the unknowns of
-the blocks before it as parameters.
+An angle q enters as the pair (c, s) with c^2 + s^2 = 1, a rotation as a unit quaternion, so that
+every loop equation is a polynomial. The equations are sorted into blocks, and each block is a
+square system of its own with the unknowns of the blocks before it as parameters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Variables:
         scale: per coordinate, what one unit of its variable is, m or 1.
         is_angle: per coordinate, whether it is an angle (its variables are cosine and sine).
         count: number of variables n_w.
-        gears: which angles follow from free ones, whose cosines and sines stand in the leaders' places.
+        gears: which angles follow from free ones, whose cosines and sines stand in the leaders'
+            places.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -50,8 +51,19 @@ class Variables:
             columns.append(tuple(range(count, count + width)))
             count += width
         pure = {j for q0, _ in topology.quaternions for j in range(q0, q0 + 4)}
-        scale = np.array([1.0 if is_angle or i in pure else length for i, is_angle in enumerate(topology.is_angle)])
-        return cls(columns=tuple(columns), scale=scale, is_angle=topology.is_angle, count=count, gears=gears)
+        scale = np.array(
+            [
+                1.0 if is_angle or i in pure else length
+                for i, is_angle in enumerate(topology.is_angle)
+            ]
+        )
+        return cls(
+            columns=tuple(columns),
+            scale=scale,
+            is_angle=topology.is_angle,
+            count=count,
+            gears=gears,
+        )
 
     def values(self, q: np.ndarray) -> np.ndarray:
         """Variables (N, n_w) of coordinates (N, n_q)."""
@@ -84,9 +96,11 @@ class BlockSystem:
         names: its equations, circles of angles included.
         coordinates: indices in q of its unknowns.
         x, y: columns of its variables, and of those that it takes as known.
-        is_loop: which equations are loop equations (m,); the others say that pairs and quaternions have unit norm.
+        is_loop: which equations are loop equations (m,); the others say that pairs and quaternions
+            have unit norm.
         angles: positions in x of the cosine of every angle (its sine follows).
-        spheres: for every quaternion with unknown components, their positions in x and the columns in y of the others.
+        spheres: for every quaternion with unknown components, their positions in x and the columns
+            in y of the others.
         function: (x, y, y') -> F, F_x, F_y y'.
     """
 
@@ -99,7 +113,9 @@ class BlockSystem:
     spheres: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     function: ComplexFunction
 
-    def linearised(self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearised(
+        self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """F (N, m), F_x (N, m, m) and F_y y' (N, m)."""
         F, J, rate = self.function(x, y, y_rate)
         return F[:, :, 0], J, rate[:, :, 0]
@@ -131,7 +147,9 @@ class BlockSystem:
     @property
     def printed(self) -> PrintedSystem:
         """Without linear terms."""
-        return PrintedSystem(function=self.function.function, terms=np.zeros((0, len(self.x), len(self.x))))
+        return PrintedSystem(
+            function=self.function.function, terms=np.zeros((0, len(self.x), len(self.x)))
+        )
 
     @property
     def is_traceable(self) -> bool:
@@ -146,10 +164,15 @@ class BlockSystem:
     def terms(self) -> tuple[int, ...]:
         """Positions in x of the variables that get linear terms: lengths, cosines and sines.
 
-        None where angles stand beside quaternions: whether such terms keep all solutions finite there is not known.
+        None where angles stand beside quaternions: whether such terms keep all solutions finite
+        there is not known.
         """
         turned = {i for own, _ in self.spheres for i in own}
-        return () if turned and self.angles else tuple(i for i in range(len(self.x)) if i not in turned)
+        return (
+            ()
+            if turned and self.angles
+            else tuple(i for i in range(len(self.x)) if i not in turned)
+        )
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
         """The variables (n, k), with the products of a quaternion's components in place of one whose sign is free."""
@@ -162,10 +185,11 @@ class BlockSystem:
         return np.concatenate(numbers, axis=1)
 
 
-#: Powers of ten between which random lengths are scattered, in characteristic lengths: points all of one size see the
-#: machine from one side, and their paths end at few of its solutions.
+#: Powers of ten between which random lengths are scattered, in characteristic lengths: points all
+#: of one size see the machine from one side, and their paths end at few of its solutions.
 SPREAD = (-0.5, 1.0)
-#: The sign of a quaternion is chosen by the real part of its product with these numbers, none of them special.
+#: The sign of a quaternion is chosen by the real part of its product with these numbers, none of
+#: them special.
 SIGN_WEIGHTS = np.array([0.8147, 0.4058 + 0.1j, 0.1270 - 0.3j, 0.3134 + 0.2j])
 
 
@@ -176,7 +200,8 @@ class PositionProblem:
     Attributes:
         variables: how coordinates become variables.
         known, unknown: indices in q.
-        rows: the loop equations that are solved; the others are redundant on the machine's manifold.
+        rows: the loop equations that are solved; the others are redundant on the machine's
+            manifold.
         blocks: systems in the order of their solution.
     """
 
@@ -188,17 +213,23 @@ class PositionProblem:
 
 
 def position_problem(
-    assembly: Assembly, given_q: tuple[int, ...], given_v: tuple[int, ...], start: np.ndarray | None = None
+    assembly: Assembly,
+    given_q: tuple[int, ...],
+    given_v: tuple[int, ...],
+    start: np.ndarray | None = None,
 ) -> PositionProblem:
     """The position problem in which some coordinates are given.
 
     Args:
         assembly: the assembled machine.
-        given_q, given_v: indices of the given coordinates and of the velocities that belong to them.
-        start: coordinates (n_q,) with the given ones in their places; the reference pose without it.
+        given_q, given_v: indices of the given coordinates and of the velocities that belong to
+            them.
+        start: coordinates (n_q,) with the given ones in their places; the reference pose without
+            it.
 
     Raises:
-        AssemblyError: the given coordinates do not determine the others, or a gear is no polynomial (`split_gears`).
+        AssemblyError: the given coordinates do not determine the others, or a gear is no polynomial
+            (`split_gears`).
     """
     loops = assembly.loops
     topology, mechanism = loops.topology, loops.mechanism
@@ -223,7 +254,9 @@ def position_problem(
     variables = Variables.of(topology, loops.length, gears)
     builder = _EquationsBuilder(topology, equations, variables, loops.length)
     blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
-    return PositionProblem(variables=variables, known=given_q, unknown=unknown, rows=rows, blocks=blocks)
+    return PositionProblem(
+        variables=variables, known=given_q, unknown=unknown, rows=rows, blocks=blocks
+    )
 
 
 def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
@@ -240,15 +273,17 @@ def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
     return tuple(sorted(independent_rows(scaled[best][None], rank)))
 
 
-#: Singular values of the unit-free loop Jacobian below this share of the largest count as zero: far above rounding
-#: (1e-13) and far below those of a state that is not singular (1e-3).
+#: Singular values of the unit-free loop Jacobian below this share of the largest count as zero: far
+#: above rounding (1e-13) and far below those of a state that is not singular (1e-3).
 ROW_RANK = 1e-8
 
 
 class _EquationsBuilder:
     """Writes position equations in the variables."""
 
-    def __init__(self, topology: Topology, equations: PositionEquations, variables: Variables, length: float) -> None:
+    def __init__(
+        self, topology: Topology, equations: PositionEquations, variables: Variables, length: float
+    ) -> None:
         self._shape = topology
         self._equations = equations
         self._variables = variables
@@ -263,7 +298,11 @@ class _EquationsBuilder:
         for i, pair in variables.gears.pairs(c[leading], s[leading]).items():
             c[i], s[i] = pair
         units = [
-            1.0 if " across " in name or name.endswith("unit quaternion") else length if rod is None else length**2
+            1.0
+            if " across " in name or name.endswith("unit quaternion")
+            else length
+            if rod is None
+            else length**2
             for name, rod in zip(equations.names, equations.differences, strict=True)
         ]
         psi = ca.substitute([equations.psi], [equations.q, equations.c, equations.s], [q, c, s])[0]
@@ -288,7 +327,9 @@ class _EquationsBuilder:
             solved += own
         return tuple(ordered)
 
-    def _system(self, rows: tuple[int, ...], own: tuple[int, ...], solved: list[int]) -> BlockSystem:
+    def _system(
+        self, rows: tuple[int, ...], own: tuple[int, ...], solved: list[int]
+    ) -> BlockSystem:
         columns, names = self._variables.columns, self._equations.names
         x_columns = [column for i in own for column in columns[i]]
         psi = self._psi[list(rows)]
@@ -308,16 +349,25 @@ class _EquationsBuilder:
             if parts:
                 others = [columns[i][0] for i in range(q0, q0 + 4) if i not in own]
                 spheres.append(
-                    (tuple(x_columns.index(columns[i][0]) for i in parts), tuple(known.index(k) for k in others))
+                    (
+                        tuple(x_columns.index(columns[i][0]) for i in parts),
+                        tuple(known.index(k) for k in others),
+                    )
                 )
-        x, y, y_rate = ca.SX.sym("x", len(x_columns)), ca.SX.sym("y", len(known)), ca.SX.sym("r", len(known))
+        x, y, y_rate = (
+            ca.SX.sym("x", len(x_columns)),
+            ca.SX.sym("y", len(known)),
+            ca.SX.sym("r", len(known)),
+        )
         w = ca.SX(self._w)
         w[x_columns] = x
         if known:
             w[known] = y
         F = ca.substitute([F], [self._w], [w])[0]
         outputs = [F, ca.jacobian(F, x), ca.jtimes(F, y, y_rate) if known else ca.SX(F.size1(), 1)]
-        function = ca.Function("block", [x, y, y_rate], [ca.densify(output) for output in outputs], {"cse": True})
+        function = ca.Function(
+            "block", [x, y, y_rate], [ca.densify(output) for output in outputs], {"cse": True}
+        )
         return BlockSystem(
             names=(*(names[r] for r in rows), *circle_names),
             coordinates=own,

@@ -1,9 +1,9 @@
 """Angles that gears tie together, as whole multiples of free angles, so that loops stay polynomials.
 
-A gear's equation is linear in the angles themselves. Solved for the unknown ones with the given ones in their places,
-it leaves u_i = o_i + sum_j n_ij t_j with free angles t_j and, where the ratios are fractions, whole numbers n_ij.
-Cosine and sine of u_i are then polynomials in cosines and sines of the t_j, and every mode is found for t_j within one
-turn.
+A gear's equation is linear in the angles themselves. Solved for the unknown ones with the given
+ones in their places, it leaves u_i = o_i + sum_j n_ij t_j with free angles t_j and, where the
+ratios are fractions, whole numbers n_ij. Cosine and sine of u_i are then polynomials in cosines and
+sines of the t_j, and every mode is found for t_j within one turn.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from tauloop.errors import AssemblyError, Problem
 from tauloop.programs.position_equations import PositionEquations
 from tauloop.records import dataclass
 
-#: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to hundreds.
+#: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to
+#: hundreds.
 LARGEST_DENOMINATOR = 1000
 #: How near a ratio must be to such a fraction.
 EXACT = 1e-9
-#: Highest multiple of a free angle in a loop: so high is the degree of its equations, and paths grow in number with it.
+#: Highest multiple of a free angle in a loop: so high is the degree of its equations, and paths
+#: grow in number with it.
 HIGHEST_MULTIPLE = 12
 
 
@@ -75,7 +77,11 @@ NO_GEARS = Gears(offset=np.zeros(0), multiple=np.zeros((0, 0)))
 
 
 def split_gears(
-    equations: PositionEquations, is_angle: tuple[bool, ...], unknown: tuple[int, ...], start: np.ndarray, file: str
+    equations: PositionEquations,
+    is_angle: tuple[bool, ...],
+    unknown: tuple[int, ...],
+    start: np.ndarray,
+    file: str,
 ) -> tuple[PositionEquations, Gears]:
     """The equations without those of gears between angles, and how these tie the angles.
 
@@ -87,14 +93,19 @@ def split_gears(
         file: for messages.
 
     Raises:
-        AssemblyError: a gear ties angles to unknown lengths, by no fraction of whole numbers, or by a high one.
+        AssemblyError: a gear ties angles to unknown lengths, by no fraction of whole numbers, or by
+            a high one.
     """
     angles = [i for i in range(len(is_angle)) if is_angle[i]]
-    contains = np.array(ca.DM(ca.jacobian_sparsity(equations.psi, equations.q), 1).full(), dtype=bool)
+    contains = np.array(
+        ca.DM(ca.jacobian_sparsity(equations.psi, equations.q), 1).full(), dtype=bool
+    )
     rows = [int(row) for row in np.flatnonzero(contains[:, angles].any(axis=1))] if angles else []
     if not rows:
         return equations, NO_GEARS
-    linear = ca.Function("gears", [equations.q], [equations.psi[rows], ca.jacobian(equations.psi[rows], equations.q)])
+    linear = ca.Function(
+        "gears", [equations.q], [equations.psi[rows], ca.jacobian(equations.psi[rows], equations.q)]
+    )
     at = np.array(start, dtype=float)
     at[list(unknown)] = 0.0
     value, A = (np.array(x.full()) for x in linear(at))
@@ -109,7 +120,9 @@ def split_gears(
         for row, ratios in zip(rows, A, strict=True)
         if any(ratios[i] for i in unknown if not is_angle[i])
     )
-    gears = _solved(A[:, tied], -value[:, 0], tuple(tied), [equations.elements[row] for row in rows], file)
+    gears = _solved(
+        A[:, tied], -value[:, 0], tuple(tied), [equations.elements[row] for row in rows], file
+    )
     left = [row for row in range(len(equations.names)) if row not in rows]
     rest = replace(
         equations,
@@ -123,13 +136,17 @@ def split_gears(
     return rest, gears
 
 
-def _solved(A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str) -> Gears:
+def _solved(
+    A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str
+) -> Gears:
     """All solutions of A u = d by elimination in fractions; A has full row rank."""
     exact = [[Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR) for ratio in row] for row in A]
     bad = [
         element
         for element, row, numbers in zip(elements, exact, A, strict=True)
-        if any(abs(float(x) - y) > EXACT * max(1.0, abs(y)) for x, y in zip(row, numbers, strict=True))
+        if any(
+            abs(float(x) - y) > EXACT * max(1.0, abs(y)) for x, y in zip(row, numbers, strict=True)
+        )
     ]
     if bad:
         raise AssemblyError(
@@ -161,7 +178,9 @@ def _solved(A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: lis
         for k, pivot in enumerate(pivots):
             multiple[pivot, column] = float(-exact[k][j] * whole)
     offset[pivots] = right
-    return Gears(angles=angles, leaders=tuple(angles[j] for j in free), offset=offset, multiple=multiple)
+    return Gears(
+        angles=angles, leaders=tuple(angles[j] for j in free), offset=offset, multiple=multiple
+    )
 
 
 def _refuse_high(
@@ -169,12 +188,17 @@ def _refuse_high(
 ) -> None:
     """Refuse multiples in loops that would make too many paths."""
     both = ca.vertcat(rest.c, rest.s)
-    used: np.ndarray = np.array(ca.DM(ca.jacobian_sparsity(rest.psi, both), 1).full(), dtype=bool).reshape(
-        -1, 2, rest.c.size1()
-    )
+    used: np.ndarray = np.array(
+        ca.DM(ca.jacobian_sparsity(rest.psi, both), 1).full(), dtype=bool
+    ).reshape(-1, 2, rest.c.size1())
     in_loops: np.ndarray = np.any(used, axis=(0, 1))
     highest = max(
-        (int(np.abs(n).sum()) for i, n in zip(gears.angles, gears.multiple, strict=True) if in_loops[i]), default=0
+        (
+            int(np.abs(n).sum())
+            for i, n in zip(gears.angles, gears.multiple, strict=True)
+            if in_loops[i]
+        ),
+        default=0,
     )
     if highest > HIGHEST_MULTIPLE:
         raise AssemblyError.of(

@@ -11,7 +11,8 @@ from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 from tauloop.records import dataclass
 
-#: Rods whose centre lines are nearer than this at the reference pose, m per characteristic length, share a joint.
+#: Rods whose centre lines are nearer than this at the reference pose, m per characteristic length,
+#: share a joint.
 JOINED = 1e-3
 
 
@@ -21,7 +22,8 @@ class RodClearance:
 
     Attributes:
         rods: names of all rods.
-        pairs: indices (n_pairs, 2) of the rods that are compared: all but those that meet at the reference pose.
+        pairs: indices (n_pairs, 2) of the rods that are compared: all but those that meet at the
+            reference pose.
         ends: q -> ends A and B of all rods (6 n_rods).
     """
 
@@ -39,7 +41,9 @@ class RodClearance:
         """Distances (N, n_pairs) of the centre lines of all pairs, m."""
         segments = self.segments(q)
         first, second = segments[:, self.pairs[:, 0]], segments[:, self.pairs[:, 1]]
-        return segment_distances(first[..., 0, :], first[..., 1, :], second[..., 0, :], second[..., 1, :])
+        return segment_distances(
+            first[..., 0, :], first[..., 1, :], second[..., 0, :], second[..., 1, :]
+        )
 
 
 def rod_clearance(model: Model) -> RodClearance:
@@ -60,8 +64,8 @@ def rod_clearance(model: Model) -> RodClearance:
 def segment_distances(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
     """Shortest distances (...) between segments ab and cd, arrays (..., 3).
 
-    The unconstrained minimum of |a + s u - c - t w|^2, clamped to the segments one parameter after the other.
-    Source: Ericson, Real-Time Collision Detection, section 5.1.9.
+    The unconstrained minimum of |a + s u - c - t w|^2, clamped to the segments one parameter after
+    the other. Source: Ericson, Real-Time Collision Detection, section 5.1.9.
     """
     u, w, r = b - a, d - c, a - c
     uu, ww, uw = (u * u).sum(-1), (w * w).sum(-1), (u * w).sum(-1)

@@ -78,14 +78,24 @@ class Description(Tabular):
             "description": mechanism.description,
             "assembly": model.assembly.as_dict(),
             "actuators": [
-                {"name": a.name, "drives": {name: mechanism.value(ratio) for name, ratio in a.drives}}
-                | ({"drive_line": drive_line_figures(mechanism, a.drive)} if a.drive is not None else {})
+                {
+                    "name": a.name,
+                    "drives": {name: mechanism.value(ratio) for name, ratio in a.drives},
+                }
+                | (
+                    {"drive_line": drive_line_figures(mechanism, a.drive)}
+                    if a.drive is not None
+                    else {}
+                )
                 for a in mechanism.actuators
             ],
             "parameters": [
                 {key: getattr(p, key) for key in ("name", "value", "group", "status", "source")}
                 | {"unit": si_unit(p.unit), "written_unit": p.unit}
-                | {key: limit if np.isfinite(limit := getattr(p, key)) else None for key in ("lower", "upper")}
+                | {
+                    key: limit if np.isfinite(limit := getattr(p, key)) else None
+                    for key in ("lower", "upper")
+                }
                 for p in mechanism.parameters
             ],
             "dynamic_parameters": [
@@ -100,7 +110,13 @@ class Description(Tabular):
 
     def _linear_list(self) -> list[dict[str, object]]:
         return [
-            {"function": function, "for": block.what, "size": block.size, "method": block.method, "count": count}
+            {
+                "function": function,
+                "for": block.what,
+                "size": block.size,
+                "method": block.method,
+                "count": count,
+            }
             for (function, block), count in self.linear_blocks().items()
         ]
 
@@ -124,12 +140,21 @@ def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
         "motors": [motor.name for motor in line.motors],
         "slave": drive.slave if isinstance(drive, DualDrive) else None,
         "inertias": [
-            {"name": i.name, "value": value(i.value), "turns": i.turns, "ratio": value(ratios[i.name])}
+            {
+                "name": i.name,
+                "value": value(i.value),
+                "turns": i.turns,
+                "ratio": value(ratios[i.name]),
+            }
             for i in line.inertias
             if i.name != line.performance.of
         ],
         "reflected": sum(value(i.value) * value(ratios[i.name]) ** 2 for i in line.inertias),
-        "play": {c.name: value(c.compliance.gap) for c in line.connections if isinstance(c.compliance, played)},
+        "play": {
+            c.name: value(c.compliance.gap)
+            for c in line.connections
+            if isinstance(c.compliance, played)
+        },
         "sample_time": None if period is None else value(period),
     }
 

@@ -1,16 +1,16 @@
 """Where passive freedoms come to rest while the motors hold their positions: the static equilibrium.
 
-Forces of gravity and springs vanish there on every passive freedom, or press a coordinate against its stop. It is found
-as damped motion finds it: along x' = -f(x), with f the forces that would hold the passive freedoms x, in implicit steps
-that grow as the forces vanish. Each step solves
+Forces of gravity and springs vanish there on every passive freedom, or press a coordinate against
+its stop. It is found as damped motion finds it: along x' = -f(x), with f the forces that would hold
+the passive freedoms x, in implicit steps that grow as the forces vanish. Each step solves
 
     min d^T (f' + m I) d / 2 + f^T d   over d   with   room + room' d >= 0,
 
-where `room` is the distance of every coordinate from its stops and m falls towards zero, so that the last steps are
-Newton's.
+where `room` is the distance of every coordinate from its stops and m falls towards zero, so that
+the last steps are Newton's.
 
-Source: Lawson and Hanson 1974, Solving Least Squares Problems, ch. 23, for the quadratic program by non-negative least
-squares.
+Source: Lawson and Hanson 1974, Solving Least Squares Problems, ch. 23, for the quadratic program by
+non-negative least squares.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tauloop.result import Evidence
 
 #: Steps that are tried before the search is given up.
 MAX_STEPS = 400
-#: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method from the step before.
+#: Largest step of a freedom, rad or characteristic lengths: loops are closed by Newton's method
+#: from the step before.
 MAX_STEP = 0.2
 #: Way of a freedom beyond which it is taken to fall without end, rad or characteristic lengths.
 MAX_WAY = 20.0
@@ -40,11 +41,13 @@ REST_TOLERANCE = 1e-10
 DIFFERENCE = 1e-5
 #: It is taken for at rest below this: rounding of loops that are badly conditioned.
 SETTLED = 1e-8
-#: A direction whose stiffness is below this share of the largest of the passive freedoms is held by nothing.
+#: A direction whose stiffness is below this share of the largest of the passive freedoms is held by
+#: nothing.
 MIN_STIFFNESS = 1e-6
 #: Factors on m after a step that succeeds, and after one that does not.
 LESS_DAMPING, MORE_DAMPING = 0.3, 5.0
-#: Kinds of passive freedoms whose positions are conventions: what is not stated stays as at the reference pose.
+#: Kinds of passive freedoms whose positions are conventions: what is not stated stays as at the
+#: reference pose.
 CONVENTIONAL = ("floating base", "spin of")
 
 
@@ -58,7 +61,8 @@ class RestingFreedoms:
         q: coordinates (n_q,) of the pose.
         at_stops: coordinates that press against a stop.
         loose: passive freedoms that neither springs, gravity nor stops hold.
-        next_step: largest further step of a freedom that Newton's method would take, rad or characteristic lengths.
+        next_step: largest further step of a freedom that Newton's method would take, rad or
+            characteristic lengths.
     """
 
     names: tuple[str, ...]
@@ -96,8 +100,8 @@ class RestingFreedoms:
 def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
     """Return the columns of the actuators' positions that are passive freedoms and that are not stated.
 
-    Freedoms whose positions are conventions (a floating base, spins) and parts of a rotation are left out: they stay as
-    at the reference pose.
+    Freedoms whose positions are conventions (a floating base, spins) and parts of a rotation are
+    left out: they stay as at the reference pose.
 
     Args:
         model: the machine.
@@ -106,16 +110,21 @@ def unstated_passive(model: Model, stated: Sequence[str]) -> tuple[int, ...]:
     if model.mechanism.unstated_motors or not model.assembly.passive:
         return ()
     columns = model.actuators.ports.position.columns
-    names = [item.name for item in undriven(model.assembly) if not item.kind.startswith(CONVENTIONAL)]
+    names = [
+        item.name for item in undriven(model.assembly) if not item.kind.startswith(CONVENTIONAL)
+    ]
     return tuple(columns.index(name) for name in names if name in columns and name not in stated)
 
 
-def static_equilibrium(model: Model, position: np.ndarray, free: tuple[int, ...]) -> RestingFreedoms:
+def static_equilibrium(
+    model: Model, position: np.ndarray, free: tuple[int, ...]
+) -> RestingFreedoms:
     """Return where passive freedoms come to rest as the motors move slowly from the reference pose to their positions.
 
     Args:
         model: the machine.
-        position: of leading actuators and passive freedoms (n,); at the free ones the search begins.
+        position: of leading actuators and passive freedoms (n,); at the free ones the search
+            begins.
         free: columns of the passive freedoms that are sought.
 
     Raises:
@@ -225,7 +234,9 @@ class _Search:
 
     def first_damping(self, place: _Place) -> float:
         """Return m of the first step, which makes it short."""
-        return max(float(np.abs(place.force).max()) / (0.1 * MAX_STEP), self.stiffness(place), 1e-12)
+        return max(
+            float(np.abs(place.force).max()) / (0.1 * MAX_STEP), self.stiffness(place), 1e-12
+        )
 
     def stiffness(self, place: _Place) -> float:
         """Return the largest stiffness of any direction."""
@@ -238,7 +249,9 @@ class _Search:
         eigenvalues, vectors = np.linalg.eigh(place.slope)
         # concave directions are left downhill, and those that nothing holds are not left
         # a force that only a stop may hold gives a finite step too
-        floor = max(MIN_STIFFNESS * self.stiffness(place), np.abs(place.force).max() / MAX_WAY, NO_STIFFNESS)
+        floor = max(
+            MIN_STIFFNESS * self.stiffness(place), np.abs(place.force).max() / MAX_WAY, NO_STIFFNESS
+        )
         size = np.maximum(np.abs(eigenvalues) + damping, floor)
         root = vectors / np.sqrt(size)
         near = np.isfinite(place.room) & (place.room < 2 * MAX_STEP)
@@ -266,7 +279,9 @@ class _Search:
         """Return the result at the last place."""
         _, forces = self.step(place, 0.0)
         pressed = forces > 0.0
-        touched = dict.fromkeys(name for name, force in zip(self._stopped(), forces, strict=True) if force > 0.0)
+        touched = dict.fromkeys(
+            name for name, force in zip(self._stopped(), forces, strict=True) if force > 0.0
+        )
         return RestingFreedoms(
             names=self._names,
             position=self._whole(place.x),
@@ -278,7 +293,9 @@ class _Search:
 
     def _stopped(self) -> list[str]:
         """Names of the coordinates with stops, for the lower and for the upper ones."""
-        return 2 * [name for name, stops in zip(self._model.limits.names, self._stops, strict=True) if stops]
+        return 2 * [
+            name for name, stops in zip(self._model.limits.names, self._stops, strict=True) if stops
+        ]
 
     def _whole(self, x: np.ndarray) -> np.ndarray:
         position = np.array(self._position)

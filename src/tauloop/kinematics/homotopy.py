@@ -1,10 +1,12 @@
 """Path tracking: solutions of a polynomial system followed while its parameters move.
 
-H(x, t) = F(x, y(t)) + e(t) = 0 with y(t) and e(t) straight lines in the complex numbers. All paths move at once, each
-with a step of its own: a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1 (F_y y' + e'), Newton's method as
-corrector (Sommese and Wampler, The Numerical Solution of Systems of Polynomials, 2005, section 2.3).
+H(x, t) = F(x, y(t)) + e(t) = 0 with y(t) and e(t) straight lines in the complex numbers. All paths
+move at once, each with a step of its own: a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1
+(F_y y' + e'), Newton's method as corrector (Sommese and Wampler, The Numerical Solution of Systems
+of Polynomials, 2005, section 2.3).
 
-Source: Sommese and Wampler 2005, The Numerical Solution of Systems of Polynomials Arising in Engineering and Science.
+Source: Sommese and Wampler 2005, The Numerical Solution of Systems of Polynomials Arising in
+Engineering and Science.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from tauloop.records import dataclass
 class PolynomialSystem(Protocol):
     """A square polynomial system with parameters: F(x, y) + e."""
 
-    def linearised(self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearised(
+        self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """F (N, m), F_x (N, m, m) and F_y y' (N, m) at x (N, m), y and y' (N, k)."""
 
 
@@ -32,10 +36,11 @@ class TrackingOptions:
     """How carefully paths are followed.
 
     Attributes:
-        tolerance: Newton's last step, relative to 1 + |x|, with which a point counts as on the path.
+        tolerance: Newton's last step, relative to 1 + |x|, with which a point counts as on the
+            path.
         corrections: Newton steps per step of the path; needing more halves the step.
-        end_tolerance, end_corrections: the same for the solution at t = 1. Newton's method doubles the digits of a
-            regular solution, but only halves the distance to a multiple one.
+        end_tolerance, end_corrections: the same for the solution at t = 1. Newton's method doubles
+            the digits of a regular solution, but only halves the distance to a multiple one.
         first_step: first step in t; also the longest.
         smallest_step: paths that need smaller steps stop.
         infinity: paths that grow beyond this size have diverged.
@@ -75,10 +80,17 @@ class ParameterLine:
     e0: np.ndarray
     e1: np.ndarray
 
-    def at(self, rows: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def at(
+        self, rows: np.ndarray, t: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """y, y', e and e' of some paths at their own t."""
         y_rate, e_rate = self.y1[rows] - self.y0[rows], self.e1[rows] - self.e0[rows]
-        return self.y0[rows] + t[:, None] * y_rate, y_rate, self.e0[rows] + t[:, None] * e_rate, e_rate
+        return (
+            self.y0[rows] + t[:, None] * y_rate,
+            y_rate,
+            self.e0[rows] + t[:, None] * e_rate,
+            e_rate,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +132,15 @@ class _Paths:
 
 @solving(PoseError)
 def track(
-    system: PolynomialSystem, x: np.ndarray, line: ParameterLine, options: TrackingOptions | None = None
+    system: PolynomialSystem,
+    x: np.ndarray,
+    line: ParameterLine,
+    options: TrackingOptions | None = None,
 ) -> Tracked:
     """Follow solutions x (N, m) from t = 0 to t = 1.
 
-    A path whose Jacobian turns singular at t = 1 (a multiple solution, or one at infinity) takes ever smaller steps
-    towards it and is reported as stopped or infinite, never as regular.
+    A path whose Jacobian turns singular at t = 1 (a multiple solution, or one at infinity) takes
+    ever smaller steps towards it and is reported as stopped or infinite, never as regular.
     """
     options = options or TrackingOptions()
     n = len(x)
@@ -144,7 +159,9 @@ def track(
     return Tracked(x=paths.x, t=paths.t, endings=paths.endings, steps=steps)
 
 
-def _step(system: PolynomialSystem, paths: _Paths, line: ParameterLine, options: TrackingOptions) -> None:
+def _step(
+    system: PolynomialSystem, paths: _Paths, line: ParameterLine, options: TrackingOptions
+) -> None:
     """Try one step of every path that is on its way, and let its length follow."""
     rows = paths.active
     t = paths.t[rows]
@@ -153,11 +170,19 @@ def _step(system: PolynomialSystem, paths: _Paths, line: ParameterLine, options:
     trial = _predicted(system, paths.x[rows], line, rows, t, h)
     is_last = h >= remaining
     t_trial = np.where(is_last, 1.0, t + h)
-    trial, is_good = newton(system, trial, line, rows, t_trial, options.tolerance, options.corrections)
+    trial, is_good = newton(
+        system, trial, line, rows, t_trial, options.tolerance, options.corrections
+    )
     ending = np.flatnonzero(is_good & is_last)
     if len(ending):
         trial[ending], is_good[ending] = newton(
-            system, trial[ending], line, rows[ending], t_trial[ending], options.end_tolerance, options.end_corrections
+            system,
+            trial[ending],
+            line,
+            rows[ending],
+            t_trial[ending],
+            options.end_tolerance,
+            options.end_corrections,
         )
     moved = rows[is_good]
     paths.x[moved] = trial[is_good]
@@ -185,7 +210,12 @@ def _tangent(
 
 
 def _predicted(
-    system: PolynomialSystem, x: np.ndarray, line: ParameterLine, rows: np.ndarray, t: np.ndarray, h: np.ndarray
+    system: PolynomialSystem,
+    x: np.ndarray,
+    line: ParameterLine,
+    rows: np.ndarray,
+    t: np.ndarray,
+    h: np.ndarray,
 ) -> np.ndarray:
     half, step = 0.5 * h[:, None], h[:, None]
     k1 = _tangent(system, x, line, rows, t)
@@ -207,8 +237,9 @@ def newton(
     """Newton's method at fixed parameters.
 
     Returns:
-        Points (N, m), and whether the last step was below the tolerance and no step longer than half the one before
-        (N,): a prediction that Newton's method has to pull far may lie nearer to another path.
+        Points (N, m), and whether the last step was below the tolerance and no step longer than
+        half the one before (N,): a prediction that Newton's method has to pull far may lie nearer
+        to another path.
     """
     y, y_rate, e, _ = line.at(rows, t)
     x, last = np.array(x), np.full(len(x), np.inf)

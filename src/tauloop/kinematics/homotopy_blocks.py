@@ -52,7 +52,8 @@ class BlockCount(SearchCounts):
         cases: for how many real solutions of the blocks before it was solved.
         real, complex: regular ends of paths, over all cases.
         merged: real solutions that are multiple or not isolated.
-        singular, infinite: paths that end at solutions that are multiple or not isolated, or at infinity.
+        singular, infinite: paths that end at solutions that are multiple or not isolated, or at
+            infinity.
         unpaired, met: ends that show lost paths (`TargetSolutions`), over all cases.
     """
 
@@ -87,7 +88,8 @@ def solve_blocks(
         follow: follows paths.
 
     Returns:
-        Solutions (M, n_w), and the counts of the blocks; a block after one without real solutions is not counted.
+        Solutions (M, n_w), and the counts of the blocks; a block after one without real solutions
+        is not counted.
     """
     partial = w[None, :]
     counts = []
@@ -100,23 +102,33 @@ def solve_blocks(
 
         known = partial[:, list(block.y)]
         cases, case_of = known, np.zeros(1, dtype=int)
-        if len(known) > 1:  # NumPy imports its masked arrays for it, which takes as long as many a search
+        # NumPy imports its masked arrays for it, which takes as long as many a search
+        if len(known) > 1:
             cases, case_of = np.unique(known, axis=0, return_inverse=True)
         is_wide = block.terms and len(block.angles) <= options.traced_angles
         family: Widened | PolynomialBlock = Widened(block, rng) if is_wide else block
-        own = [family.of_machine(case) for case in cases] if isinstance(family, Widened) else list(cases)
+        own = (
+            [family.of_machine(case) for case in cases]
+            if isinstance(family, Widened)
+            else list(cases)
+        )
         generic = generic_solutions(family, own[0].astype(complex), rng, options, tell, follow)
         targets = []
         for done, case in enumerate(own, 1):
             targets.append(target_solutions(family, generic, case, options.tracking, follow))
-            tell(SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x)))
+            tell(
+                SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x))
+            )
         partial = _extended(partial, block, targets, np.ravel(case_of))
         counts.append(_count(block, generic, targets))
     return partial, tuple(counts)
 
 
 def _extended(
-    partial: np.ndarray, block: PolynomialBlock, targets: Sequence[TargetSolutions], case_of: np.ndarray
+    partial: np.ndarray,
+    block: PolynomialBlock,
+    targets: Sequence[TargetSolutions],
+    case_of: np.ndarray,
 ) -> np.ndarray:
     """Every solution so far together with every real solution of its case."""
     rows = []
@@ -129,7 +141,9 @@ def _extended(
     return np.concatenate(rows)
 
 
-def _count(block: PolynomialBlock, generic: GenericSolutions, targets: Sequence[TargetSolutions]) -> BlockCount:
+def _count(
+    block: PolynomialBlock, generic: GenericSolutions, targets: Sequence[TargetSolutions]
+) -> BlockCount:
     real = sum(int(target.is_real.sum()) for target in targets)
     ends = ("singular", "infinite", "unpaired", "met")
     return BlockCount(

@@ -1,7 +1,7 @@
 """Paths followed by machine code: a polynomial system printed with complex numbers, one thread a path.
 
-Each path has its steps and its Newton's method for itself, so that no number depends on which paths go beside it, or on
-how many threads share them out.
+Each path has its steps and its Newton's method for itself, so that no number depends on which paths
+go beside it, or on how many threads share them out.
 """
 
 from __future__ import annotations
@@ -17,10 +17,17 @@ from tauloop.codegen.evaluator import Evaluator
 from tauloop.codegen.rows import RowKernel, row_kernel_letters, row_kernel_text
 from tauloop.codegen.source import number
 from tauloop.codegen.straight import Instruction, instructions
-from tauloop.kinematics.homotopy import ParameterLine, PolynomialSystem, Tracked, TrackingOptions, track
+from tauloop.kinematics.homotopy import (
+    ParameterLine,
+    PolynomialSystem,
+    Tracked,
+    TrackingOptions,
+    track,
+)
 from tauloop.records import dataclass
 
-#: Instructions of a system, times its unknowns, from which on compiling is sooner done than following with NumPy.
+#: Instructions of a system, times its unknowns, from which on compiling is sooner done than
+#: following with NumPy.
 WORTH_COMPILING = 600
 _CALLS = {
     ca.OP_ADD: "tl_plus",
@@ -35,8 +42,10 @@ class PrintedSystem:
     """What is printed of a system.
 
     Attributes:
-        function: (x, y, y') -> F, F_x, F_y y', of the known variables that are not factors of linear terms.
-        terms: matrices (ways, m, m) of linear terms in x, whose factors are the last known variables.
+        function: (x, y, y') -> F, F_x, F_y y', of the known variables that are not factors of
+            linear terms.
+        terms: matrices (ways, m, m) of linear terms in x, whose factors are the last known
+            variables.
     """
 
     function: ca.Function
@@ -64,12 +73,18 @@ class PathFollower:
         self._kernels: dict[str, RowKernel | None] = {}
 
     def __call__(
-        self, system: Printable, x: np.ndarray, line: ParameterLine, options: TrackingOptions | None = None
+        self,
+        system: Printable,
+        x: np.ndarray,
+        line: ParameterLine,
+        options: TrackingOptions | None = None,
     ) -> Tracked:
         """Follow solutions x (N, m) from t = 0 to t = 1 (see `track`)."""
         printed, options = system.printed, options or TrackingOptions()
         n, m = x.shape
-        kernel = self._kernel(printed) if m * printed.function.n_instructions() >= self._least else None
+        kernel = (
+            self._kernel(printed) if m * printed.function.n_instructions() >= self._least else None
+        )
         if kernel is None:
             return track(system, x, line, options)
         points = (_parts(array) for array in (x, line.y0, line.y1, line.e0, line.e1))
@@ -125,7 +140,9 @@ def paths_text(printed: PrintedSystem) -> str:
         c_file("tauloop.kinematics", "homotopy.c"),
         *_routine(f"tl_values({point}, tl_complex *F, tl_complex *J)", function, ("F", "J", None)),
         *_routine(
-            f"tl_rates({point}, const tl_complex *rate, tl_complex *J, tl_complex *r)", function, (None, "J", "r")
+            f"tl_rates({point}, const tl_complex *rate, tl_complex *J, tl_complex *r)",
+            function,
+            (None, "J", "r"),
         ),
     ]
     return row_kernel_text("\n".join(body))
@@ -147,9 +164,13 @@ def _routine(head: str, function: ca.Function, outputs: tuple[str | None, ...]) 
     return [f"static void {head}", "{", *(f"    {line}" for line in (*zeros, *lines)), "}", ""]
 
 
-def _statement(each: Instruction, constants: dict[int, float], outputs: tuple[str | None, ...]) -> str:
+def _statement(
+    each: Instruction, constants: dict[int, float], outputs: tuple[str | None, ...]
+) -> str:
     def value(operand: int) -> str:
-        return f"tl_of({number(constants[operand])}, 0.0)" if operand in constants else f"w{operand}"
+        return (
+            f"tl_of({number(constants[operand])}, 0.0)" if operand in constants else f"w{operand}"
+        )
 
     if each.operation == ca.OP_OUTPUT:
         assert each.port is not None
@@ -167,7 +188,10 @@ def _expression(each: Instruction, constants: dict[int, float], value: Callable[
     if each.operation == ca.OP_INPUT:
         assert each.port is not None
         return f"{('x', 'y', 'rate')[each.port[0]]}[{each.port[1]}]"
-    if each.operation == ca.OP_MUL and (real := next((i for i in operands if i in constants), None)) is not None:
+    if (
+        each.operation == ca.OP_MUL
+        and (real := next((i for i in operands if i in constants), None)) is not None
+    ):
         other = operands[1] if real == operands[0] else operands[0]
         return f"tl_scaled({number(constants[real])}, {value(other)})"
     if each.operation in _CALLS:

@@ -1,7 +1,7 @@
 """Complex values of polynomial expressions: CasADi's instruction list, run over arrays of complex numbers.
 
-CasADi evaluates real numbers only. Its SX functions are straight-line code, so the same instructions run over NumPy's
-complex arrays, all samples at once.
+CasADi evaluates real numbers only. Its SX functions are straight-line code, so the same
+instructions run over NumPy's complex arrays, all samples at once.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class ComplexFunction:
         columns = [np.ascontiguousarray(np.asarray(array, dtype=complex).T) for array in inputs]
         buffers = list(np.empty((self._size, n), dtype=complex))
         outputs = [np.zeros((rows * width, n), dtype=complex) for rows, width in self._shapes]
-        w: list[Any] = [None] * self._size  # constants and inputs are used where they are, not copied
+        # constants and inputs are used where they are, not copied
+        w: list[Any] = [None] * self._size
         for operation, target, first, second in self._steps:
             if operation == "const":
                 w[target] = first

@@ -1,18 +1,20 @@
 """All solutions of a generic member of a family of polynomial systems, by monodromy.
 
-The family is F(x) + e = 0 with a free constant e_i on every loop equation. The pairs (x, e) are the graph of x -> -F(x)
-over products of circles, quaternion spheres and lines, which is irreducible; so loops of e act transitively on the
-solutions, and every solution can be reached from every other (Duff, Hill, Jensen, Lee, Leykin and Sommars, Solving
-polynomial systems via homotopy continuation and monodromy, IMA Journal of Numerical Analysis 39, 2019). A random x
-solves the system of its own e exactly, so start points cost nothing.
+The family is F(x) + e = 0 with a free constant e_i on every loop equation. The pairs (x, e) are the
+graph of x -> -F(x) over products of circles, quaternion spheres and lines, which is irreducible; so
+loops of e act transitively on the solutions, and every solution can be reached from every other
+(Duff, Hill, Jensen, Lee, Leykin and Sommars, Solving polynomial systems via homotopy continuation
+and monodromy, IMA Journal of Numerical Analysis 39, 2019). A random x solves the system of its own
+e exactly, so start points cost nothing.
 
-Whether all are found is decided by the trace test: while e moves along a line, e + t d, the sum of a coordinate over
-all solutions is a polynomial in t of degree one at most, and over a part of them it is none (Leykin, Rodriguez and
-Sottile, Trace test, Arnold Mathematical Journal 4, 2018). Families whose solutions may go to infinity at finite
-constants cannot be tested so (see `homotopy_widening`): there only the loops without a new solution speak.
+Whether all are found is decided by the trace test: while e moves along a line, e + t d, the sum of
+a coordinate over all solutions is a polynomial in t of degree one at most, and over a part of them
+it is none (Leykin, Rodriguez and Sottile, Trace test, Arnold Mathematical Journal 4, 2018).
+Families whose solutions may go to infinity at finite constants cannot be tested so (see
+`homotopy_widening`): there only the loops without a new solution speak.
 
-Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy continuation and
-monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
+Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy
+continuation and monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
 """
 
 from __future__ import annotations
@@ -28,21 +30,23 @@ from tauloop.kinematics.homotopy import ParameterLine, TrackingOptions, track
 from tauloop.kinematics.homotopy_code import Follow, Printable
 from tauloop.records import dataclass
 
-#: Two solutions nearer than this, relative to their size, are the same: tracking brings them to 1e-7 or better, and
-#: those of a random system lie some 0.01 apart.
+#: Two solutions nearer than this, relative to their size, are the same: tracking brings them to
+#: 1e-7 or better, and those of a random system lie some 0.01 apart.
 SAME = 1e-5
 
 
-#: Loops in one round at most. A random loop misses a single branch point three times out of four, so that this many
-#: leave two solutions apart once in 10 000; the random start points, which end at either one, miss it far less often.
+#: Loops in one round at most. A random loop misses a single branch point three times out of four,
+#: so that this many leave two solutions apart once in 10 000; the random start points, which end at
+#: either one, miss it far less often.
 LOOPS = 32
-#: How far, as a share of the way to another random system, the traces are looked at; and the relative bend that a sum
-#: of solutions followed to 1e-10 does not exceed. With one of 40 missing they bent by 3e-4 at least.
+#: How far, as a share of the way to another random system, the traces are looked at; and the
+#: relative bend that a sum of solutions followed to 1e-10 does not exceed. With one of 40 missing
+#: they bent by 3e-4 at least.
 TRACE_STEP, STRAIGHT = 0.5, 1e-7
 #: Lines tried before more loops are, which follow many times as many paths, where a line loses one.
 TRACE_LINES = 4
-#: Rounds of such lines that all lost a path, after which no more is tried: the system is nearly degenerate, and more
-#: loops would not help.
+#: Rounds of such lines that all lost a path, after which no more is tried: the system is nearly
+#: degenerate, and more loops would not help.
 LOST_ROUNDS = 4
 #: Random start points that are followed first: they find most of few solutions and many of many.
 PROBES = 64
@@ -77,11 +81,12 @@ class MonodromyOptions:
     """How long to look for more solutions.
 
     Attributes:
-        quiet_loops: least loops in a row, each with all solutions known, that must find nothing new; where there are
-            few solutions, as many more as the batch holds.
+        quiet_loops: least loops in a row, each with all solutions known, that must find nothing
+            new; where there are few solutions, as many more as the batch holds.
         traced_loops: the same before a trace test decides, where there is one.
-        traced_angles: unknown angles of a block up to which it gets a trace test. The wider family that the test wants
-            grows fast: 2 solutions for one angle, 6 for two, 576 for SpiderMill's seven (46 of its own).
+        traced_angles: unknown angles of a block up to which it gets a trace test. The wider family
+            that the test wants grows fast: 2 solutions for one angle, 6 for two, 576 for
+            SpiderMill's seven (46 of its own).
         batch: paths followed at once; also random start points that are followed first, at most.
         most_solutions: give up above so many.
         most_rounds: give up after so many rounds of loops.
@@ -106,8 +111,8 @@ class SearchCounts:
         loops: loops followed with all solutions.
         quiet_loops: how many of them, the last ones, found nothing new.
         lost: paths of probes and loops that failed.
-        trace: second difference of the traces, relative to their size; rounding where all solutions are known; None
-            where there is no trace test, or none of its lines could be followed.
+        trace: second difference of the traces, relative to their size; rounding where all solutions
+            are known; None where there is no trace test, or none of its lines could be followed.
         lost_lines: rounds of lines of the trace test that all lost a path.
     """
 
@@ -146,7 +151,8 @@ class SearchProgress:
     Attributes:
         block, blocks: number of the block, from 1, and of all.
         phase: "looking for complex solutions" or "following them to the machine".
-        done, total: loops in a row without a new solution and how many are wanted; or cases followed, and all.
+        done, total: loops in a row without a new solution and how many are wanted; or cases
+            followed, and all.
         solutions: complex solutions known.
     """
 
@@ -177,8 +183,9 @@ def generic_solutions(
 ) -> GenericSolutions:
     """Find all solutions of F(x, y) + e = 0 for a random complex e.
 
-    Random points are followed to the system of the first one; then loops through two more random systems permute
-    what is known until they bring nothing new (and the trace test, where there is one, is passed).
+    Random points are followed to the system of the first one; then loops through two more random
+    systems permute what is known until they bring nothing new (and the trace test, where there is
+    one, is passed).
 
     Args:
         family: the system.
@@ -215,7 +222,12 @@ class _ModeSearch:
     """What is known so far."""
 
     def __init__(
-        self, family: Family, y: np.ndarray, rng: np.random.Generator, options: MonodromyOptions, follow: Follow = track
+        self,
+        family: Family,
+        y: np.ndarray,
+        rng: np.random.Generator,
+        options: MonodromyOptions,
+        follow: Follow = track,
     ) -> None:
         self._family, self._rng, self._options, self._follow = family, rng, options, follow
         self._given = y
@@ -233,9 +245,12 @@ class _ModeSearch:
 
     def _track(self, x: np.ndarray, start: Member, end: Member) -> tuple[np.ndarray, np.ndarray]:
         (y0, e0), (y1, e1) = (
-            (np.broadcast_to(y, (len(x), y.shape[-1])), np.broadcast_to(e, x.shape)) for y, e in (start, end)
+            (np.broadcast_to(y, (len(x), y.shape[-1])), np.broadcast_to(e, x.shape))
+            for y, e in (start, end)
         )
-        tracked = self._follow(self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking)
+        tracked = self._follow(
+            self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking
+        )
         return tracked.x, tracked.is_regular
 
     def _add(self, x: np.ndarray) -> int:
@@ -296,7 +311,9 @@ class _ModeSearch:
         direction = self._members(1)[2][0] - self.e
         sums, sizes = [], []
         for t in (-TRACE_STEP, 0.0, TRACE_STEP):
-            x, is_regular = self._track(self.known, (self.y, self.e), (self.y, self.e + t * direction))
+            x, is_regular = self._track(
+                self.known, (self.y, self.e), (self.y, self.e + t * direction)
+            )
             if not is_regular.all():
                 return np.inf
             numbers = self._family.invariants(x)
@@ -314,7 +331,8 @@ def comparable(x: np.ndarray) -> np.ndarray:
 def repeated(x: np.ndarray, same: float = SAME) -> np.ndarray:
     """Pairs (k, 2) of indices of points that are the same, the smaller index first."""
     points = comparable(x)
-    along = np.cos(np.arange(points.shape[1]))  # points that are the same lie side by side along any direction
+    # points that are the same lie side by side along any direction
+    along = np.cos(np.arange(points.shape[1]))
     order = np.argsort(points @ along)
     points, heights, reach = points[order], (points @ along)[order], same * np.abs(along).sum()
     pairs = [np.empty((0, 2), dtype=int)]

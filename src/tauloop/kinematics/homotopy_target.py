@@ -1,8 +1,9 @@
 """Solutions of a given system, from all solutions of a generic one of its family (parameter continuation).
 
-Every isolated solution of the given system is the end of a path from a generic one (Morgan and Sommese,
-Coefficient-parameter polynomial continuation, Applied Mathematics and Computation 29, 1989); paths that end nowhere
-regular go to infinity, or to solutions that are multiple or not isolated.
+Every isolated solution of the given system is the end of a path from a generic one (Morgan and
+Sommese, Coefficient-parameter polynomial continuation, Applied Mathematics and Computation 29,
+1989); paths that end nowhere regular go to infinity, or to solutions that are multiple or not
+isolated.
 """
 
 from __future__ import annotations
@@ -11,27 +12,38 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.kinematics.homotopy import ParameterLine, PathEnding, Tracked, TrackingOptions, newton, track
+from tauloop.kinematics.homotopy import (
+    ParameterLine,
+    PathEnding,
+    Tracked,
+    TrackingOptions,
+    newton,
+    track,
+)
 from tauloop.kinematics.homotopy_code import Follow
 from tauloop.kinematics.homotopy_monodromy import Family, GenericSolutions, distinct, repeated
 from tauloop.records import dataclass
 
-#: Paths that met are followed again with steps and tolerance smaller by this factor, at most so many times.
+#: Paths that met are followed again with steps and tolerance smaller by this factor, at most so
+#: many times.
 CARE, RETRIES = 0.1, 2
 #: Newton steps that bring a regular solution to rounding.
 POLISHING = 6
-#: A polished solution is real when no imaginary part exceeds this share of its size: rounding over its conditioning.
+#: A polished solution is real when no imaginary part exceeds this share of its size: rounding over
+#: its conditioning.
 REAL = 1e-7
-#: Where a path towards a double solution stops, it is this near to it, relative to its size: the square root of how far
-#: from the end a step is still accepted, with room.
+#: Where a path towards a double solution stops, it is this near to it, relative to its size: the
+#: square root of how far from the end a step is still accepted, with room.
 NEAR = 1e-3
-#: Steps by which a multiple solution is approached, each halving the distance; and the share of the largest singular
-#: value below which the Jacobian's directions are left alone there.
+#: Steps by which a multiple solution is approached, each halving the distance; and the share of the
+#: largest singular value below which the Jacobian's directions are left alone there.
 HALVINGS, PSEUDO = 40, 1e-9
-#: Equations free of units that hold to this hold to rounding, the square of the distance of a double solution.
+#: Equations free of units that hold to this hold to rounding, the square of the distance of a
+#: double solution.
 CLOSED = 1e-12
-#: A path that stopped short has gone to infinity when it grew by more than this factor over the last thousandth: one
-#: towards a multiple solution grows by some per cent, one towards a solution of multiplicity 20 at infinity by 1.4.
+#: A path that stopped short has gone to infinity when it grew by more than this factor over the
+#: last thousandth: one towards a multiple solution grows by some per cent, one towards a solution
+#: of multiplicity 20 at infinity by 1.4.
 GROWTH = 1.3
 #: Or when it is so large, in characteristic lengths, that no machine stands there.
 FAR = 1e4
@@ -81,7 +93,9 @@ def target_solutions(
     options = options or TrackingOptions()
     n = len(generic.x)
 
-    def ends(rows: np.ndarray, careful: TrackingOptions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def ends(
+        rows: np.ndarray, careful: TrackingOptions
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         line = ParameterLine(
             y0=np.tile(generic.y, (len(rows), 1)),
             y1=np.tile(y, (len(rows), 1)),
@@ -110,7 +124,9 @@ def target_solutions(
     regular = family.unsigned(_polished(family, x[is_regular], y))
     is_infinite = (endings == PathEnding.INFINITE) | (~is_regular & grows)
     is_singular = ~is_regular & ~is_infinite
-    is_real = np.abs(regular.imag).max(axis=1, initial=0.0) < REAL * (1.0 + np.abs(regular).max(axis=1, initial=0.0))
+    is_real = np.abs(regular.imag).max(axis=1, initial=0.0) < REAL * (
+        1.0 + np.abs(regular).max(axis=1, initial=0.0)
+    )
     return TargetSolutions(
         regular=regular,
         is_real=is_real,
@@ -140,7 +156,9 @@ def _grows(
     earlier = follow(
         family,
         start[rows],
-        ParameterLine(y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)),
+        ParameterLine(
+            y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)
+        ),
         options,
     )
     size = np.abs(end.x[rows]).max(axis=1)
@@ -182,9 +200,12 @@ def _unpaired(family: Family, x: np.ndarray) -> int:
 def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Real multiple solutions (k, m) at the ends of singular paths (s, m).
 
-    Gauss-Newton steps through the pseudo-inverse converge by halves to a double solution, whose Jacobian is singular.
+    Gauss-Newton steps through the pseudo-inverse converge by halves to a double solution, whose
+    Jacobian is singular.
     """
-    x = x[np.abs(x.imag).max(axis=1, initial=0.0) < NEAR * (1.0 + np.abs(x).max(axis=1, initial=0.0))].real
+    x = x[
+        np.abs(x.imag).max(axis=1, initial=0.0) < NEAR * (1.0 + np.abs(x).max(axis=1, initial=0.0))
+    ].real
     if not len(x):
         return x
     start, y = x, np.tile(y, (len(x), 1))

@@ -1,13 +1,15 @@
 """A family of polynomial systems made wider by linear terms in its variables, so that its solutions stay finite.
 
-Machines with joints on circles or parallel legs are special members of their own family: some solutions of the general
-machine lie at infinity for them and come back at special constants, so that a search among such systems neither meets
-all solutions nor can tell whether it has. F(x, y) + (s_1 C_1 + s_2 C_2) x + e, with random complex C_1 and C_2 on the
-loop equations, is a general member at most s and the machine's own at s = 0.
+Machines with joints on circles or parallel legs are special members of their own family: some
+solutions of the general machine lie at infinity for them and come back at special constants, so
+that a search among such systems neither meets all solutions nor can tell whether it has. F(x, y) +
+(s_1 C_1 + s_2 C_2) x + e, with random complex C_1 and C_2 on the loop equations, is a general
+member at most s and the machine's own at s = 0.
 
-Blocks of lengths and quaternions get terms in their lengths, blocks of angles in cosines and sines too. Of two links in
-a row, l_1 e^(i q_1) + l_2 e^(i (q_1 + q_2)) = e, solutions go to infinity where |e|^2 vanishes in the complex numbers;
-with terms in the four numbers there are six solutions instead of two, and none does.
+Blocks of lengths and quaternions get terms in their lengths, blocks of angles in cosines and sines
+too. Of two links in a row, l_1 e^(i q_1) + l_2 e^(i (q_1 + q_2)) = e, solutions go to infinity
+where |e|^2 vanishes in the complex numbers; with terms in the four numbers there are six solutions
+instead of two, and none does.
 """
 
 from __future__ import annotations
@@ -45,11 +47,15 @@ class Widened:
         self.unsigned, self.invariants = family.unsigned, family.invariants
         m = len(family.is_loop)
         self._C = np.zeros((WAYS, m, m), dtype=complex)
-        block = np.ix_(np.arange(WAYS), np.flatnonzero(family.is_loop), np.array(family.terms, dtype=int))
+        block = np.ix_(
+            np.arange(WAYS), np.flatnonzero(family.is_loop), np.array(family.terms, dtype=int)
+        )
         shape = self._C[block].shape
         self._C[block] = rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
-    def linearised(self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def linearised(
+        self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The function, its Jacobian in x, and its rate with y."""
         F, J, rate = self._family.linearised(x, y[:, :-WAYS], y_rate[:, :-WAYS])
         terms = np.einsum("kij,nj->nki", self._C, x)

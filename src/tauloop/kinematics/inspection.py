@@ -35,7 +35,8 @@ from tauloop.result import Status
 QUICK_STARTS = 10
 #: Poses nearer than this to each other are of one mode, rad or characteristic lengths.
 ONE_MODE = 1e-3
-#: A mode was guessed where another lies within this many times its distance from the start values of the file.
+#: A mode was guessed where another lies within this many times its distance from the start values
+#: of the file.
 AS_NEAR = 2.0
 
 
@@ -71,7 +72,8 @@ class CheckOptions(Options):
     driven: bool = option(False)
 
 
-#: Letters at the end of an error of CasADi that are quoted: its first ones are a path of its sources.
+#: Letters at the end of an error of CasADi that are quoted: its first ones are a path of its
+#: sources.
 MAX_REASON = 160
 #: Condition of the reference pose that is named: `verify` leaves such poses out.
 LARGE = 1000.0
@@ -84,9 +86,11 @@ class Inspection(Tabular):
     Attributes:
         model: the machine.
         undriven: freedoms that nothing drives; lawful in many machines.
-        other_modes: assembly modes beside the reference pose's that quick starts found; at least these exist.
+        other_modes: assembly modes beside the reference pose's that quick starts found; at least
+            these exist.
         problems: what keeps the machine from working as described.
-        notes: singular reference, passive freedoms, guessed mode, coordinates chosen for whoever wrote the file.
+        notes: singular reference, passive freedoms, guessed mode, coordinates chosen for whoever
+            wrote the file.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -100,7 +104,9 @@ class Inspection(Tabular):
         """Coordinates at the reference pose, with their stops."""
         topology, limits = self.model.topology, self.model.limits
         ends = dict(zip(limits.names, zip(limits.lower, limits.upper, strict=True), strict=True))
-        lower, upper = np.array([ends.get(name, (-np.inf, np.inf)) for name in topology.coordinate_names]).T
+        lower, upper = np.array(
+            [ends.get(name, (-np.inf, np.inf)) for name in topology.coordinate_names]
+        ).T
         figures = {"reference": self.model.assembly.q, "lower": lower, "upper": upper}
         return rows("coordinate", topology.coordinate_names, coordinate_units(topology), **figures)
 
@@ -124,7 +130,9 @@ class Inspection(Tabular):
             margin = float(model.platform.tension_margin(model.platform_position(model.assembly.q)))
         except TauloopError as error:
             return f"not determined: {error.problems[0].where} {error.problems[0].what}"
-        return f"{margin:.4g} N at the reference pose, at rest" + (": cables cannot hold it" if margin < 0.0 else "")
+        return f"{margin:.4g} N at the reference pose, at rest" + (
+            ": cables cannot hold it" if margin < 0.0 else ""
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -150,8 +158,9 @@ def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
 def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> Inspection:
     """Check whether a machine works as described: does it assemble, is it driven, was its assembly mode a guess?
 
-    The kinematics and inverse dynamics of both entries are built (not compiled), so that they are there for a machine
-    that is usable; functions of the actuators' motion that the machine does not have are named in a note.
+    The kinematics and inverse dynamics of both entries are built (not compiled), so that they are
+    there for a machine that is usable; functions of the actuators' motion that the machine does not
+    have are named in a note.
 
     Args:
         machine: a mechanism, or its model where there is one already.
@@ -204,7 +213,8 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
     """Build the kinematics and inverse dynamics of both entries.
 
     Returns:
-        Faults: functions that cannot be built. And limitations: functions of the actuators' motion that are refused by
+        Faults: functions that cannot be built. And limitations: functions of the actuators' motion
+            that are refused by
         name, while those of the platform's motion work.
     """
     faults: list[Problem] = []
@@ -217,7 +227,8 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
             model.motion(entry).program(spec)
         except TauloopError as error:
             (faults if entry is PLATFORM else limitations).extend(error.problems)
-        except RuntimeError as error:  # CasADi's own, such as of a coordinate that is used before it is solved
+        # CasADi's own, such as of a coordinate that is used before it is solved
+        except RuntimeError as error:
             reason = " ".join(str(error).split())
             faults.append(
                 Problem(
@@ -233,11 +244,16 @@ def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
 
 def _near_singular(assembly: Assembly) -> Iterator[Problem]:
     """What magnifies errors by a large factor at the reference pose."""
-    for name, values in (("loop", assembly.platform_condition), ("actuator", assembly.actuator_condition)):
+    for name, values in (
+        ("loop", assembly.platform_condition),
+        ("actuator", assembly.actuator_condition),
+    ):
         if values[:1].max(initial=0.0) > LARGE:
             what = f"is close to a singular one: {name} condition {values[0]:.3g}, by which errors and forces grow"
             remedy = "give a reference pose farther from dead centres and stretched legs"
-            yield Problem(where="reference pose", what=what, remedy=remedy, file=assembly.mechanism.file)
+            yield Problem(
+                where="reference pose", what=what, remedy=remedy, file=assembly.mechanism.file
+            )
 
 
 def _beyond_stops(model: Model) -> list[Problem]:
@@ -262,7 +278,9 @@ def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
     floating = {
         i
         for tree in topology.tree
-        if tree.joint.kind == "free" and tree.inner.body == BASE and tree.joint.name != PLATFORM_JOINT
+        if tree.joint.kind == "free"
+        and tree.inner.body == BASE
+        and tree.joint.name != PLATFORM_JOINT
         for i in tree.v
     }
     return tuple(

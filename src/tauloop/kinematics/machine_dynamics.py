@@ -30,7 +30,8 @@ from tauloop.result import Evidence, Result, provenance
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Differences over steps that leave a larger share of the largest force as an error are too coarse to build on.
+#: Differences over steps that leave a larger share of the largest force as an error are too coarse
+#: to build on.
 COARSE = 0.01
 #: Least divisor of a share of the largest force, N or N m, where there is no force at all.
 TINY_FORCE = 1e-300
@@ -41,16 +42,18 @@ class DynamicsOptions(Options):
     """One pose with its velocity and acceleration, or many from a table; a table may do without accelerations.
 
     Attributes:
-        position: one pose, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at reference.
+        position: one pose, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at
+            reference.
         velocity: its velocity, likewise; zero where not named.
         acceleration: its acceleration, likewise; zero where not named.
-        motion: many: CSV or Parquet with columns time, position.NAME, velocity.NAME, acceleration.NAME, each with its
-            unit: 'position.platform.x [m]'.
+        motion: many: CSV or Parquet with columns time, position.NAME, velocity.NAME,
+            acceleration.NAME, each with its unit: 'position.platform.x [m]'.
         entry: what moves as given.
-        from_momenta: the table has no accelerations, and needs none: forces follow from momenta and their two-point
-            differences, by Hamilton's equations in the extended space.
-        preload: tensions (N) that cables shall have where redundant actuation leaves a choice: one for all, such as
-            '100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without.
+        from_momenta: the table has no accelerations, and needs none: forces follow from momenta and
+            their two-point differences, by Hamilton's equations in the extended space.
+        preload: tensions (N) that cables shall have where redundant actuation leaves a choice: one
+            for all, such as '100', or by name, 'cable1=100,cable2=50'; the least ones within their
+            bounds without.
 
     Examples:
         >>> import tauloop as tl
@@ -68,11 +71,19 @@ class DynamicsOptions(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Refuse a pose beside a table, and momenta without one."""
-        stated = [name for name in ("position", "velocity", "acceleration") if getattr(self, name) is not None]
+        stated = [
+            name
+            for name in ("position", "velocity", "acceleration")
+            if getattr(self, name) is not None
+        ]
         if self.motion is not None and stated:
-            problems.add("motion", f"given beside {', '.join(stated)}", "give one pose, or a table of many")
+            problems.add(
+                "motion", f"given beside {', '.join(stated)}", "give one pose, or a table of many"
+            )
         if self.from_momenta and self.motion is None:
-            problems.add("from_momenta", "one pose has no neighbours to take differences of", "give a table")
+            problems.add(
+                "from_momenta", "one pose has no neighbours to take differences of", "give a table"
+            )
         if self.from_momenta and self.preload is not None:
             problems.add("from_momenta", "given beside a preload", "give one of them")
 
@@ -86,9 +97,10 @@ class MotionForces(Result):
         options: the motion.
         time: of the samples (N,), s.
         forces: actuator forces, multipliers, tensions, and the full motion.
-        hybrid: the same with the accelerations of passive freedoms, where the machine has any and actuators lead.
-        condition: condition numbers (N,), free of units; infinite where singular. They are computed when they are first
-            read, for they take many times longer than the forces.
+        hybrid: the same with the accelerations of passive freedoms, where the machine has any and
+            actuators lead.
+        condition: condition numbers (N,), free of units; infinite where singular. They are computed
+            when they are first read, for they take many times longer than the forces.
     """
 
     model: Model
@@ -103,11 +115,15 @@ class MotionForces(Result):
         forces, topology = self.forces, self.model.topology
         yield time_axis(self.time)
         yield from columns("force", forces.actuator_names, self.units, forces.force)
-        yield from columns("coordinate", topology.coordinate_names, coordinate_units(topology), forces.state.q)
+        yield from columns(
+            "coordinate", topology.coordinate_names, coordinate_units(topology), forces.state.q
+        )
         multipliers = self.model.assembly.multiplier_units
         yield from columns("closure_force", forces.closure_names, multipliers, forces.closure_force)
         if forces.tension is not None:
-            yield from columns("tension", forces.tension_names, ("N",) * len(forces.tension_names), forces.tension)
+            yield from columns(
+                "tension", forces.tension_names, ("N",) * len(forces.tension_names), forces.tension
+            )
         yield Variable(name="condition", values=self.condition, over=TIME)
 
     @property
@@ -157,8 +173,12 @@ class MotionForces(Result):
         state = self.forces.state
         tables: list[tuple[tuple[str, Port], np.ndarray]] = []
         for ports in (self.model.platform.ports, self.model.actuators.ports):
-            rates = [ports.rates(np.asarray(rate)) for rate in (state.v, state.a) if rate is not None]
-            tables += zip(ports.motion.items(), [ports.at(state.q), *rates], strict=state.a is not None)
+            rates = [
+                ports.rates(np.asarray(rate)) for rate in (state.v, state.a) if rate is not None
+            ]
+            tables += zip(
+                ports.motion.items(), [ports.at(state.q), *rates], strict=state.a is not None
+            )
         force = Port(name="force", columns=self.forces.actuator_names, units=self.units)
         tables.append((("force", force), self.forces.force))
         signals = {
@@ -171,12 +191,15 @@ class MotionForces(Result):
 
 @solving(PoseError)
 def inverse_dynamics(
-    machine: Mechanism | Model, options: DynamicsOptions | None = None, *, progress: Progress | None = None
+    machine: Mechanism | Model,
+    options: DynamicsOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> MotionForces:
     """Actuator forces that a motion needs; see `Motion.inverse_dynamics` for its equation.
 
-    A machine with passive freedoms is moved by its actuators: accelerations are given for these alone, and those of the
-    passive freedoms come out beside the forces (see `HybridFunctions`).
+    A machine with passive freedoms is moved by its actuators: accelerations are given for these
+    alone, and those of the passive freedoms come out beside the forces (see `HybridFunctions`).
 
     Args:
         machine: a mechanism, or its model (whose formulation is used).
@@ -184,10 +207,11 @@ def inverse_dynamics(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: wrong names, units or columns, or a table beside a pose; momenta of a machine that has passive or
-            redundant ones.
+        InputError: wrong names, units or columns, or a table beside a pose; momenta of a machine
+            that has passive or redundant ones.
         PoseError: out of reach or singular; or no tensions within their bounds give this motion.
-        AssemblyError: the motion passes a singularity between two samples, where no forces bring it about.
+        AssemblyError: the motion passes a singularity between two samples, where no forces bring it
+            about.
 
     Examples:
         >>> import tauloop as tl
@@ -203,7 +227,11 @@ def inverse_dynamics(
     if options.from_momenta:
         ports = {name: port for name, port in ports.items() if name != "acceleration"}
         if is_hybrid or model.assembly.is_redundant:
-            what = "passive freedoms move as accelerations say" if is_hybrid else "redundant actuators share by weights"
+            what = (
+                "passive freedoms move as accelerations say"
+                if is_hybrid
+                else "redundant actuators share by weights"
+            )
             raise InputError.of("from_momenta", what, "give accelerations")
     if table is None:
         pose = named_motion(ports, options, functions.ports.at(model.assembly.q))
@@ -213,7 +241,9 @@ def inverse_dynamics(
     stages.done()
     start = None
     if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
-        reached = (functions.kinematics if entry is PLATFORM else functions.follow)(arrays["position"])
+        reached = (functions.kinematics if entry is PLATFORM else functions.follow)(
+            arrays["position"]
+        )
         start = reached.q if table is None else functions.counted(reached).q
     path: tuple[Evidence, ...] = ()
     if table is None and functions.runner.iterates:
@@ -221,7 +251,11 @@ def inverse_dynamics(
         q = np.asarray(functions.kinematics(position).q if start is None else start[0])
         q, path = reached_along_line(functions, position, q)
         start = q[None]
-    sharing, motion, hybrid = sharing_of(model.mechanism, options.preload), tuple(arrays.values()), None
+    sharing, motion, hybrid = (
+        sharing_of(model.mechanism, options.preload),
+        tuple(arrays.values()),
+        None,
+    )
     evidence: tuple[Evidence, ...] = ()
     if options.from_momenta:
         forces, evidence = _from_momenta(functions, time, motion[0], motion[1], start)
@@ -234,7 +268,8 @@ def inverse_dynamics(
     if len(time) > 1:
         require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
     stages.done()
-    q = np.array(forces.state.q, ndmin=2)  # the result's own array may be changed before its condition is read
+    # the result's own array may be changed before its condition is read
+    q = np.array(forces.state.q, ndmin=2)
     made_by = {"entry": entry.name, "formulation": _formulation(model, options)}
     return MotionForces(
         model=model,
@@ -253,13 +288,17 @@ def _formulation(model: Model, options: DynamicsOptions) -> str:
 
 
 def _from_momenta(
-    functions: Motion, time: np.ndarray, position: np.ndarray, velocity: np.ndarray, start: np.ndarray | None
+    functions: Motion,
+    time: np.ndarray,
+    position: np.ndarray,
+    velocity: np.ndarray,
+    start: np.ndarray | None,
 ) -> tuple[Forces, tuple[Evidence, ...]]:
     """Return the forces from momenta, and their errors: largest of all rows, and on the last row.
 
-    The error is of second order, so it is a third of the difference from the forces of every other sample. Both halves
-    of the samples are taken, so that the last row is in one of them. Its difference is one-sided, and its error is
-    larger than that of the rows before.
+    The error is of second order, so it is a third of the difference from the forces of every other
+    sample. Both halves of the samples are taken, so that the last row is in one of them. Its
+    difference is one-sided, and its error is larger than that of the rows before.
     """
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
     if len(time) < 2 * FEWEST_SAMPLES - 1:
@@ -268,7 +307,11 @@ def _from_momenta(
     for first in range(2 if len(time) > 2 * FEWEST_SAMPLES - 1 else 1):
         half = slice(first, None, 2)
         coarse = forces_from_momenta(
-            functions, time[half], position[half], velocity[half], start=None if start is None else start[half]
+            functions,
+            time[half],
+            position[half],
+            velocity[half],
+            start=None if start is None else start[half],
         )
         rows = np.arange(len(time))[half]
         # an inner end of a half has a one-sided difference there and a two-sided one here
@@ -295,6 +338,10 @@ def motion_table(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dic
     from tauloop.logs.matching import channel_problems
 
     log = read_log(path)
-    wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()}
+    wanted = {
+        kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()
+    }
     InputError.raise_if_any(channel_problems(log, wanted, str(path)))
-    return log[TIME].to_numpy(), {kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()}
+    return log[TIME].to_numpy(), {
+        kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()
+    }

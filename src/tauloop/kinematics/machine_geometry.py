@@ -1,7 +1,7 @@
 """A machine to be looked at: joint centres, lines and faces of its bodies, its rods and rails, at any number of states.
 
-What belongs to a body is constant in the body's coordinates, so a state adds only the poses of the bodies. Nothing here
-draws: figures and the viewer take their lines from here.
+What belongs to a body is constant in the body's coordinates, so a state adds only the poses of the
+bodies. Nothing here draws: figures and the viewer take their lines from here.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ class BodyShape:
 
     Attributes:
         name: of the body.
-        points: joint centres (k, 3), each place once, m; the mass centre too where there is but one.
-        edges: pairs of points (e, 2) joined by lines: a chain, the outline of a plate, or the edges of a hull.
+        points: joint centres (k, 3), each place once, m; the mass centre too where there is but
+            one.
+        edges: pairs of points (e, 2) joined by lines: a chain, the outline of a plate, or the edges
+            of a hull.
         faces: triples of points (f, 3) that fill the plate or the hull.
-        arcs: straight pieces (m, 2, 3) of arcs between axes that meet in one point (see `spherical_arcs`).
+        arcs: straight pieces (m, 2, 3) of arcs between axes that meet in one point (see
+            `spherical_arcs`).
     """
 
     name: str
@@ -55,7 +58,8 @@ class Segment:
 
     Attributes:
         name: of the rod or joint.
-        kind: "rod"; "slide": between the frames of a joint that slides; "rail": the range of a slide, on its body.
+        kind: "rod"; "slide": between the frames of a joint that slides; "rail": the range of a
+            slide, on its body.
         bodies: the bodies of both ends.
         ends: both ends (2, 3) in coordinates of their bodies, m.
     """
@@ -118,7 +122,10 @@ class MachineShape:
         """The machine at coordinates (N, n_q)."""
         n = len(q)
         flat = self.poses([q], n)[0].reshape(n, -1, 12)
-        R = np.concatenate([np.broadcast_to(np.eye(3), (n, 1, 3, 3)), flat[..., :9].reshape(n, -1, 3, 3).mT], axis=1)
+        R = np.concatenate(
+            [np.broadcast_to(np.eye(3), (n, 1, 3, 3)), flat[..., :9].reshape(n, -1, 3, 3).mT],
+            axis=1,
+        )
         p = np.concatenate([np.zeros((n, 1, 3)), flat[..., 9:]], axis=1)
         return MachineGeometry(shape=self, rotations=R, origins=p)
 
@@ -162,7 +169,11 @@ class MachineGeometry:
             for segment in self.shape.segments
             for body, end in zip(segment.bodies, segment.ends, strict=True)
         ]
-        return np.stack(ends, axis=1).reshape(len(self), -1, 2, 3) if ends else np.zeros((len(self), 0, 2, 3))
+        return (
+            np.stack(ends, axis=1).reshape(len(self), -1, 2, 3)
+            if ends
+            else np.zeros((len(self), 0, 2, 3))
+        )
 
     def of_kind(self, kind: str) -> np.ndarray:
         """Ends of the segments of one kind (N, r, 2, 3)."""
@@ -172,7 +183,13 @@ class MachineGeometry:
     def drives(self) -> tuple[np.ndarray, np.ndarray]:
         """Origins and directions (N, d, 3) of the actuators' axes, in the order of `shape.drives`."""
         origins, directions = np.zeros((2, len(self), len(self.shape.drives), 3))
-        along = dict(zip((segment.name for segment in self.shape.segments), self.segments.swapaxes(0, 1), strict=True))
+        along = dict(
+            zip(
+                (segment.name for segment in self.shape.segments),
+                self.segments.swapaxes(0, 1),
+                strict=True,
+            )
+        )
         for i, axis in enumerate(self.shape.drives):
             origins[:, i] = self.fixed_to(axis.body, axis.origin[None])[:, 0]
             if axis.direction is None:
@@ -190,7 +207,9 @@ class MachineGeometry:
     @property
     def tool_rotation(self) -> np.ndarray:
         """Orientation of the tool's frame (N, 3, 3)."""
-        return np.asarray(self.rotations[:, self.shape.index[self.shape.platform]] @ self.shape.tool[1])
+        return np.asarray(
+            self.rotations[:, self.shape.index[self.shape.platform]] @ self.shape.tool[1]
+        )
 
     @property
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
@@ -225,7 +244,9 @@ def machine_shape(loops: Loops) -> MachineShape:
     motion = symbolic_motion(loops.topology, values, is_moving=False)
     names = [body.name for body in mechanism.bodies if body.name != BASE]
     columns = [ca.vertcat(ca.vec(motion.bodies[name].R), motion.bodies[name].p) for name in names]
-    poses = BatchFunction(ca.Function("poses", [motion.q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))]))
+    poses = BatchFunction(
+        ca.Function("poses", [motion.q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))])
+    )
     places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
     for placement in _joint_centres(mechanism):
         places[placement.body].append(placement_pose(mechanism, placement).position)
@@ -234,7 +255,10 @@ def machine_shape(loops: Loops) -> MachineShape:
     )
     for body in mechanism.bodies:
         centre = _mass_centre(mechanism, body)
-        if centre is not None and len(_distinct(np.array(places[body.name]).reshape(-1, 3), loops.length)) == 1:
+        if (
+            centre is not None
+            and len(_distinct(np.array(places[body.name]).reshape(-1, 3), loops.length)) == 1
+        ):
             places[body.name].append(centre)
     tool = placement_pose(mechanism, mechanism.platform.tool)
     return MachineShape(
@@ -277,7 +301,9 @@ def _segments(mechanism: Mechanism) -> Iterator[Segment]:
             continue
         start, end = placement_pose(mechanism, joint.parent), placement_pose(mechanism, joint.child)
         ends = np.stack([start.position, end.position])
-        yield Segment(name=joint.name, kind="slide", bodies=(joint.parent.body, joint.child.body), ends=ends)
+        yield Segment(
+            name=joint.name, kind="slide", bodies=(joint.parent.body, joint.child.body), ends=ends
+        )
         slide = joint.freedoms[-1] if joint.freedoms else Freedom()
         limits = np.array([slide.lower, slide.upper])
         if np.isfinite(limits).all():
@@ -295,26 +321,42 @@ def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
                 start = rods[coordinate].start
                 origin = placement_pose(mechanism, start).position
                 yield DriveAxis(
-                    name=actuator.name, turns=False, body=start.body, origin=origin, direction=None, rod=coordinate
+                    name=actuator.name,
+                    turns=False,
+                    body=start.body,
+                    origin=origin,
+                    direction=None,
+                    rod=coordinate,
                 )
             else:
                 joint = joints[coordinate]
                 letter, turns, frame = _axis(joint, joint.velocity_names.index(coordinate))
                 pose = placement_pose(mechanism, frame)
                 origin, direction = pose.position, pose.rotation[:, "xyz".index(letter)]
-                yield DriveAxis(name=actuator.name, turns=turns, body=frame.body, origin=origin, direction=direction)
+                yield DriveAxis(
+                    name=actuator.name,
+                    turns=turns,
+                    body=frame.body,
+                    origin=origin,
+                    direction=direction,
+                )
 
 
 def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
     """Axis of one freedom of a joint: its letter, whether it turns, and the frame that it belongs to."""
-    slides = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}.get(joint.kind)
+    slides = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}.get(
+        joint.kind
+    )
     if slides is not None:
         about_z = joint.kind in ("planar", "schoenflies")
-        letter = "xyz"[freedom] if freedom < slides else ("z" if about_z else "xyz"[freedom - slides])
+        letter = (
+            "xyz"[freedom] if freedom < slides else ("z" if about_z else "xyz"[freedom - slides])
+        )
         return letter, freedom >= slides, joint.parent
     if joint.kind == "universal":
         return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]
-    frame = joint.child if joint.kind == "prismatic" else joint.parent  # what slides carries its motor's name along
+    # what slides carries its motor's name along
+    frame = joint.child if joint.kind == "prismatic" else joint.parent
     return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], frame
 
 
@@ -327,12 +369,16 @@ def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAx
     return replace(axis, origin=ends[along.argmax()])
 
 
-def _body_shape(name: str, points: np.ndarray, spherical: SphericalBody | None, length: float) -> BodyShape:
+def _body_shape(
+    name: str, points: np.ndarray, spherical: SphericalBody | None, length: float
+) -> BodyShape:
     """A body by its joint centres (k, 3); a spherical one by the ends of its axes, and a mass centre that is away."""
     points = _distinct(points, length)
     edges, faces = body_lines(points)
     if spherical is None:
-        return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=np.zeros((0, 2, 3)))
+        return BodyShape(
+            name=name, points=points, edges=edges, faces=faces, arcs=np.zeros((0, 2, 3))
+        )
     kept = points if len(points) > 1 else points[:0]
     points = np.concatenate([kept, spherical.ends])
     return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=spherical.pieces)
@@ -341,14 +387,16 @@ def _body_shape(name: str, points: np.ndarray, spherical: SphericalBody | None, 
 def _distinct(points: np.ndarray, length: float) -> np.ndarray:
     """Return those of points (k, 3) that do not lie on an earlier one, on a machine of some characteristic length."""
     distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    return points[[i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT * length).any()]]
+    return points[
+        [i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT * length).any()]
+    ]
 
 
 def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lines (e, 2) and triangles (f, 3) that make a body of distinct points (k, 3).
 
-    Points on a line are a chain, points in a plane have the outline of their convex hull, points in space the edges of
-    theirs, without those inside its plane faces. Points within are on no line.
+    Points on a line are a chain, points in a plane have the outline of their convex hull, points in
+    space the edges of theirs, without those inside its plane faces. Points within are on no line.
     """
     none = np.zeros((0, 3), dtype=int)
     if len(points) < 2:

@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping
 from tauloop.assembly.named_values import full_name, numbers_of, ranges_of, wrench_of
 from tauloop.errors import PoseError, solving
 from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.workspace_map import Workspace, WorkspaceLimits, section_axes, workspace_grid
+from tauloop.kinematics.workspace_map import (
+    Workspace,
+    WorkspaceLimits,
+    section_axes,
+    workspace_grid,
+)
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
@@ -22,15 +27,16 @@ class WorkspaceOptions(Options):
 
     Attributes:
         plane: positions that vary, one to three, such as 'x,z'; the first two without it.
-        section: positions that are held, such as 'z=-0.5' (SI, or with units); the rest as at the reference pose.
+        section: positions that are held, such as 'z=-0.5' (SI, or with units); the rest as at the
+            reference pose.
         ranges: from and to, such as 'x=-0.4:0.4,y=-0.4:0.4'; as far as the machine reaches without.
         resolution: step of the grid, m or rad.
-        singularity: least distance to singularities (0 to 1, free of units); without it 0.05, or half of what the
-            reference pose has where that is less.
+        singularity: least distance to singularities (0 to 1, free of units); without it 0.05, or
+            half of what the reference pose has where that is less.
         clearance: least distance of rod centre lines, m.
         margin: least margin of the tensions of cables to their bounds, N.
-        wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame), for one load at a
-            time.
+        wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame),
+            for one load at a time.
 
     Examples:
         >>> import tauloop as tl
@@ -59,12 +65,13 @@ def workspace(
 
     Args:
         machine: a mechanism, or its model.
-        options: which positions vary, and the limits. Positions by name, or by the last part of it where one alone ends
-            so; the orientation by angles rx, ry, rz (see `PoseAxes`).
+        options: which positions vary, and the limits. Positions by name, or by the last part of it
+            where one alone ends so; the orientation by angles rx, ry, rz (see `PoseAxes`).
         progress: called with poses done and poses in all.
 
     Raises:
-        InputError: unknown or repeated names, empty ranges, limits that mean nothing for this machine.
+        InputError: unknown or repeated names, empty ranges, limits that mean nothing for this
+            machine.
         PoseError: the machine does not close around its reference pose.
 
     Examples:
@@ -83,6 +90,9 @@ def workspace(
     ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
     axes = section_axes(model, names, options.resolution, ranges)
     limits = WorkspaceLimits(
-        singularity=options.singularity, clearance=options.clearance, tension=options.margin, wrenches=options.wrench
+        singularity=options.singularity,
+        clearance=options.clearance,
+        tension=options.margin,
+        wrenches=options.wrench,
     )
     return workspace_grid(model, axes, fixed=fixed, limits=limits, progress=progress)

@@ -1,7 +1,8 @@
 """All assembly modes and all working modes of a machine, by polynomial continuation.
 
-An assembly mode is a pose in which the machine can be put together at given actuator positions (a solution of forward
-kinematics); a working mode is a posture of the legs at a given pose of the platform (a solution of inverse kinematics).
+An assembly mode is a pose in which the machine can be put together at given actuator positions (a
+solution of forward kinematics); a working mode is a posture of the legs at a given pose of the
+platform (a solution of inverse kinematics).
 """
 
 from __future__ import annotations
@@ -16,14 +17,27 @@ from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, Limits
 from tauloop.assembly.loops import aligned
 from tauloop.assembly.named_values import named_values
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts, coordinate_units, entry_ports
+from tauloop.assembly.ports import (
+    ACTUATORS,
+    PLATFORM,
+    Entry,
+    EntryPorts,
+    coordinate_units,
+    entry_ports,
+)
 from tauloop.datasets import Variable, columns
 from tauloop.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.kinematics.actuator_positions import actuator_values, agreement
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy_code import PathFollower
-from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions, Report, repeated, unreported
+from tauloop.kinematics.homotopy_monodromy import (
+    STRAIGHT,
+    MonodromyOptions,
+    Report,
+    repeated,
+    unreported,
+)
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
@@ -31,12 +45,15 @@ from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
-#: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed loop.
+#: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed
+#: loop.
 CLOSED = 1e-9
-#: Axes that a cut joint makes coincide do so within this; turned over, they differ by 2 (a third of a turn: by 1.4).
+#: Axes that a cut joint makes coincide do so within this; turned over, they differ by 2 (a third of
+#: a turn: by 1.4).
 UPRIGHT = 1e-4
-#: From this condition number on a pose is taken for singular: a double solution is known to the root of rounding, and
-#: its condition is 1e7 or more; of two modes 9e-7 rad apart it is 2e6, of two 3e-5 rad apart 7e4 (five-bar).
+#: From this condition number on a pose is taken for singular: a double solution is known to the
+#: root of rounding, and its condition is 1e7 or more; of two modes 9e-7 rad apart it is 2e6, of two
+#: 3e-5 rad apart 7e4 (five-bar).
 SINGULAR = 1e6
 #: Modes are the same when no coordinate differs by more than this, characteristic lengths or rad.
 SAME_POSE = 1e-6
@@ -72,11 +89,12 @@ class Mode:
 
     Attributes:
         q: coordinates (n_q,), m, rad, or components of unit quaternions.
-        residual: largest residual of all loop equations, m; pure numbers count by the characteristic length.
-        condition: condition number of the unit-free loop equations in the unknown coordinates; infinite where modes
-            meet.
-        is_reference: whether the machine gets here from its reference pose without passing a singularity, and this
-            pose is none.
+        residual: largest residual of all loop equations, m; pure numbers count by the
+            characteristic length.
+        condition: condition number of the unit-free loop equations in the unknown coordinates;
+            infinite where modes meet.
+        is_reference: whether the machine gets here from its reference pose without passing a
+            singularity, and this pose is none.
         beyond: what is beyond a stop; an angle that is not given may be inside by full turns.
     """
 
@@ -89,7 +107,10 @@ class Mode:
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {
-            **{name: getattr(self, name) for name in ("q", "residual", "is_reference", "is_singular", "within_limits")},
+            **{
+                name: getattr(self, name)
+                for name in ("q", "residual", "is_reference", "is_singular", "within_limits")
+            },
             "condition": self.condition if np.isfinite(self.condition) else None,
             "beyond_stops": [item.as_dict() for item in self.beyond],
         }
@@ -140,14 +161,28 @@ class Modes(Result):
         """Coordinates, condition and residual of every mode, which has its number."""
         number = ("mode",)
         yield Variable(name=number[0], values=np.arange(1, len(self.modes) + 1), over=number)
-        yield from columns("coordinate", self.coordinate_names, self.coordinate_units, self.q, number)
-        for name, unit in {"condition": "", "residual": "m", "is_reference": "", "within_limits": ""}.items():
-            yield Variable(name=name, values=[getattr(mode, name) for mode in self.modes], over=number, unit=unit)
+        yield from columns(
+            "coordinate", self.coordinate_names, self.coordinate_units, self.q, number
+        )
+        for name, unit in {
+            "condition": "",
+            "residual": "m",
+            "is_reference": "",
+            "within_limits": "",
+        }.items():
+            yield Variable(
+                name=name,
+                values=[getattr(mode, name) for mode in self.modes],
+                over=number,
+                unit=unit,
+            )
 
     @property
     def q(self) -> np.ndarray:
         """Coordinates of all modes (M, n_q)."""
-        return np.array([mode.q for mode in self.modes]).reshape(len(self.modes), len(self.coordinate_names))
+        return np.array([mode.q for mode in self.modes]).reshape(
+            len(self.modes), len(self.coordinate_names)
+        )
 
     @property
     def reference(self) -> int | None:
@@ -158,12 +193,14 @@ class Modes(Result):
         """The modes of which nothing is beyond a stop; the others count among those that are left out.
 
         Raises:
-            PoseError: there are none: what is beyond its stop in the mode nearest to the reference pose.
+            PoseError: there are none: what is beyond its stop in the mode nearest to the reference
+                pose.
         """
         kept = tuple(mode for mode in self.modes if mode.within_limits)
         if not kept and self.modes:
             what = (
-                "; ".join(map(str, self.modes[0].beyond)) + f"; {len(self.modes)} modes, and none is within the stops"
+                "; ".join(map(str, self.modes[0].beyond))
+                + f"; {len(self.modes)} modes, and none is within the stops"
             )
             remedy = "give another position, or mend the machine file: {drawing: [lower, upper]} stops nothing"
             raise PoseError.of(self.machine, what, remedy)
@@ -195,19 +232,21 @@ def assembly_modes(
 ) -> Modes:
     """All poses in which the loops close at given actuator positions.
 
-    Complete for isolated solutions: all complex solutions of a random system of the same family are found by monodromy
-    and followed to the machine's own system; the evidence says how thoroughly. A general hexapod has 40 complex
-    solutions (Raghavan 1993), which can all be real (Dietmaier 1998).
+    Complete for isolated solutions: all complex solutions of a random system of the same family are
+    found by monodromy and followed to the machine's own system; the evidence says how thoroughly. A
+    general hexapod has 40 complex solutions (Raghavan 1993), which can all be real (Dietmaier
+    1998).
 
     Args:
         machine: a mechanism, or its model.
-        position: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as ``motor_1=20deg``, the
-            rest as at the reference pose.
+        position: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as
+            ``motor_1=20deg``, the rest as at the reference pose.
         options: which paths are taken, and when to stop looking.
         report: is told how far the search is.
 
     Raises:
-        AssemblyError: the actuators do not determine the pose, or the machine does not work as described.
+        AssemblyError: the actuators do not determine the pose, or the machine does not work as
+            described.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
 
@@ -233,14 +272,15 @@ def working_modes(
 
     Args:
         machine: a mechanism, or its model.
-        position: positions of the independent coordinates (n,), columns as in `model.platform.ports`; or a mapping from
-            names, or a text such as ``x=50mm,rz=10deg``, the rest as at the reference pose.
+        position: positions of the independent coordinates (n,), columns as in
+            `model.platform.ports`; or a mapping from names, or a text such as ``x=50mm,rz=10deg``,
+            the rest as at the reference pose.
         options: which paths are taken, and when to stop looking.
         report: is told how far the search is.
 
     Raises:
-        AssemblyError: the platform's position does not determine the posture, or the machine does not work as
-            described.
+        AssemblyError: the platform's position does not determine the posture, or the machine does
+            not work as described.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
 
@@ -275,7 +315,9 @@ def _modes(
     start[list(ports.q)] = ports.given_coordinates(values)
     problem = position_problem(assembly, ports.q, ports.v, start)
     known = problem.variables.values(start[None, :])[0]
-    w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report, PathFollower(model.evaluator))
+    w, counts = solve_blocks(
+        problem.blocks, known, rng, monodromy, report, PathFollower(model.evaluator)
+    )
     if len(w) > options.most_modes:
         what = f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow"
         raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.most_modes")
@@ -308,7 +350,9 @@ def _modes(
             ),
             Evidence(
                 name="trace test: bend of the sums over all complex solutions",
-                value=max((count.trace for count in counts if count.trace is not None), default=None),
+                value=max(
+                    (count.trace for count in counts if count.trace is not None), default=None
+                ),
                 upper=STRAIGHT,
                 advice="complex solutions are missing, and modes may be: allow more rounds in MonodromyOptions, or try "
                 "another seed",
@@ -322,7 +366,11 @@ def _modes(
             Evidence(
                 name="loops in a row that found no new complex solution, where there is no trace test",
                 value=min(
-                    (float(count.quiet_loops) for count in counts if count.trace is None and not count.lost_lines),
+                    (
+                        float(count.quiet_loops)
+                        for count in counts
+                        if count.trace is None and not count.lost_lines
+                    ),
                     default=None,
                 ),
                 lower=float(options.monodromy.quiet_loops),
@@ -382,8 +430,12 @@ def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     is_mode = is_long & is_closed & is_upright
     left_out = {
         "a telescopic rod would have a negative length": int((~is_long).sum()),
-        "an equation that is redundant at the reference pose does not hold": int((is_long & ~is_closed).sum()),
-        "a joint that closes a loop would be turned over": int((is_long & is_closed & ~is_upright).sum()),
+        "an equation that is redundant at the reference pose does not hold": int(
+            (is_long & ~is_closed).sum()
+        ),
+        "a joint that closes a loop would be turned over": int(
+            (is_long & is_closed & ~is_upright).sum()
+        ),
     }
     return q[is_mode], {reason: count for reason, count in left_out.items() if count}
 
@@ -403,7 +455,9 @@ def _described(
         return np.asarray(np.abs(difference / unit).max(axis=1))
 
     # rounding does not decide the order of modes that are equally far
-    places = np.column_stack([np.cos(q[:, is_angle]), np.sin(q[:, is_angle]), (q / unit)[:, ~is_angle]])
+    places = np.column_stack(
+        [np.cos(q[:, is_angle]), np.sin(q[:, is_angle]), (q / unit)[:, ~is_angle]]
+    )
     away = np.round(distance(assembly.q), ORDERED)
     q = q[np.lexsort((*np.round(places, ORDERED).T[::-1], away))]
     phi, K = loops.residuals(q)
@@ -412,7 +466,9 @@ def _described(
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
     counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(topology.n_q), ports.q))
     reached = _reached(model, ports, position)
-    is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
+    is_reference = (
+        np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
+    )
     is_reference &= condition < SINGULAR
     return tuple(
         Mode(
@@ -429,7 +485,8 @@ def _described(
 def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Poses (M, n_q) with those angles that are free to (n_q,) on the turn nearest to the middle of their range."""
     q = np.array(q)
-    for i, lower, upper in zip(limits.columns, limits.lower, limits.upper, strict=False):  # cut joints come last
+    # cut joints come last
+    for i, lower, upper in zip(limits.columns, limits.lower, limits.upper, strict=False):
         if free[i]:
             middle = 0.5 * (max(lower, upper - 2 * np.pi) + min(upper, lower + 2 * np.pi))
             q[:, i] -= 2 * np.pi * np.round((q[:, i] - middle) / (2 * np.pi))
@@ -439,7 +496,10 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
 def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
     """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
     assembly, q = model.assembly, list(ports.q)
-    gap = np.abs(assembly.q[q] - ports.given_coordinates(position)) / assembly.loops.coordinate_scale[q]
+    gap = (
+        np.abs(assembly.q[q] - ports.given_coordinates(position))
+        / assembly.loops.coordinate_scale[q]
+    )
     if gap.max(initial=0.0) < SAME_POSE:
         return np.asarray(assembly.q)
     try:

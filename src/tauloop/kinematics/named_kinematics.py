@@ -40,9 +40,9 @@ class KinematicsOptions(Options):
         seed: seed of the search for them.
         thorough: test for completeness blocks of many angles too: minutes.
         within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
-        encoder_noise: standard deviations of the positions of redundant actuators, which weigh them in least squares:
-            '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; 1e-5 rad, and 1e-5 of the machine's characteristic length
-            without it.
+        encoder_noise: standard deviations of the positions of redundant actuators, which weigh them
+            in least squares: '0.1 mm' for all, or by name, 'line1.winch=0.1mm'; 1e-5 rad, and 1e-5
+            of the machine's characteristic length without it.
 
     Examples:
         >>> import tauloop as tl
@@ -70,9 +70,12 @@ class Poses(Result):
         platform_position, actuator_position: (M, n) and (M, n_u).
         tool: tool centre points (M, 3), m, base frame.
         tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
-        residual: largest loop residual of each (M,), m; pure numbers count by the characteristic length.
-        misfit: positions that are given of redundant actuators less those of the pose, by name, m or rad.
-        resting: passive freedoms that no position states: they rest in the equilibrium of gravity, springs and stops.
+        residual: largest loop residual of each (M,), m; pure numbers count by the characteristic
+            length.
+        misfit: positions that are given of redundant actuators less those of the pose, by name, m
+            or rad.
+        resting: passive freedoms that no position states: they rest in the equilibrium of gravity,
+            springs and stops.
         at_stops: coordinates that press against a stop there.
         beyond: what is beyond a stop, for each.
     """
@@ -99,11 +102,16 @@ class Poses(Result):
         """Positions of platform, actuators, joints and tool in every pose, which has its number."""
         number = ("pose",)
         yield Variable(name=number[0], values=np.arange(1, len(self.q) + 1), over=number)
-        for port, values in ((self.platform, self.platform_position), (self.actuators, self.actuator_position)):
+        for port, values in (
+            (self.platform, self.platform_position),
+            (self.actuators, self.actuator_position),
+        ):
             yield from columns("position", port.columns, port.units, values, number)
         yield from columns("coordinate", self.coordinates, self.units, self.q, number)
         yield from columns("tool", "xyz", ("m",) * 3, self.tool, number)
-        yield from columns("tool", ("rx", "ry", "rz"), ("rad",) * 3, self.tool_rotation_vector, number)
+        yield from columns(
+            "tool", ("rx", "ry", "rz"), ("rad",) * 3, self.tool_rotation_vector, number
+        )
         yield Variable(name="residual", values=self.residual, over=number, unit="m")
 
     @property
@@ -128,7 +136,16 @@ class Poses(Result):
             }
             for i, beyond in enumerate(self.beyond)
         ]
-        names = ("machine", "platform", "actuators", "coordinates", "units", "misfit", "resting", "at_stops")
+        names = (
+            "machine",
+            "platform",
+            "actuators",
+            "coordinates",
+            "units",
+            "misfit",
+            "resting",
+            "at_stops",
+        )
         return self.plain_data(*names, given=self.entry.name, poses=poses)
 
 
@@ -142,15 +159,18 @@ def forward_kinematics(
 ) -> Poses:
     """Poses of the platform at given positions of the actuators.
 
-    Without further modes the machine is followed from its reference pose (`Model.forward_kinematics`); a pose to which
-    the straight line of positions from there does not lead is doubtful, as of `inverse_kinematics`. All assembly modes
-    are found by polynomial continuation (`assembly_modes`). Passive freedoms that are not named, where actuators are,
-    come to rest under gravity and springs, or at a stop (`Poses.resting`); a freedom that nothing holds is doubtful.
+    Without further modes the machine is followed from its reference pose
+    (`Model.forward_kinematics`); a pose to which the straight line of positions from there does not
+    lead is doubtful, as of `inverse_kinematics`. All assembly modes are found by polynomial
+    continuation (`assembly_modes`). Passive freedoms that are not named, where actuators are, come
+    to rest under gravity and springs, or at a stop (`Poses.resting`); a freedom that nothing holds
+    is doubtful.
 
     Args:
         machine: a mechanism, or its model.
-        actuators: their positions: a row in SI units, a mapping from names, or a text such as ``motor_1=20deg``; what
-            is not named is as at the reference pose. Of redundant actuators all that are named count, by least squares.
+        actuators: their positions: a row in SI units, a mapping from names, or a text such as
+            ``motor_1=20deg``; what is not named is as at the reference pose. Of redundant actuators
+            all that are named count, by least squares.
         options: which poses are wanted.
         report: is told how far the search for modes is.
 
@@ -179,14 +199,16 @@ def inverse_kinematics(
 ) -> Poses:
     """Positions of the actuators at a given position of the platform; with all modes every posture of the legs.
 
-    The pose is on the working mode of the reference pose. Where a loop is solved by Newton's method, the straight line
-    of positions from there is walked: a pose to which it does not lead, such as one beyond a fold, is doubtful.
-    Functions for batches (`Model.inverse_kinematics`) do not walk it.
+    The pose is on the working mode of the reference pose. Where a loop is solved by Newton's
+    method, the straight line of positions from there is walked: a pose to which it does not lead,
+    such as one beyond a fold, is doubtful. Functions for batches (`Model.inverse_kinematics`) do
+    not walk it.
 
     Args:
         machine: a mechanism, or its model.
-        platform: its position: a row in SI units, a mapping from names, or a text such as ``x=50mm,rz=10deg`` (a
-            rotation vector from the reference orientation); what is not named is as at the reference pose.
+        platform: its position: a row in SI units, a mapping from names, or a text such as
+            ``x=50mm,rz=10deg`` (a rotation vector from the reference orientation); what is not
+            named is as at the reference pose.
         options: which poses are wanted.
         report: is told how far the search for modes is.
 
@@ -203,7 +225,9 @@ def inverse_kinematics(
     return _poses(modelled(machine), PLATFORM, platform, options or KinematicsOptions(), report)
 
 
-def _poses(model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report) -> Poses:
+def _poses(
+    model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report
+) -> Poses:
     ports, fit = model.motion(entry).ports, None
     if entry is ACTUATORS:
         values, fit = actuator_values(model, position, options.encoder_noise)
@@ -219,7 +243,9 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
             values = equilibrium.position if equilibrium.is_at_rest else values
     if options.all_modes:
         search = assembly_modes if entry is ACTUATORS else working_modes
-        modes = search(model, values, ModeOptions(seed=options.seed, thorough=options.thorough), report=report)
+        modes = search(
+            model, values, ModeOptions(seed=options.seed, thorough=options.thorough), report=report
+        )
         modes = modes.within_limits() if options.within_limits else modes
         q, evidence = modes.q, (*evidence, *modes.evidence)
     else:
@@ -235,7 +261,13 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
     geometry = machine_geometry(model, q)
     advice = "the pose is badly conditioned"
     value = float(residual.max()) if len(residual) else None
-    closing = Evidence(name="largest loop residual", value=value, unit="m", upper=CLOSED * loops.length, advice=advice)
+    closing = Evidence(
+        name="largest loop residual",
+        value=value,
+        unit="m",
+        upper=CLOSED * loops.length,
+        advice=advice,
+    )
     platform = model.platform.ports.position
     return Poses(
         machine=model.mechanism.name,
@@ -256,7 +288,8 @@ def _poses(model: Model, entry: Entry, position: object, options: KinematicsOpti
         beyond=tuple(model.limits.beyond(row) for row in q),
         evidence=(closing, *evidence),
         provenance=provenance(
-            options={"all_modes": options.all_modes, "seed": options.seed}, inputs={"machine": model.mechanism.name}
+            options={"all_modes": options.all_modes, "seed": options.seed},
+            inputs={"machine": model.mechanism.name},
         ),
     )
 
@@ -275,7 +308,8 @@ class JacobianOptions(Options):
 
     Attributes:
         of: whose velocities; the tool's are its velocity and angular velocity in the base frame.
-        wrt: per unit of whose velocities; the platform's for a pose of the platform, the actuators' for one of these.
+        wrt: per unit of whose velocities; the platform's for a pose of the platform, the actuators'
+            for one of these.
         within_limits: refuse a pose beyond a stop of the machine file; without it that is named.
 
     Examples:
@@ -311,7 +345,9 @@ class Jacobian(Result):
         """The matrix over `row` and `column`: a number's unit is `row_unit` per `column_unit`."""
         yield Variable(name="row", values=list(self.rows.columns), over=("row",))
         yield Variable(name="column", values=list(self.columns.columns), over=("column",))
-        yield Variable(name="jacobian", values=self.matrix, over=("row", "column"), unit=self.rows.units)
+        yield Variable(
+            name="jacobian", values=self.matrix, over=("row", "column"), unit=self.rows.units
+        )
         yield Variable(name="column_unit", values=list(self.columns.units), over=("column",))
 
     def as_dict(self) -> dict[str, Any]:
@@ -343,7 +379,8 @@ def jacobian(
     Args:
         machine: a mechanism, or its model.
         platform: position of the platform (see `inverse_kinematics`), or
-        actuators: positions of the actuators (see `forward_kinematics`); the reference pose without both.
+        actuators: positions of the actuators (see `forward_kinematics`); the reference pose without
+            both.
         options: which Jacobian.
 
     Raises:
@@ -358,7 +395,11 @@ def jacobian(
     """
     model, options = modelled(machine), options or JacobianOptions()
     if platform is not None and actuators is not None:
-        raise InputError.of("actuators", "given beside a position of the platform", "give the position of one of them")
+        raise InputError.of(
+            "actuators",
+            "given beside a position of the platform",
+            "give the position of one of them",
+        )
     at = ACTUATORS if actuators is not None else PLATFORM
     ports = model.motion(at).ports
     fit = None
@@ -366,7 +407,9 @@ def jacobian(
         values = named_values(ports.position, at.name, platform, ports.at(model.assembly.q))
     else:
         values, fit = actuator_values(model, actuators)
-    q = np.asarray((model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q)
+    q = np.asarray(
+        (model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(values).q
+    )
     path: tuple[Evidence, ...] = ()
     if fit is None:
         q, path = reached_along_line(model.motion(at), values, q)
@@ -395,7 +438,9 @@ def jacobian(
             *path,
             *_limited(model, q, options.within_limits),
         ),
-        provenance=provenance(options={"of": options.of, "wrt": entry.name}, inputs={"machine": model.mechanism.name}),
+        provenance=provenance(
+            options={"of": options.of, "wrt": entry.name}, inputs={"machine": model.mechanism.name}
+        ),
     )
 
 

@@ -16,13 +16,15 @@ from tauloop.records import dataclass
 class PoseAxes:
     """The platform's positions with every whole quaternion as a rotation vector.
 
-    The vector r = (rx, ry, rz) turns the platform from its reference orientation by |r| about r, given in the base
-    frame: R = exp([r]) R_0; along one axis it is the angle about that axis. Half a turn is the most.
+    The vector r = (rx, ry, rz) turns the platform from its reference orientation by |r| about r,
+    given in the base frame: R = exp([r]) R_0; along one axis it is the angle about that axis. Half
+    a turn is the most.
 
     Attributes:
         columns, units: names and units (n,); angles in rad.
         reference: values at the reference pose (n,), zeros for the angles.
-        place: first column of the quaternion among the positions, and of the angles here; None without one.
+        place: first column of the quaternion among the positions, and of the angles here; None
+            without one.
         start: quaternion of the reference pose (w, x, y, z).
     """
 
@@ -61,10 +63,20 @@ def pose_axes(model: Model) -> PoseAxes:
     reference = model.platform_position(model.assembly.q[None])[0]
     first = quaternion_start(port)
     if first is None:
-        return PoseAxes(columns=port.columns, units=port.units, reference=reference, place=None, start=np.zeros(4))
+        return PoseAxes(
+            columns=port.columns,
+            units=port.units,
+            reference=reference,
+            place=None,
+            start=np.zeros(4),
+        )
     prefix = port.columns[first].removesuffix(QUATERNION[0])
     return PoseAxes(
-        columns=(*port.columns[:first], *(prefix + name for name in ANGLES), *port.columns[first + 4 :]),
+        columns=(
+            *port.columns[:first],
+            *(prefix + name for name in ANGLES),
+            *port.columns[first + 4 :],
+        ),
         units=(*port.units[:first], *("rad",) * 3, *port.units[first + 4 :]),
         reference=np.concatenate([reference[:first], np.zeros(3), reference[first + 4 :]]),
         place=first,

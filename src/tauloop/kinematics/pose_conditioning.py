@@ -18,8 +18,9 @@ class Conditioning(Shown):
 
     Attributes:
         jacobian: actuator velocities per platform velocity (N, n_u, m), SI.
-        condition: condition number (N,) with lengths in units of the characteristic length, and with every actuator's
-            motion in units of what its transmission makes of one radian or one such length, so that gears do not count.
+        condition: condition number (N,) with lengths in units of the characteristic length, and
+            with every actuator's motion in units of what its transmission makes of one radian or
+            one such length, so that gears do not count.
         length: the characteristic length, m.
     """
 
@@ -35,16 +36,20 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     Args:
         model: the machine.
         position: platform positions (N, n) or (n,), columns as in `model.platform.ports`.
-        length: length that makes rotations comparable with translations, m; the machine's own without it.
+        length: length that makes rotations comparable with translations, m; the machine's own
+            without it.
 
     Raises:
         PoseError: a pose is out of reach or its loops are singular.
     """
     loops = model.assembly.loops
     own = loops.length if length is None else length
-    J = np.atleast_3d(model.platform.actuator_jacobian(np.atleast_2d(numbers(position, "position"))))
+    J = np.atleast_3d(
+        model.platform.actuator_jacobian(np.atleast_2d(numbers(position, "position")))
+    )
     topology = model.topology
     unit = np.where(topology.angular, 1.0, own)
-    rows = np.abs(loops.transmission * unit).max(axis=1)  # what an actuator moves while its joint moves by its unit
+    # what an actuator moves while its joint moves by its unit
+    rows = np.abs(loops.transmission * unit).max(axis=1)
     condition = conditions(J / rows[:, None] * unit[list(model.platform.ports.v)])
     return Conditioning(jacobian=J, condition=condition, length=own)

@@ -65,9 +65,11 @@ class ReductionOptions(Options):
     Attributes:
         massless_rods: leave out the inertia of these rods.
         lumped_rods: put the mass of these slender rods into their two ends.
-        shares_parameters: let equal legs share their parameters (of whatever kind has equal nominal values).
+        shares_parameters: let equal legs share their parameters (of whatever kind has equal nominal
+            values).
         states: how many random states the error is taken over.
-        speed: standard deviation of their velocities and accelerations, rad/s or characteristic lengths per second.
+        speed: standard deviation of their velocities and accelerations, rad/s or characteristic
+            lengths per second.
         seed: seed of the random states.
 
     Examples:
@@ -92,7 +94,8 @@ class ActuatorError:
         actuator: its name.
         largest: largest force of the full model, N or N m.
         rms, maximum: of the whole force.
-        gravity, inertia, velocity: largest errors of the three parts of the force (position, acceleration, velocity).
+        gravity, inertia, velocity: largest errors of the three parts of the force (position,
+            acceleration, velocity).
         unit: of its position, m or rad.
         offset: constant difference of the actuator's position, in this.
         motion: largest deviation of that difference from constant, likewise.
@@ -134,8 +137,10 @@ class NewtonEulerCount:
     """How many equations Newton and Euler's method has for links that are cut free, without those of telescopic rods.
 
     Attributes:
-        stage: "full", "in the plane" (planar, and links before and behind each other are one) or "reduced".
-        links: bodies and rods of fixed length that have a moment of inertia; a point mass goes with its neighbour.
+        stage: "full", "in the plane" (planar, and links before and behind each other are one) or
+            "reduced".
+        links: bodies and rods of fixed length that have a moment of inertia; a point mass goes with
+            its neighbour.
         equations: six for each; three in the plane.
     """
 
@@ -168,8 +173,8 @@ class Reduction(Result):
         steps: what was done, in order; each says what it preserved and what it approximated.
         undone: steps that were not kept, because they changed the mobility, each with the reason.
         comparison: measured against the full machine.
-        coordinates, equations, couplings: numbers of coordinates, of loop equations without those of couplings, and of
-            couplings, before and after.
+        coordinates, equations, couplings: numbers of coordinates, of loop equations without those
+            of couplings, and of couplings, before and after.
         newton_euler: numbers of Newton-Euler equations, stage by stage.
     """
 
@@ -231,16 +236,20 @@ class Reduction(Result):
 
 @solving(PoseError)
 def reduce(
-    mechanism: Mechanism, options: ReductionOptions | None = None, *, progress: Progress | None = None
+    mechanism: Mechanism,
+    options: ReductionOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> Reduction:
     """The smallest machine with the same motion that the steps here lead to, and its error against the full one.
 
-    Exact steps, each where it applies: a platform that does not turn loses its rotations; parallel rods become one;
-    parallel links become one; bars that turn as another body does become couplings of angles; pinned bodies and
-    coupling elements that never turn become point masses at a joint; joints on the platform meet in one point; bodies
-    that never turn, or turn as another body does, keep their mass alone; planar inertia; links between two revolute
-    joints become rods. Then the approximations that the options ask for. A step that changes the mobility is undone
-    and listed in `undone`.
+    Exact steps, each where it applies: a platform that does not turn loses its rotations; parallel
+    rods become one; parallel links become one; bars that turn as another body does become couplings
+    of angles; pinned bodies and coupling elements that never turn become point masses at a joint;
+    joints on the platform meet in one point; bodies that never turn, or turn as another body does,
+    keep their mass alone; planar inertia; links between two revolute joints become rods. Then the
+    approximations that the options ask for. A step that changes the mobility is undone and listed
+    in `undone`.
 
     Args:
         mechanism: the machine.
@@ -299,7 +308,10 @@ def reduce(
                     upper=ALIKE,
                     advice=advice,
                 )
-                for unit, words in (("m", "an actuator that slides"), ("rad", "an actuator that turns"))
+                for unit, words in (
+                    ("m", "an actuator that slides"),
+                    ("rad", "an actuator that turns"),
+                )
                 if any(e.unit == unit for e in comparison.errors)
             ),
         ),
@@ -330,7 +342,9 @@ class _StepRecord:
             return False
         reason = self.harm(after)
         if reason:
-            self.undone.append(UndoneStep(name=step.name, elements=step.removed or step.kept, reason=reason))
+            self.undone.append(
+                UndoneStep(name=step.name, elements=step.removed or step.kept, reason=reason)
+            )
             return False
         self.mechanism = after
         self.done.append(step)
@@ -354,7 +368,11 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
     steps = _StepRecord(full)
     states = random_states(full, MOTION_STATES, rng).q
     alike = motion(full, states)
-    held = [name for i in full.assembly.frozen if (name := full.topology.velocity_names[i]).startswith("platform.")]
+    held = [
+        name
+        for i in full.assembly.frozen
+        if (name := full.topology.velocity_names[i]).startswith("platform.")
+    ]
     platform = full.mechanism.platform.body
     if platform in alike.translating and held:
         steps.take(hold_platform(steps.mechanism, held, alike))
@@ -366,7 +384,9 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
     for body in [body.name for body in full.mechanism.bodies]:
         with suppress(InputError):  # not pinned
             steps.take(lump_pinned_body(steps.mechanism, body, alike))
-    for body in [body.name for body in steps.mechanism.bodies if body.name in alike.translating - {platform}]:
+    for body in [
+        body.name for body in steps.mechanism.bodies if body.name in alike.translating - {platform}
+    ]:
         with suppress(InputError):  # it has a purpose of its own: a cart, a slide
             steps.take(lump_translating_body(steps.mechanism, body, alike))
     if platform in alike.translating:
@@ -392,16 +412,24 @@ def _take_steps(full: Model, rng: np.random.Generator, options: ReductionOptions
 def _couple_parallel_links(steps: _StepRecord, alike: BodyMotions) -> None:
     """Remove rods and bars that turn as another body does; a coupling of angles holds what each of them held."""
     for rod in steps.mechanism.rods:
-        _couple(steps, alike, alike.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name))
+        _couple(
+            steps, alike, alike.rods.get(rod.name, frozenset()), partial(_without_rod, rod.name)
+        )
     for body in steps.mechanism.bodies:
-        _couple(steps, alike, alike.group(body.name) - {body.name}, partial(_without_bar, body.name))
+        _couple(
+            steps, alike, alike.group(body.name) - {body.name}, partial(_without_bar, body.name)
+        )
 
 
-def _without_rod(name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions) -> tuple[Mechanism, Step]:
+def _without_rod(
+    name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions
+) -> tuple[Mechanism, Step]:
     return distribute_rod(mechanism, name, carrier, alike)
 
 
-def _without_bar(name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions) -> tuple[Mechanism, Step]:
+def _without_bar(
+    name: str, mechanism: Mechanism, carrier: str, alike: BodyMotions
+) -> tuple[Mechanism, Step]:
     return distribute_bar(mechanism, name, carrier, alike)
 
 
@@ -433,7 +461,11 @@ def _couple(
                 steps.take((held, replace(step, kept=(*step.kept, *names))))
                 return
         steps.undone.append(
-            UndoneStep(name=step.name, elements=step.removed, reason=f"{steps.harm(rest)}, and no coupling restores it")
+            UndoneStep(
+                name=step.name,
+                elements=step.removed,
+                reason=f"{steps.harm(rest)}, and no coupling restores it",
+            )
         )
         return
 
@@ -443,10 +475,15 @@ def _loop_equations(model: Model) -> int:
     return len(model.assembly.loops.names) - len(model.mechanism.couplings)
 
 
-def _newton_euler(full: Mechanism, flat: Mechanism, reduced: Mechanism) -> Iterator[NewtonEulerCount]:
+def _newton_euler(
+    full: Mechanism, flat: Mechanism, reduced: Mechanism
+) -> Iterator[NewtonEulerCount]:
     """The stages; `flat` is the machine when links before and behind each other are one."""
     is_flat = is_planar(full) and flat is full
-    stages = [("full", full, is_flat), *([("in the plane", flat, True)] if is_planar(reduced) and not is_flat else [])]
+    stages = [
+        ("full", full, is_flat),
+        *([("in the plane", flat, True)] if is_planar(reduced) and not is_flat else []),
+    ]
     for stage, mechanism, in_plane in (*stages, ("reduced", reduced, is_planar(reduced))):
         inertias = [body.inertia for body in mechanism.bodies if body.inertia is not None]
         links = sum(_is_link(mechanism, inertia, in_plane=in_plane) for inertia in inertias)
@@ -465,15 +502,22 @@ def _is_link(mechanism: Mechanism, inertia: Inertia, *, in_plane: bool) -> bool:
 
 def _one_of_each(steps: _StepRecord, alike: BodyMotions, *, behind: bool) -> None:
     """Group parallel links until none is left, or those behind one another alone; the one that carries more stays."""
-    while any(_group_one_pair(steps, group - alike.translating, alike, behind=behind) for group in alike.groups):
+    while any(
+        _group_one_pair(steps, group - alike.translating, alike, behind=behind)
+        for group in alike.groups
+    ):
         pass
 
 
-def _group_one_pair(steps: _StepRecord, group: frozenset[str], alike: BodyMotions, *, behind: bool) -> bool:
+def _group_one_pair(
+    steps: _StepRecord, group: frozenset[str], alike: BodyMotions, *, behind: bool
+) -> bool:
     """Make one link of the first two in a group that can be one; returns whether there were any."""
     mechanism = steps.mechanism
     present = [body.name for body in mechanism.bodies if body.name in group]
-    for kept, removed in sorted(permutations(present, 2), key=lambda pair: _burden(mechanism, pair[1])):
+    for kept, removed in sorted(
+        permutations(present, 2), key=lambda pair: _burden(mechanism, pair[1])
+    ):
         if not parallel_joints(mechanism, kept, removed, alike):
             continue
         if behind and not is_behind(mechanism, kept, removed, alike):
@@ -496,13 +540,15 @@ def compare_reduction(
 ) -> ReductionComparison:
     """Error of a reduced machine's inverse dynamics against the full one over random states.
 
-    Cables count as rods that push as well: which tensions are chosen within bounds is no matter of the reduction.
+    Cables count as rods that push as well: which tensions are chosen within bounds is no matter of
+    the reduction.
 
     Args:
         full, reduced: the two machines; platform coordinates and actuators have the same names.
         rng: source of randomness.
         states: number of states.
-        speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths per second.
+        speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths
+            per second.
 
     Raises:
         InputError: coordinates or actuators differ.
@@ -515,23 +561,36 @@ def compare_reduction(
     arguments = []
     for name, values in zip(("position", "velocity", "acceleration"), own, strict=True):
         theirs = full.platform.ports.motion[name].columns
-        arguments.append(values[:, [theirs.index(column) for column in reduced.platform.ports.motion[name].columns]])
+        arguments.append(
+            values[
+                :, [theirs.index(column) for column in reduced.platform.ports.motion[name].columns]
+            ]
+        )
     start = _start(full, reduced, sample.q)
     still = np.zeros_like(sample.velocity)
 
-    def forces(model: Model, motion: list[np.ndarray], q: np.ndarray, parts: tuple[bool, bool]) -> np.ndarray:
+    def forces(
+        model: Model, motion: list[np.ndarray], q: np.ndarray, parts: tuple[bool, bool]
+    ) -> np.ndarray:
         v, a = (x if wanted else still for x, wanted in zip(motion[1:], parts, strict=True))
         return model.platform.inverse_dynamics(motion[0], v, a, start=q).force
 
     whole_and_parts = ((True, True), (False, False), (True, False), (False, True))
     u = [forces(full, own, sample.q, parts) for parts in whole_and_parts]
     w = [forces(reduced, arguments, start, parts) for parts in whole_and_parts]
-    columns = [[a.name for a in reduced.mechanism.actuators].index(a.name) for a in full.mechanism.actuators]
+    columns = [
+        [a.name for a in reduced.mechanism.actuators].index(a.name)
+        for a in full.mechanism.actuators
+    ]
     w = [x[:, columns] for x in w]
     largest = np.abs(u[0]).max(axis=0)
     scale = np.where(largest > 0, largest, 1.0)
     whole = (w[0] - u[0]) / scale
-    parts = [(w[1] - u[1]) / scale, ((w[3] - w[1]) - (u[3] - u[1])) / scale, ((w[2] - w[1]) - (u[2] - u[1])) / scale]
+    parts = [
+        (w[1] - u[1]) / scale,
+        ((w[3] - w[1]) - (u[3] - u[1])) / scale,
+        ((w[2] - w[1]) - (u[2] - u[1])) / scale,
+    ]
     state = reduced.platform.kinematics(arguments[0], start=start)
     difference = reduced.actuator_position(state.q)[:, columns] - full.actuator_position(sample.q)
     centers = mass_center(reduced, state.q) - mass_center(full, sample.q)
@@ -568,7 +627,11 @@ def _require_same_ports(full: Model, reduced: Model) -> None:
     problems = Problems()
     pairs = [
         ("platform", full.platform.ports.position.columns, reduced.platform.ports.position.columns),
-        ("actuators", [a.name for a in full.mechanism.actuators], [a.name for a in reduced.mechanism.actuators]),
+        (
+            "actuators",
+            [a.name for a in full.mechanism.actuators],
+            [a.name for a in reduced.mechanism.actuators],
+        ),
     ]
     for where, ours, theirs in pairs:
         if sorted(ours) != sorted(theirs):

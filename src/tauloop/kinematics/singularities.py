@@ -1,17 +1,19 @@
 """Singular poses of closed loops: how far away they are, and where a motion passes one.
 
-All consistent motions of an assembled pose are the null space of the loop Jacobian K. A pose is singular
+All consistent motions of an assembled pose are the null space of the loop Jacobian K. A pose is
+singular
 
-- of type 1 (serial, leg side) where a motion leaves the platform's independent coordinates at rest: a leg is stretched
-  or folded, and the platform cannot leave its workspace there;
-- of type 2 (parallel, platform side) where a motion leaves all actuators at rest, apart from the passive motions that
-  do so at every pose: the actuators lose hold of the machine, and the forces that they would need grow without bound;
+- of type 1 (serial, leg side) where a motion leaves the platform's independent coordinates at rest:
+  a leg is stretched or folded, and the platform cannot leave its workspace there;
+- of type 2 (parallel, platform side) where a motion leaves all actuators at rest, apart from the
+  passive motions that do so at every pose: the actuators lose hold of the machine, and the forces
+  that they would need grow without bound;
 - a constraint singularity where K itself loses rank: the machine gains a freedom.
 
 Each has a measure free of units between zero (singular) and one.
 
-Source: Gosselin and Angeles 1990, Singularity analysis of closed-loop kinematic chains; Zlatanov, Bonev and Gosselin
-2002 for constraint singularities.
+Source: Gosselin and Angeles 1990, Singularity analysis of closed-loop kinematic chains; Zlatanov,
+Bonev and Gosselin 2002 for constraint singularities.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ CHUNK = 8192
 KINDS = ("serial", "parallel", "constraint")
 #: Distance from singularities that is kept where nobody says more.
 USUAL = 0.05
-#: What is kept of the reference pose's own distance where that is less, and that of one that is singular itself.
+#: What is kept of the reference pose's own distance where that is less, and that of one that is
+#: singular itself.
 SHARE, NONE = 0.5, 1e-6
 _DETERMINANTS = ("serial_determinant", "parallel_determinant")
 
@@ -48,12 +51,15 @@ class Singularities:
     The three distances, and the two determinants, are computed when one of them is first read.
 
     Attributes:
-        serial: type 1 (N,): smallest length of the independent (platform) velocities over all motions of unit length.
-        parallel: type 2 (N,): the same of the actuator velocities, over all motions across the passive ones; zero where
-            the machine moves with actuators at rest although it has no passive freedom for this motion.
+        serial: type 1 (N,): smallest length of the independent (platform) velocities over all
+            motions of unit length.
+        parallel: type 2 (N,): the same of the actuator velocities, over all motions across the
+            passive ones; zero where the machine moves with actuators at rest although it has no
+            passive freedom for this motion.
         constraint: smallest over largest singular value (N,) of the loop Jacobian.
-        serial_determinant, parallel_determinant: determinants (N,) of the loops together with the platform's, or the
-            actuators', velocities: they change sign where a motion passes a singularity of that type.
+        serial_determinant, parallel_determinant: determinants (N,) of the loops together with the
+            platform's, or the actuators', velocities: they change sign where a motion passes a
+            singularity of that type.
         length: unit of length, m; rotations count by one radian.
     """
 
@@ -73,9 +79,10 @@ class Singularities:
 def singularities(model: Model, q: np.ndarray) -> Singularities:
     """Measure how far assembled poses are from singularities.
 
-    With K and the actuators' map A free of units and N an orthonormal basis of all motions (K N = 0): the smallest
-    singular values of P N (P picks the independent velocities) and of A N, and those of K. With p passive freedoms, p
-    singular values of A N are zero at every pose; the next one counts.
+    With K and the actuators' map A free of units and N an orthonormal basis of all motions (K N =
+    0): the smallest singular values of P N (P picks the independent velocities) and of A N, and
+    those of K. With p passive freedoms, p singular values of A N are zero at every pose; the next
+    one counts.
 
     Args:
         model: the machine.
@@ -101,11 +108,14 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
     )
 
 
-def least_distance(model: Model, wanted: float | None = None, kinds: Sequence[str] = KINDS) -> float:
+def least_distance(
+    model: Model, wanted: float | None = None, kinds: Sequence[str] = KINDS
+) -> float:
     """Distance from singularities that poses of a machine keep.
 
-    The measures depend on the machine's proportions: those of many short links stay small at poses where it works well.
-    So without a wish it is 0.05, or half of what the reference pose has where that is less than 0.05.
+    The measures depend on the machine's proportions: those of many short links stay small at poses
+    where it works well. So without a wish it is 0.05, or half of what the reference pose has where
+    that is less than 0.05.
 
     Args:
         model: the machine.
@@ -131,7 +141,8 @@ def _at_reached(
         model: the machine.
         q: coordinates (N, n_q); not finite where out of reach.
         names: of the measures.
-        measure: takes the machine, the loop Jacobian (n, rank, n_moving) free of units, and the moving velocities.
+        measure: takes the machine, the loop Jacobian (n, rank, n_moving) free of units, and the
+            moving velocities.
     """
     assembly = model.assembly
     loops = assembly.loops
@@ -158,7 +169,9 @@ def _distances(model: Model, K: np.ndarray, moving: np.ndarray) -> Sequence[np.n
         motions = np.broadcast_to(np.eye(n_v), (n, n_v, n_v))
         constraint = np.ones(n)
     serial = _smallest(_picks(model, moving) @ motions)
-    parallel = _smallest(actuator_map(model)[:, moving] @ motions, passive=len(model.assembly.passive))
+    parallel = _smallest(
+        actuator_map(model)[:, moving] @ motions, passive=len(model.assembly.passive)
+    )
     return serial, parallel, constraint
 
 
@@ -185,7 +198,8 @@ def _smallest(matrices: np.ndarray, passive: int = 0) -> np.ndarray:
 
     Args:
         matrices: the matrices.
-        passive: number of the least stretches that are left out: of motions that the rows never see.
+        passive: number of the least stretches that are left out: of motions that the rows never
+            see.
     """
     driven = matrices.shape[2] - passive
     if driven == 0:
@@ -249,11 +263,13 @@ class SingularityReport:
 
 
 @solving(PoseError)
-def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) -> SingularityReport:
+def singularity_report(
+    model: Model, motion: State, *, entry: Entry = PLATFORM
+) -> SingularityReport:
     """Closest approaches to singularities and crossings of a sampled motion.
 
-    A crossing is a change of sign of a determinant between two samples. It is located by bisection on the straight line
-    between the two given positions, on which the loops are closed anew.
+    A crossing is a change of sign of a determinant between two samples. It is located by bisection
+    on the straight line between the two given positions, on which the loops are closed anew.
 
     Args:
         model: the machine.
@@ -274,16 +290,22 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
     crossings = [
         crossing
         for kind in ("serial", "parallel")
-        for crossing in _crossings(model, entry, kind, measures.distance(f"{kind}_determinant"), values, q)
+        for crossing in _crossings(
+            model, entry, kind, measures.distance(f"{kind}_determinant"), values, q
+        )
     ]
     return SingularityReport(
-        approaches=deferred(lambda: tuple(_approach(kind, measures, columns, values) for kind in KINDS)),
+        approaches=deferred(
+            lambda: tuple(_approach(kind, measures, columns, values) for kind in KINDS)
+        ),
         crossings=tuple(sorted(crossings, key=lambda crossing: crossing.at)),
         measures=measures,
     )
 
 
-def _approach(kind: str, measures: Singularities, columns: Sequence[str], values: np.ndarray) -> Approach:
+def _approach(
+    kind: str, measures: Singularities, columns: Sequence[str], values: np.ndarray
+) -> Approach:
     """The closest approach of positions (N, n) to singularities of a kind."""
     distances = measures.distance(kind)
     sample = int(np.argmin(distances))
@@ -296,7 +318,12 @@ def _approach(kind: str, measures: Singularities, columns: Sequence[str], values
 
 
 def _crossings(
-    model: Model, entry: Entry, kind: str, determinant: np.ndarray, values: np.ndarray, q: np.ndarray
+    model: Model,
+    entry: Entry,
+    kind: str,
+    determinant: np.ndarray,
+    values: np.ndarray,
+    q: np.ndarray,
 ) -> list[Crossing]:
     functions = model.motion(entry)
     with np.errstate(invalid="ignore"):

@@ -25,7 +25,8 @@ class RandomStates(Shown):
     Attributes:
         q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
         position, velocity, acceleration: the same motion at the platform's entry.
-        different: how many of them are different; they come again where the walks found fewer than were wanted.
+        different: how many of them are different; they come again where the walks found fewer than
+            were wanted.
     """
 
     q: np.ndarray
@@ -54,7 +55,8 @@ def random_states(
         n: number of states.
         rng: source of randomness.
         step: length of a step of the walk, rad or characteristic lengths.
-        speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths per second.
+        speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths
+            per second.
         condition: largest condition number of the linear blocks that is accepted.
 
     Returns:
@@ -92,11 +94,15 @@ def random_states(
     if len(chosen) == 0:
         what = f"none of {len(q)} states around the reference pose is regular: {state.health.is_reached.sum()} are "
         what += f"reached, and the smallest condition number is {conditions.min():.3g} (limit {condition:.3g})"
-        remedy = "choose a reference pose away from singularities, or accept larger condition numbers"
+        remedy = (
+            "choose a reference pose away from singularities, or accept larger condition numbers"
+        )
         raise PoseError.of(model.mechanism.name, what, remedy)
     if assembly.mobility and (assembly.loops.gaps(assembly.q, state.q[good]) < SAME).all():
         what = f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do not "
-        remedy = "take shorter steps, widen the limits, or choose a reference pose away from their ends"
+        remedy = (
+            "take shorter steps, widen the limits, or choose a reference pose away from their ends"
+        )
         raise PoseError.of(model.mechanism.name, what + "leave it within the limits", remedy)
     different = len(chosen)
     chosen = np.resize(chosen, n)

@@ -1,8 +1,9 @@
 """Whether a pose is reached from the reference pose along a straight line of its given positions, without a jump.
 
-Newton's method finds a pose in which the loops close, though perhaps one that no motion reaches from the reference
-pose: beyond a fold, the given positions between have no pose, or the motion would have to jump to another part of the
-curve. So the line is walked in steps that are halved until the coordinates go on smoothly.
+Newton's method finds a pose in which the loops close, though perhaps one that no motion reaches
+from the reference pose: beyond a fold, the given positions between have no pose, or the motion
+would have to jump to another part of the curve. So the line is walked in steps that are halved
+until the coordinates go on smoothly.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from tauloop.result import Evidence
 
 #: Share of the line in the first step, and that below which a step is given up.
 FIRST_STEP, LEAST_STEP = 1 / 8, 1 / 8192
-#: A step is smooth where its two halves differ by less than this share of it, or by less than `SMALL`.
+#: A step is smooth where its two halves differ by less than this share of it, or by less than
+#: `SMALL`.
 SMOOTH, SMALL = 0.3, 1e-7
 #: Two poses are one where no coordinate differs by more, rad or characteristic lengths.
 SAME_POSE = 1e-5
 
 
-def reached_along_line(motion: Motion, position: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, tuple[Evidence, ...]]:
+def reached_along_line(
+    motion: Motion, position: np.ndarray, q: np.ndarray
+) -> tuple[np.ndarray, tuple[Evidence, ...]]:
     """Return the pose at a position on the reference pose's mode, and the share of the line that leads to it.
 
     Closed forms say by their branch on which mode they lie; nothing is walked for them.
@@ -32,7 +36,8 @@ def reached_along_line(motion: Motion, position: np.ndarray, q: np.ndarray) -> t
         q: a pose (n_q,) there.
 
     Returns:
-        The pose at the end of the line where that is reached, else the pose `q`; and how far the line leads.
+        The pose at the end of the line where that is reached, else the pose `q`; and how far the
+        line leads.
     """
     runner = motion.runner
     if not runner.iterates:

@@ -18,11 +18,14 @@ ANY_KIND = "singularity"
 Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def events_of(model: Model, until: Sequence[str | Event], watch: Sequence[str | Event]) -> tuple[Event, ...]:
+def events_of(
+    model: Model, until: Sequence[str | Event], watch: Sequence[str | Event]
+) -> tuple[Event, ...]:
     """Events from words or as they are.
 
-    Words compare a coordinate, ``platform.z<-0.7``; its speed, ``velocity.platform.z>0.5`` (SI); or the distance from
-    singularities (1 far, 0 singular), ``singularity<0.05`` or that of one kind (`tauloop.kinematics.singularities`).
+    Words compare a coordinate, ``platform.z<-0.7``; its speed, ``velocity.platform.z>0.5`` (SI); or
+    the distance from singularities (1 far, 0 singular), ``singularity<0.05`` or that of one kind
+    (`tauloop.kinematics.singularities`).
 
     Args:
         model: the machine.
@@ -37,7 +40,9 @@ def events_of(model: Model, until: Sequence[str | Event], watch: Sequence[str | 
     for where, events, is_terminal in (("until", until, True), ("watch", watch, False)):
         for event in events:
             with problems.collecting(InputError):
-                texts.append(event if isinstance(event, Event) else _event(model, where, event, is_terminal))
+                texts.append(
+                    event if isinstance(event, Event) else _event(model, where, event, is_terminal)
+                )
     InputError.raise_if_any(problems)
     return tuple(texts)
 
@@ -55,7 +60,9 @@ def _event(model: Model, option: str, text: str, is_terminal: bool) -> Event:
 
 def _quantity(model: Model, option: str, name: str) -> Quantity:
     if name == ANY_KIND:
-        return lambda q, _: np.min([singularities(model, q).distance(kind) for kind in KINDS], axis=0)
+        return lambda q, _: np.min(
+            [singularities(model, q).distance(kind) for kind in KINDS], axis=0
+        )
     if name in KINDS:
         return lambda q, _: singularities(model, q).distance(name)
     quantity, dot, rest = name.partition(".")

@@ -1,7 +1,8 @@
 """The border between points of a grid that have different labels: where it cuts the edges of the grid's simplices.
 
-Every cell is divided into d! simplices, one for each order in which its axes are walked (Kuhn 1960); their edges go
-from a point v to v + e, with e of zeros and ones. A plane of the grid is divided in the same way.
+Every cell is divided into d! simplices, one for each order in which its axes are walked (Kuhn
+1960); their edges go from a point v to v + e, with e of zeros and ones. A plane of the grid is
+divided in the same way.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ import numpy as np
 
 from tauloop.records import dataclass
 
-#: Halvings of an edge: its cut lies within a thousandth of it, on the side of the label that is sought.
+#: Halvings of an edge: its cut lies within a thousandth of it, on the side of the label that is
+#: sought.
 BISECTIONS = 10
 #: Edges that are halved at once.
 CHUNK = 8192
 
 #: What is stored of a label, lest a matrix take it for nothing.
 FIRST = 10
-#: Kinds (N,) of poses (N, d), and what helps to find those of poses nearby, such as their coordinates (N, n), or None.
+#: Kinds (N,) of poses (N, d), and what helps to find those of poses nearby, such as their
+#: coordinates (N, n), or None.
 Kinds = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
 
 
@@ -34,8 +37,8 @@ class Border:
     Attributes:
         axes: values of the axes, all of which have at least two.
         labels: over the grid.
-        keys: of the cut edges, rising: the number of the edge's direction (bits, the first axis highest) times the
-            number of points, and the number of its lower point.
+        keys: of the cut edges, rising: the number of the edge's direction (bits, the first axis
+            highest) times the number of points, and the number of its lower point.
         shares: of the way from the lower point to the upper, of every cut (E,).
     """
 
@@ -48,8 +51,8 @@ class Border:
     def size(self) -> float:
         """Length, area or volume inside, in the product of the axes' units.
 
-        A simplex with one corner inside counts by the product of the shares of its edges that are inside: the border is
-        flat there, and the error falls with the square of the step.
+        A simplex with one corner inside counts by the product of the shares of its edges that are
+        inside: the border is flat there, and the error falls with the square of the step.
         """
         if not self.axes:
             return float(self.labels.item() == 0)
@@ -67,14 +70,19 @@ class Border:
         """Contents (N,) of the cells above points."""
         places = self._indices(points)
         return np.asarray(
-            np.prod([np.diff(axis)[place] for axis, place in zip(self.axes, places, strict=True)], axis=0)
+            np.prod(
+                [np.diff(axis)[place] for axis, place in zip(self.axes, places, strict=True)],
+                axis=0,
+            )
         )
 
     def _simplices(self) -> Iterator[np.ndarray]:
         """Corners (N, d + 1) of all simplices, the cells' of one order of their axes at a time."""
         shape = self.labels.shape
         strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
-        numbers = np.arange(self.labels.size).reshape(shape)[(slice(None, -1),) * len(shape)].ravel()
+        numbers = (
+            np.arange(self.labels.size).reshape(shape)[(slice(None, -1),) * len(shape)].ravel()
+        )
         for order in permutations(range(len(shape))):
             yield numbers[:, None] + np.cumsum([0, *(strides[i] for i in order)])
 
@@ -126,12 +134,17 @@ class Border:
         direction, lower = np.divmod(self.keys, self.labels.size)
         shape = self.labels.shape
         strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
-        steps = sum((direction >> (len(shape) - 1 - i) & 1) * stride for i, stride in enumerate(strides))
+        steps = sum(
+            (direction >> (len(shape) - 1 - i) & 1) * stride for i, stride in enumerate(strides)
+        )
         return np.stack([lower, lower + steps], axis=1)
 
     def places(self, points: np.ndarray) -> np.ndarray:
         """Values (..., d) of points by their numbers."""
-        return np.stack([axis[place] for axis, place in zip(self.axes, self._indices(points), strict=True)], axis=-1)
+        return np.stack(
+            [axis[place] for axis, place in zip(self.axes, self._indices(points), strict=True)],
+            axis=-1,
+        )
 
     def _indices(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
         """Numbers of values along the axes, of points by their numbers."""
@@ -145,7 +158,9 @@ class Border:
 
         With each the labels (n - 1,) of what is beyond its pieces, -1 at the edge of the grid.
         """
-        numbers = np.pad(np.arange(self.labels.size).reshape(self.labels.shape), 1, constant_values=-1)
+        numbers = np.pad(
+            np.arange(self.labels.size).reshape(self.labels.shape), 1, constant_values=-1
+        )
         axes = [np.concatenate([axis[:1] - 1.0, axis, axis[-1:] + 1.0]) for axis in self.axes]
         return self._over(axes, np.pad(self.labels, 1, constant_values=-1), numbers)._lines()
 
@@ -178,8 +193,8 @@ class Border:
             x, y: values along the axes, within them.
 
         Returns:
-            labels (n_x, n_y); numbers of corners (n_x, n_y, 3); their weights (n_x, n_y, 3), of those that have the
-            label, which add up to one.
+            labels (n_x, n_y); numbers of corners (n_x, n_y, 3); their weights (n_x, n_y, 3), of
+            those that have the label, which add up to one.
         """
         along = [
             np.clip(np.searchsorted(axis, values, side="right") - 1, 0, len(axis) - 2)
@@ -192,12 +207,16 @@ class Border:
         u, v = np.meshgrid(u, v, indexing="ij")
         width = self.labels.shape[1]
         first = along[0][:, None] * width + along[1]
-        corners = np.stack([first, np.where(u >= v, first + width, first + 1), first + width + 1], axis=-1)
+        corners = np.stack(
+            [first, np.where(u >= v, first + width, first + 1), first + width + 1], axis=-1
+        )
         weights = np.stack([1.0 - np.maximum(u, v), np.abs(u - v), np.minimum(u, v)], axis=-1)
         labels = self.labels.ravel()[corners]
         chosen = labels[..., 0].copy()
         mixed = np.flatnonzero((labels != labels[..., :1]).any(axis=-1).ravel())
-        chosen.ravel()[mixed] = self._chosen(*(values.reshape(-1, 3)[mixed] for values in (corners, labels, weights)))
+        chosen.ravel()[mixed] = self._chosen(
+            *(values.reshape(-1, 3)[mixed] for values in (corners, labels, weights))
+        )
         own = labels == chosen[..., None]
         weights = np.where(own, np.maximum(weights, 1e-12), 0.0)
         return chosen, corners, weights / weights.sum(axis=-1, keepdims=True)
@@ -228,8 +247,8 @@ def bordered(
     Args:
         axes: values of the axes; those with a single one are left out.
         labels: over the grid.
-        kinds: of poses between; edges are cut at their middle without it. In space those alone are halved that leave
-            what is inside.
+        kinds: of poses between; edges are cut at their middle without it. In space those alone are
+            halved that leave what is inside.
         progress: called with edges done and edges in all.
     """
     border_axes = tuple(np.asarray(axis, dtype=float) for axis in axes if len(axis) > 1)
@@ -244,7 +263,9 @@ def bordered(
         keys.append(direction * labels.size + low[differ])
         starts.append(low[differ])
         ends.append(high[differ])
-    key, start, end = (np.concatenate([*parts, np.zeros(0, dtype=int)]) for parts in (keys, starts, ends))
+    key, start, end = (
+        np.concatenate([*parts, np.zeros(0, dtype=int)]) for parts in (keys, starts, ends)
+    )
     border = Border(axes=border_axes, labels=labels, keys=key, shares=np.full(len(key), 0.5))
     if kinds is None or not border_axes:
         return border
@@ -275,7 +296,9 @@ def _halved(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
     return low
 
 
-def _chained(points: np.ndarray, pieces: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _chained(
+    points: np.ndarray, pieces: np.ndarray, labels: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Lines of points (P, d) from pieces (M, 2) between these, and the labels of their pieces."""
     from scipy import sparse  # a command that looks at a machine starts without it
     from scipy.sparse import csgraph

@@ -24,9 +24,11 @@ from tauloop.programs.limits import CONVERGED
 from tauloop.programs.program import Evaluate, Newton, Program
 from tauloop.records import dataclass
 
-#: Poses of a map from which on compiling is sooner done than judging with NumPy; and how many code judges at once.
+#: Poses of a map from which on compiling is sooner done than judging with NumPy; and how many code
+#: judges at once.
 WORTH_COMPILING, AT_ONCE = 50_000, 262_144
-#: Evidence of the kinematics, and what judges a pose: residuals, the loop Jacobian free of units, what has stops, rods.
+#: Evidence of the kinematics, and what judges a pose: residuals, the loop Jacobian free of units,
+#: what has stops, rods.
 _EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")
 
 
@@ -117,7 +119,9 @@ class PoseKernel:
             np.array([least, clearance, ranges, parallel, AT_THE_STOP, CONVERGED], dtype=float),
         )
         assert self._kernel is not None
-        figures, q = self._kernel(n, (int(near is not None),), arrays, ((8, n), (self._model.topology.n_q, n)))
+        figures, q = self._kernel(
+            n, (int(near is not None),), arrays, ((8, n), (self._model.topology.n_q, n))
+        )
         return Verdicts(
             measures=figures[:3].T,
             clearance=figures[3],
@@ -132,7 +136,9 @@ class PoseKernel:
     def _own(self) -> np.ndarray:
         """Rows that pick the independent velocities (n, n_v)."""
         assembly = self._model.assembly
-        return np.asarray(np.eye(self._model.topology.n_v)[list(assembly.independent)][:, self._moving])
+        return np.asarray(
+            np.eye(self._model.topology.n_v)[list(assembly.independent)][:, self._moving]
+        )
 
     @cached_property
     def _function(self) -> CFunction:
@@ -142,7 +148,9 @@ class PoseKernel:
         left = tuple(step.residual_values for step in program.steps if isinstance(step, Newton))
         judged = Evaluate(function=self._judging(), inputs=("q",), outputs=_JUDGED)
         outputs = ("q", *(_EVIDENCE if program.closed_forms else ()), *left, *_JUDGED)
-        whole: Program = replace(program, name="pose", steps=(*program.steps, judged), outputs=outputs)
+        whole: Program = replace(
+            program, name="pose", steps=(*program.steps, judged), outputs=outputs
+        )
         return c_function(whole, runner.empty_inputs(), outputs)
 
     @property
@@ -159,7 +167,11 @@ class PoseKernel:
             phi *= ca.DM(loops.length * loops.row_scale)
             K = ca.reshape(flat, len(loops.names), topology.n_v)
             K = ca.diag(ca.DM(loops.row_scale)) @ K @ ca.diag(ca.DM(loops.velocity_scale))
-            K = K[list(assembly.rows), self._moving] if assembly.rows else ca.SX(0, len(self._moving))
+            K = (
+                K[list(assembly.rows), self._moving]
+                if assembly.rows
+                else ca.SX(0, len(self._moving))
+            )
         limited = [q[column] for column in limits.columns]
         if limits.cuts is not None and limits.cuts.function is not None:
             cut = limits.cuts.function.function(q, ca.DM.zeros(topology.n_v))
@@ -167,7 +179,9 @@ class PoseKernel:
         ends = ca.SX(0, 1) if self._clearance.ends is None else self._clearance.ends.function(q)
         bounded = ca.vertcat(ca.SX(0, 1), *(limited[i] / limits.scale[i] for i in self._stops))
         outputs = [phi, ca.reshape(K, -1, 1), bounded, ends]
-        return BatchFunction(ca.Function("judged", [q], [ca.densify(output) for output in outputs], {"cse": True}))
+        return BatchFunction(
+            ca.Function("judged", [q], [ca.densify(output) for output in outputs], {"cse": True})
+        )
 
     @cached_property
     def text(self) -> str:

@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
 #: Poses handled at once.
 CHUNK = 8192
-#: Poses along the longest axis of a grid whose resolution is not given, and the step to which its length is measured:
-#: rad, or of the power of ten above the characteristic length.
+#: Poses along the longest axis of a grid whose resolution is not given, and the step to which its
+#: length is measured: rad, or of the power of ten above the characteristic length.
 FINENESS, ROUGH = 120, 1e-3
 #: A logarithm this near to a whole number is one; and share of a step that is rounding.
 ROUNDING = 1e-9
 #: Poses of a grid at most.
 LARGEST_GRID = 10_000_000
-#: Tensions are not judged, and postures not determined, at poses whose measure of singularity is below this.
+#: Tensions are not judged, and postures not determined, at poses whose measure of singularity is
+#: below this.
 SOUND = 1e-6
 #: Loops solved by Newton's method are followed from the reference pose in this many steps.
 STEPS = 24
@@ -72,15 +73,17 @@ class WorkspaceLimits:
     """What a usable pose must keep.
 
     Attributes:
-        singularity: least measure of every kind of singularity (see `Singularities`); zero for none. Without it 0.05,
-            or half of what the reference pose has where that is less; of a finished map what it kept.
+        singularity: least measure of every kind of singularity (see `Singularities`); zero for
+            none. Without it 0.05, or half of what the reference pose has where that is less; of a
+            finished map what it kept.
         clearance: least distance of the centre lines of two rods, m; zero for none.
         ranges: whether stops of joints and rods in the machine file must be kept.
-        tension: least margin of the tensions of cables to their bounds, N (see `Motion.tension_margin`);
-            -inf for none.
-        wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine rests; N and N m.
-        connected: whether a pose must hang together with the reference pose: those beyond a singularity, or beyond
-            poses that are excluded, are cut off.
+        tension: least margin of the tensions of cables to their bounds, N (see
+            `Motion.tension_margin`); -inf for none.
+        wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine
+            rests; N and N m.
+        connected: whether a pose must hang together with the reference pose: those beyond a
+            singularity, or beyond poses that are excluded, are cut off.
     """
 
     singularity: float | None = None
@@ -96,9 +99,10 @@ class Workspace(Result):
     """A workspace map.
 
     Attributes:
-        figures: over the grid, by name: `reason` (see `Reason`), `blame` (index into `elements` of the loop, coordinate
-            or pair of rods that excludes the pose, -1 for none), `serial`, `parallel` and `constraint` (see
-            `Singularities`), `clearance` (m), `tension` (N, the margin of cables); NaN where the loops do not close.
+        figures: over the grid, by name: `reason` (see `Reason`), `blame` (index into `elements` of
+            the loop, coordinate or pair of rods that excludes the pose, -1 for none), `serial`,
+            `parallel` and `constraint` (see `Singularities`), `clearance` (m), `tension` (N, the
+            margin of cables); NaN where the loops do not close.
         axes: values of the positions that vary, by name, in the order of the grid's axes.
         units: their units.
         reference: their values at the reference pose.
@@ -156,9 +160,13 @@ class Workspace(Result):
     @property
     def size(self) -> tuple[float, str]:
         """Length, area or volume that is usable, within its border, and its unit; an angle in rad."""
-        units = [unit for axis, unit in zip(self.axes.values(), self.units, strict=True) if len(axis) > 1]
+        units = [
+            unit for axis, unit in zip(self.axes.values(), self.units, strict=True) if len(axis) > 1
+        ]
         powers = {unit: units.count(unit) for unit in sorted(set(units))}
-        return self.border.size, " ".join(unit if n == 1 else f"{unit}^{n}" for unit, n in powers.items())
+        return self.border.size, " ".join(
+            unit if n == 1 else f"{unit}^{n}" for unit, n in powers.items()
+        )
 
     @property
     def size_text(self) -> str:
@@ -176,7 +184,11 @@ class Workspace(Result):
             return None
         units = dict(zip(self.axes, self.units, strict=True))
         at = dict(zip(self.axes, self.reference, strict=True))
-        place = {name: int(np.abs(axis - at[name]).argmin()) for name, axis in self.axes.items() if name not in names}
+        place = {
+            name: int(np.abs(axis - at[name]).argmin())
+            for name, axis in self.axes.items()
+            if name not in names
+        }
         index = tuple(place.get(name, slice(None)) for name in self.axes)
         return replace(
             self,
@@ -196,7 +208,11 @@ class Workspace(Result):
         if len(section.border.axes) == 2:
             points = section.border.lines[0][0] if section.border.lines else points[:0]
         way = np.cumsum(np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1))
-        chosen = points[np.unique(np.searchsorted(way, np.linspace(0.0, way[-1], count)))] if len(points) else points
+        chosen = (
+            points[np.unique(np.searchsorted(way, np.linspace(0.0, way[-1], count)))]
+            if len(points)
+            else points
+        )
         poses = _Poses(self.model)
         values = np.tile(poses.axes.reference, (len(chosen), 1))
         for name, at in section.fixed.items():
@@ -218,12 +234,16 @@ class Workspace(Result):
             excluded_by=self.excluded_by(),
             connected_usable=size,
             connected_usable_unit=unit,
-            least={name: x.min() for name, x in measures.items() if len(x) and np.isfinite(x).all()},
+            least={
+                name: x.min() for name, x in measures.items() if len(x) and np.isfinite(x).all()
+            },
         )
 
     def excluded_by(self) -> dict[str, int]:
         """Number of poses that each element excludes, the most frequent first."""
-        counts = np.bincount(self.figures["blame"].ravel() + 1, minlength=len(self.elements) + 1)[1:]
+        counts = np.bincount(self.figures["blame"].ravel() + 1, minlength=len(self.elements) + 1)[
+            1:
+        ]
         order = np.argsort(-counts, kind="stable")
         return {self.elements[i]: int(counts[i]) for i in order if counts[i]}
 
@@ -257,17 +277,18 @@ def workspace_grid(
 
     Args:
         model: the machine.
-        axes: values of the positions that vary, by name (one to three; names as in `model.platform.ports`, angles rx,
-            ry, rz in place of a quaternion: see `PoseAxes`).
+        axes: values of the positions that vary, by name (one to three; names as in
+            `model.platform.ports`, angles rx, ry, rz in place of a quaternion: see `PoseAxes`).
         fixed: values of others; those not named keep their reference values.
         limits: what a usable pose must keep.
-        refined: whether the border of usable poses is sought between the points of the grid, by bisection along the
-            edges of its simplices; half way between two of them without.
+        refined: whether the border of usable poses is sought between the points of the grid, by
+            bisection along the edges of its simplices; half way between two of them without.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: unknown or repeated names, empty axes, values that are not finite; wrenches or a margin where the
-            machine has no cables; or cables where freedoms are passive, so that they hold no pose.
+        InputError: unknown or repeated names, empty axes, values that are not finite; wrenches or a
+            margin where the machine has no cables; or cables where freedoms are passive, so that
+            they hold no pose.
     """
     limits = limits or WorkspaceLimits()
     limits = replace(limits, singularity=least_distance(model, limits.singularity))
@@ -284,7 +305,10 @@ def workspace_grid(
         parts.append(judge(positions[first : first + at_once]))
         stages.part(min(first + at_once, len(positions)), len(positions))
     stages.done()
-    figures = {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in (*_UNITS, SIDE)}
+    figures = {
+        name: np.concatenate([part[name] for part in parts]).reshape(shape)
+        for name in (*_UNITS, SIDE)
+    }
     varied = [columns.index(name) for name in axes]
     if limits.connected:
         _cut_off(figures, axes, reference[varied], judge.side(reference[None]))
@@ -297,7 +321,12 @@ def workspace_grid(
         whole[:, moved] = values
         return judge.kinds(whole, near)
 
-    border = bordered(tuple(axes.values()), _without_rims(figures["reason"]), kinds if refined else None, stages.part)
+    border = bordered(
+        tuple(axes.values()),
+        _without_rims(figures["reason"]),
+        kinds if refined else None,
+        stages.part,
+    )
     if refined:
         stages.done()
     return Workspace(
@@ -307,7 +336,9 @@ def workspace_grid(
         reference=tuple(float(reference[i]) for i in varied),
         elements=judge.elements,
         fixed={name: float(positions[0, i]) for i, name in enumerate(columns) if name not in axes},
-        fixed_units=tuple(unit for name, unit in zip(columns, pose.units, strict=True) if name not in axes),
+        fixed_units=tuple(
+            unit for name, unit in zip(columns, pose.units, strict=True) if name not in axes
+        ),
         limits=limits,
         border=border,
         model=model,
@@ -326,7 +357,10 @@ def workspace_grid(
             ),
         ),
         provenance=provenance(
-            options={"limits": limits, "axes": {name: len(values) for name, values in axes.items()}},
+            options={
+                "limits": limits,
+                "axes": {name: len(values) for name, values in axes.items()},
+            },
             inputs={"machine": model.mechanism.name},
         ),
     )
@@ -342,7 +376,10 @@ def _require_size(shape: Sequence[float]) -> None:
 
 
 def _cut_off(
-    figures: dict[str, np.ndarray], axes: Mapping[str, np.ndarray], reference: np.ndarray, side: np.ndarray
+    figures: dict[str, np.ndarray],
+    axes: Mapping[str, np.ndarray],
+    reference: np.ndarray,
+    side: np.ndarray,
 ) -> None:
     """Cut off what is usable and does not hang together with the pose nearest the reference, on its side."""
     usable = (figures["reason"] == Reason.USABLE) & (figures[SIDE] == side)
@@ -363,16 +400,31 @@ def _without_rims(reason: np.ndarray) -> np.ndarray:
         before = [(int(i == axis), 0) for i in range(reason.ndim)]
         behind = [(0, wide) for wide, _ in before]
         thick = np.pad(thick, before) | np.pad(thick, behind)
-        edge = edge | np.delete(np.pad(edge, before), -1, axis) | np.delete(np.pad(edge, behind), 0, axis)
+        edge = (
+            edge
+            | np.delete(np.pad(edge, before), -1, axis)
+            | np.delete(np.pad(edge, behind), 0, axis)
+        )
     return np.where(is_beyond & ~thick & edge, int(Reason.OUT_OF_REACH), reason)
 
 
-#: Which side of all singularities a pose is on: the signs of the determinants that change there, as a number.
+#: Which side of all singularities a pose is on: the signs of the determinants that change there, as
+#: a number.
 SIDE = "side"
-_UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint": "", "clearance": "m", "tension": "N"}
+_UNITS = {
+    "reason": "",
+    "blame": "",
+    "serial": "",
+    "parallel": "",
+    "constraint": "",
+    "clearance": "m",
+    "tension": "N",
+}
 
 
-def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> None:
+def _require_axes(
+    columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]
+) -> None:
     problems = Problems()
     if not 1 <= len(axes) <= 3:
         problems.add("axes", f"{len(axes)} positions vary", "vary one, two or three")
@@ -381,7 +433,12 @@ def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixe
         problems.add(name, "both varies and is fixed", "choose one")
     for name, values in axes.items():
         array = numbers(values, name)
-        if array.ndim != 1 or not len(array) or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
+        if (
+            array.ndim != 1
+            or not len(array)
+            or not np.isfinite(array).all()
+            or (np.diff(array) <= 0).any()
+        ):
             problems.add(name, "values are empty or do not increase", "give a rising axis")
     for name, value in fixed.items():
         if not np.isfinite(value):
@@ -395,7 +452,8 @@ class _Poses:
     def __init__(self, model: Model) -> None:
         self._model, self.axes = model, pose_axes(model)
         self._reference = self.axes.reference[None]
-        # not from the health of a state: machine code reports the worst of all loops, not each of them
+        # not from the health of a state: machine code reports the worst of all loops, not each of
+        # them
         self.elements = model.platform.program(KINEMATICS[0]).loop_names
 
     def state(self, values: np.ndarray, near: np.ndarray | None = None) -> State:
@@ -411,7 +469,9 @@ class _Poses:
         for fraction in np.linspace(0.0, 1.0, STEPS + 1)[1:-1]:
             if not len(active):
                 break
-            on_the_way = self.axes.positions(self._reference + fraction * (values[active] - self._reference))
+            on_the_way = self.axes.positions(
+                self._reference + fraction * (values[active] - self._reference)
+            )
             solution = functions.evaluate(on_the_way, start=current[active])
             active = active[solution.health.is_reached]
             current[active] = solution.q[solution.health.is_reached]
@@ -428,7 +488,10 @@ class _Poses:
             least = np.concatenate(
                 [
                     np.where(np.isfinite(health.discriminants), health.discriminants, -1.0),
-                    *((CONVERGED - np.abs(residual))[:, None] for residual in health.residuals.values()),
+                    *(
+                        (CONVERGED - np.abs(residual))[:, None]
+                        for residual in health.residuals.values()
+                    ),
                 ],
                 axis=1,
             )
@@ -437,11 +500,16 @@ class _Poses:
     def closes(self, values: np.ndarray) -> np.ndarray:
         """Whether the loops close (N,), in a posture that they determine.
 
-        Where loops are followed, rounding decides where a path arrives that has passed a singular pose. So it has to
-        arrive on the side of the serial singularities on which the reference pose is.
+        Where loops are followed, rounding decides where a path arrives that has passed a singular
+        pose. So it has to arrive on the side of the serial singularities on which the reference
+        pose is.
         """
         state, reference = self.state(values), self._model.assembly.q[None]
-        is_closed = state.health.is_reached & ~(self.margins(state) < 0).any(axis=1) & np.isfinite(state.q).all(axis=1)
+        is_closed = (
+            state.health.is_reached
+            & ~(self.margins(state) < 0).any(axis=1)
+            & np.isfinite(state.q).all(axis=1)
+        )
         distances = singularities(self._model, np.where(is_closed[:, None], state.q, np.nan))
         is_closed &= np.nan_to_num(distances.constraint) > SOUND
         if self._model.platform.runner.iterates:
@@ -465,7 +533,10 @@ class _Judge:
             "type 1 (serial) singularity",
             "type 2 (parallel) singularity",
             "constraint singularity",
-            *(" and ".join(self._clearance.rods[i] for i in pair) for pair in self._clearance.pairs),
+            *(
+                " and ".join(self._clearance.rods[i] for i in pair)
+                for pair in self._clearance.pairs
+            ),
             *(f"tension of {name}" for name in self._cables),
         )
         self.residual = 0.0
@@ -478,19 +549,29 @@ class _Judge:
         return self._sides(singularities(self._model, self._poses.state(values).q))
 
     def _sides(self, distances: Singularities) -> np.ndarray:
-        parallel = np.nan_to_num(np.sign(distances.parallel_determinant)) if self._parallel_side else 0.0
+        parallel = (
+            np.nan_to_num(np.sign(distances.parallel_determinant)) if self._parallel_side else 0.0
+        )
         return np.asarray(3.0 * parallel + np.nan_to_num(np.sign(distances.serial_determinant)))
 
     def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
         figures, q = self._figures(values, near)
-        side = np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0) if self._limits.connected else 0.0
+        side = (
+            np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0)
+            if self._limits.connected
+            else 0.0
+        )
         q = np.where(np.isfinite(q), q, self._model.assembly.q)
         return len(Reason) * (side + 4.0) + figures["reason"], q
 
     def prepared(self, poses: int, least: int = WORTH_COMPILING) -> int:
         """How many of so many poses are judged at once: with code from `least` on, where it is to be had."""
-        kernel = PoseKernel(self._model, self._poses.axes, self._clearance, STEPS) if poses >= least else None
+        kernel = (
+            PoseKernel(self._model, self._poses.axes, self._clearance, STEPS)
+            if poses >= least
+            else None
+        )
         self._kernel = kernel if kernel is not None and kernel.is_there else None
         return CHUNK if self._kernel is None else AT_ONCE
 
@@ -498,19 +579,36 @@ class _Judge:
         """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
         return self._figures(values, None)[0]
 
-    def _figures(self, values: np.ndarray, near: np.ndarray | None) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def _figures(
+        self, values: np.ndarray, near: np.ndarray | None
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Figures of poses, and their coordinates (N, n_q); by code where there is some, but for tensions of cables."""
         if self._kernel is None:
             state = self._poses.state(values, near)
             return self._judged(values, state), state.q
         limits = self._limits
         verdicts = self._kernel(
-            values, near, self._least, limits.clearance, ranges=limits.ranges, parallel=self._parallel_side
+            values,
+            near,
+            self._least,
+            limits.clearance,
+            ranges=limits.ranges,
+            parallel=self._parallel_side,
         )
-        result = {name: np.ascontiguousarray(verdicts.measures[:, i]) for i, name in enumerate(KINDS)}
-        result |= {"clearance": verdicts.clearance, "tension": np.full(len(values), np.nan), SIDE: verdicts.side}
+        result = {
+            name: np.ascontiguousarray(verdicts.measures[:, i]) for i, name in enumerate(KINDS)
+        }
+        result |= {
+            "clearance": verdicts.clearance,
+            "tension": np.full(len(values), np.nan),
+            SIDE: verdicts.side,
+        }
         usable = self._held(
-            np.flatnonzero(verdicts.reason == Reason.USABLE), verdicts.q, verdicts.reason, verdicts.blame, result
+            np.flatnonzero(verdicts.reason == Reason.USABLE),
+            verdicts.q,
+            verdicts.reason,
+            verdicts.blame,
+            result,
         )
         self.residual = max(self.residual, float(verdicts.residual[usable].max(initial=0.0)))
         return result | {"reason": verdicts.reason, "blame": verdicts.blame}, verdicts.q
@@ -538,19 +636,24 @@ class _Judge:
         exclude(self._poses.margins(state), 0, Reason.OUT_OF_REACH, np.arange(n))
         reason[(reason == Reason.USABLE) & ~state.health.is_reached] = Reason.OUT_OF_REACH
         first = len(self._poses.elements)
-        # where two joint centres meet, a leg closes at every angle: no posture, and a serial singularity of measure 0
+        # where two joint centres meet, a leg closes at every angle: no posture, and a serial
+        # singularity of measure 0
         undetermined = np.flatnonzero((reason == Reason.USABLE) & ~np.isfinite(state.q).all(axis=1))
         reason[undetermined], blame[undetermined] = Reason.SINGULAR, first + len(self._bounded)
         result["serial"][undetermined] = 0.0
         good = np.flatnonzero(reason == Reason.USABLE)
         q = state.q[good]
         if len(good) and self._limits.ranges:
-            exclude(self._model.limits.margins(q)[:, self._bounded], first, Reason.JOINT_LIMIT, good)
+            exclude(
+                self._model.limits.margins(q)[:, self._bounded], first, Reason.JOINT_LIMIT, good
+            )
         first += len(self._bounded)
         if len(good):
             distances = singularities(self._model, q)
             result[SIDE][good] = self._sides(distances)
-            measures = np.stack([distances.serial, distances.parallel, distances.constraint], axis=1)
+            measures = np.stack(
+                [distances.serial, distances.parallel, distances.constraint], axis=1
+            )
             for i, name in enumerate(("serial", "parallel", "constraint")):
                 result[name][good] = measures[:, i]
             exclude(measures - self._least, first, Reason.SINGULAR, good)
@@ -566,14 +669,22 @@ class _Judge:
         return result | {"reason": reason, "blame": blame}
 
     def _held(
-        self, poses: np.ndarray, q: np.ndarray, reason: np.ndarray, blame: np.ndarray, result: dict[str, np.ndarray]
+        self,
+        poses: np.ndarray,
+        q: np.ndarray,
+        reason: np.ndarray,
+        blame: np.ndarray,
+        result: dict[str, np.ndarray],
     ) -> np.ndarray:
         """Those of the poses that cables hold; of the others it is noted that they do not."""
         if not (self._cables and len(poses)):
             return poses
         loose = self._tension(poses, q[poses], result["tension"])
         slack = poses[loose >= 0]
-        reason[slack], blame[slack] = Reason.TENSION, len(self.elements) - len(self._cables) + loose[loose >= 0]
+        reason[slack], blame[slack] = (
+            Reason.TENSION,
+            len(self.elements) - len(self._cables) + loose[loose >= 0],
+        )
         return poses[loose < 0]
 
     def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
@@ -614,10 +725,11 @@ def section_axes(
     Args:
         model: the machine.
         names: platform positions that vary.
-        resolution: step, m or rad; where it is None a round one for lengths and one for angles, which make some 120 of
-            the longest axis of each.
-        ranges: from and to, by name; without it the largest range in which the machine closes along that axis from the
-            reference pose, and a tenth more on both sides, and of angles no more than half a turn in all.
+        resolution: step, m or rad; where it is None a round one for lengths and one for angles,
+            which make some 120 of the longest axis of each.
+        ranges: from and to, by name; without it the largest range in which the machine closes along
+            that axis from the reference pose, and a tenth more on both sides, and of angles no more
+            than half a turn in all.
 
     Raises:
         InputError: a step that is not positive, or a range that is empty.
@@ -652,14 +764,23 @@ def section_axes(
         if resolution is not None:
             return resolution
         widest = max(extent(other) for other in names if units[other] == units[name])
-        # a step halfway between two round ones becomes the longer one, whatever rounding makes of it
+        # a step halfway between two round ones becomes the longer one, whatever rounding makes of
+        # it
         return float(f"{(1.0 + ROUNDING) * widest / FINENESS:.1g}")
 
     spans = {name: steps(name, resolution_of(name)) for name in names}
     _require_size([last + 1 - first for first, last in spans.values()])
-    grid = {name: np.arange(first, last + 1) * resolution_of(name) for name, (first, last) in spans.items()}
-    turned = {name for name in names if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)}
-    return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}  # a turn, and no step more
+    grid = {
+        name: np.arange(first, last + 1) * resolution_of(name)
+        for name, (first, last) in spans.items()
+    }
+    turned = {
+        name
+        for name in names
+        if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)
+    }
+    # a turn, and no step more
+    return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}
 
 
 def _decade(length: float) -> float:
@@ -675,12 +796,15 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
-    offsets[1:-1] *= 1.0 - ROUNDING  # rounding does not decide about a dead centre at a round share of the length
+    # rounding does not decide about a dead centre at a round share of the length
+    offsets[1:-1] *= 1.0 - ROUNDING
     values = np.tile(reference, (len(offsets), 1))
     values[:, column] += offsets
     closed, middle = poses.closes(values), len(offsets) // 2
     if not closed[middle]:
-        raise PoseError.of(name, "the machine does not close at its reference pose", "see `tauloop check`")
+        raise PoseError.of(
+            name, "the machine does not close at its reference pose", "see `tauloop check`"
+        )
     if model.platform.runner.iterates:  # no path leads beyond a gap
         behind, ahead = np.flatnonzero(~closed[:middle]), np.flatnonzero(~closed[middle:])
         closed[: behind.max(initial=-1) + 1] = False

@@ -13,7 +13,8 @@ from tauloop.linuxcnc.machine import MachineJoint, MachineLayout, Pin, WorldAxis
 #: Speeds of axes (mm/s, deg/s), and of joints whose largest speed the file does not say.
 AXIS_SPEED, TURNING_SPEED = 500.0, 90.0
 JOINT_SPEED, TURNING_JOINT_SPEED = 2000.0, 720.0
-#: Accelerations of turning axes over those of sliding ones, deg per mm, and of joints over those of axes.
+#: Accelerations of turning axes over those of sliding ones, deg per mm, and of joints over those of
+#: axes.
 TURNING_ACCELERATION, JOINT_ACCELERATION = 0.36, 10.0
 #: Feed of the program, mm/min.
 FEED = 15000.0
@@ -27,10 +28,16 @@ def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
         note: for the comment at the top.
         pins: with their values.
     """
-    lines = [f"# {comment(note)}", "# Load it behind the component and before homing: joints jump with the geometry."]
+    lines = [
+        f"# {comment(note)}",
+        "# Load it behind the component and before homing: joints jump with the geometry.",
+    ]
     pins = tuple(pins)
     for pin in pins:
-        lines += [f"# {comment(pin.parameter)}, {pin.unit}", f"setp {module}.{pin.name} {pin.value!r}"]
+        lines += [
+            f"# {comment(pin.parameter)}, {pin.unit}",
+            f"setp {module}.{pin.name} {pin.value!r}",
+        ]
     lines += ["# the module answers for these figures alone, and for any where this is 0"]
     return "\n".join([*lines, f"setp {module}.geometry.asked {geometry_hash(pins)}", ""])
 
@@ -54,7 +61,9 @@ def joints_text(note: str, layout: MachineLayout, acceleration: float) -> str:
 def _joint_sections(layout: MachineLayout, acceleration: float) -> dict[str, Sequence[str]]:
     turning = TURNING_ACCELERATION * acceleration
     return {
-        f"JOINT_{k}": tuple(_joint_lines(joint, JOINT_ACCELERATION * (turning if joint.turns else acceleration)))
+        f"JOINT_{k}": tuple(
+            _joint_lines(joint, JOINT_ACCELERATION * (turning if joint.turns else acceleration))
+        )
         for k, joint in enumerate(layout.joints)
     }
 
@@ -69,7 +78,10 @@ def hal_text(stem: str, module: str, layout: MachineLayout) -> str:
         "addf motion-controller servo-thread",
     ]
     for k, joint in enumerate(layout.joints):
-        lines += [f"# {comment(joint.name)}", f"net joint-{k}-pos joint.{k}.motor-pos-cmd => joint.{k}.motor-pos-fb"]
+        lines += [
+            f"# {comment(joint.name)}",
+            f"net joint-{k}-pos joint.{k}.motor-pos-cmd => joint.{k}.motor-pos-fb",
+        ]
     lines += [
         "net estop-loop iocontrol.0.user-enable-out => iocontrol.0.emc-enable-in",
         "net tool-prepare-loop iocontrol.0.tool-prepare => iocontrol.0.tool-prepared",
@@ -78,7 +90,9 @@ def hal_text(stem: str, module: str, layout: MachineLayout) -> str:
     return "\n".join([*lines, ""])
 
 
-def ini_text(stem: str, module: str, layout: MachineLayout, acceleration: float, period: float) -> str:
+def ini_text(
+    stem: str, module: str, layout: MachineLayout, acceleration: float, period: float
+) -> str:
     """The INI file.
 
     Args:
@@ -94,9 +108,17 @@ def ini_text(stem: str, module: str, layout: MachineLayout, acceleration: float,
     turning = TURNING_ACCELERATION * acceleration
     sections: dict[str, Sequence[str]] = {
         "EMC": ("VERSION = 1.1", f"MACHINE = {stem}", "DEBUG = 0"),
-        "DISPLAY": (f"DISPLAY = ./{stem}_headless.py", f"OPEN_FILE = {stem}.ngc", "CYCLE_TIME = 0.1"),
+        "DISPLAY": (
+            f"DISPLAY = ./{stem}_headless.py",
+            f"OPEN_FILE = {stem}.ngc",
+            "CYCLE_TIME = 0.1",
+        ),
         "RS274NGC": (f"PARAMETER_FILE = {stem}.var",),
-        "EMCMOT": ("EMCMOT = motmod", "COMM_TIMEOUT = 4.0", f"SERVO_PERIOD = {round(1e9 * period)}"),
+        "EMCMOT": (
+            "EMCMOT = motmod",
+            "COMM_TIMEOUT = 4.0",
+            f"SERVO_PERIOD = {round(1e9 * period)}",
+        ),
         "TASK": ("TASK = milltask", "CYCLE_TIME = 0.01"),
         "HAL": (f"HALFILE = {stem}.hal", f"HALFILE = {stem}_geometry.hal"),
         "KINS": (f"KINEMATICS = {module}", f"JOINTS = {len(layout.joints)}"),
@@ -115,7 +137,9 @@ def ini_text(stem: str, module: str, layout: MachineLayout, acceleration: float,
         "EMCIO": ("EMCIO = io", "CYCLE_TIME = 0.1", f"TOOL_TABLE = {stem}.tbl"),
     }
     for axis in layout.axes:
-        sections[f"AXIS_{axis.letter}"] = tuple(_axis_lines(axis, acceleration if axis.number < 3 else turning))
+        sections[f"AXIS_{axis.letter}"] = tuple(
+            _axis_lines(axis, acceleration if axis.number < 3 else turning)
+        )
     sections |= _joint_sections(layout, acceleration)
     lines = [f"# {stem}: headless simulation in LinuxCNC, made by Tauloop; mm and degrees", ""]
     for name, entries in sections.items():

@@ -83,7 +83,8 @@ class WorldAxis:
     Attributes:
         number: among X, Y, Z, A, B, C.
         home: in the reference pose, mm or deg.
-        lower, upper: range of the platform's coordinate, carried over to the tool, mm or deg; infinite without any.
+        lower, upper: range of the platform's coordinate, carried over to the tool, mm or deg;
+            infinite without any.
     """
 
     number: int
@@ -106,8 +107,8 @@ class MachineLayout(Shown):
         world: axis of each number of the platform's position; 3 for the numbers of a quaternion.
         joints: in the order of the actuators.
         axes: in the order of the letters.
-        tool: the tool from the platform's origin, mm, in the platform's frame (in the base's where no axis turns);
-            empty where the platform turns by itself, and its origin is the tool.
+        tool: the tool from the platform's origin, mm, in the platform's frame (in the base's where
+            no axis turns); empty where the platform turns by itself, and its origin is the tool.
     """
 
     turns: int
@@ -121,33 +122,47 @@ def machine_layout(model: Model) -> MachineLayout:
     """A machine's joints and axes.
 
     Raises:
-        InputError: what LinuxCNC cannot drive: redundant actuators or passive freedoms, a platform whose pose is no
-            part of x, y and z with its whole rotation or none, a tool beside the origin of a platform that turns by
-            itself.
+        InputError: what LinuxCNC cannot drive: redundant actuators or passive freedoms, a platform
+            whose pose is no part of x, y and z with its whole rotation or none, a tool beside the
+            origin of a platform that turns by itself.
     """
     columns = model.platform.ports.position.columns
     world = tuple(3 if name in _QUATERNION else _AXES.get(name, -1) for name in columns)
     problems = Problems()
     if -1 in world or world.count(3) not in (0, 4):
         what = f"its pose is {', '.join(columns)}, which are no axes X, Y, Z, A, B, C"
-        problems.add("platform", what, "LinuxCNC drives x, y and z, or some of them, with the whole rotation or none")
+        problems.add(
+            "platform",
+            what,
+            "LinuxCNC drives x, y and z, or some of them, with the whole rotation or none",
+        )
     _note_unfit_actuators(model, problems)
     InputError.raise_if_any(problems)
     turns = 2 if 3 in world else int(5 in world)
     tool, offset = _tool(model, turns)
     return MachineLayout(
-        turns=turns, world=world, joints=_joints(model), axes=_axes(model, world, turns, offset), tool=tool
+        turns=turns,
+        world=world,
+        joints=_joints(model),
+        axes=_axes(model, world, turns, offset),
+        tool=tool,
     )
 
 
 #: Pins of the module beside those of the geometry.
 OWN_PINS = (
     *("refused", "geometry.is", "geometry.asked"),
-    *(f"{way}.{what}" for way in ("inverse", "forward") for what in ("reach", "pivot", "residual", "iterations")),
+    *(
+        f"{way}.{what}"
+        for way in ("inverse", "forward")
+        for what in ("reach", "pivot", "residual", "iterations")
+    ),
 )
 
 
-def geometry_pins(module: str, mechanism: Mechanism, layout: MachineLayout, names: Sequence[str]) -> tuple[Pin, ...]:
+def geometry_pins(
+    module: str, mechanism: Mechanism, layout: MachineLayout, names: Sequence[str]
+) -> tuple[Pin, ...]:
     """Pins of leaf parameters, in their order, and of the tool behind them.
 
     Args:
@@ -163,10 +178,14 @@ def geometry_pins(module: str, mechanism: Mechanism, layout: MachineLayout, name
         parameter = mechanism.parameters[name]
         unit, si = _UNITS.get(si_unit(parameter.unit), ("1", 1.0))
         value = _in_unit(parameter.value, si)
-        pins.append(Pin(name=pin_name(name, taken, longest), parameter=name, value=value, unit=unit, si=si))
+        pins.append(
+            Pin(name=pin_name(name, taken, longest), parameter=name, value=value, unit=unit, si=si)
+        )
     for axis, value in zip("xyz", layout.tool, strict=False):
         name = f"tool.{axis}"
-        pins.append(Pin(name=pin_name(name, taken, longest), parameter=name, value=value, unit="mm", si=MM))
+        pins.append(
+            Pin(name=pin_name(name, taken, longest), parameter=name, value=value, unit="mm", si=MM)
+        )
     return tuple(pins)
 
 
@@ -229,10 +248,18 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
         problems.add("actuators", what, "drive them, or hold them in the machine file")
     if not 1 <= count <= MOST_JOINTS:
         problems.add("actuators", f"there are {count}", f"LinuxCNC has 1 to {MOST_JOINTS} joints")
-    tied = [model.topology.velocity_names[i] for i in assembly.driven if i not in assembly.leading_driven]
+    tied = [
+        model.topology.velocity_names[i]
+        for i in assembly.driven
+        if i not in assembly.leading_driven
+    ]
     if tied and not assembly.is_redundant:
         what = f"{', '.join(tied)}: driven by a motor that drives other coordinates too, to which a coupling ties it"
-        problems.add("couplings", what, "let the motor drive one of the coordinates; the coupling moves the others")
+        problems.add(
+            "couplings",
+            what,
+            "let the motor drive one of the coordinates; the coupling moves the others",
+        )
 
 
 def _joints(model: Model) -> tuple[MachineJoint, ...]:
@@ -241,14 +268,18 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
     places = {column: k for k, column in enumerate(limits.columns)}
     joints = []
     homes = np.atleast_1d(model.actuator_position(model.assembly.q))
-    for actuator, row, home in zip(model.mechanism.actuators, model.assembly.loops.transmission, homes, strict=True):
+    for actuator, row, home in zip(
+        model.mechanism.actuators, model.assembly.loops.transmission, homes, strict=True
+    ):
         si = DEG if (turns := topology.motor_turns(actuator)) else MM
         lower, upper, speed, k = -np.inf, np.inf, actuator.speed, None
         if len(driven := np.flatnonzero(row)) == 1:
             ratio, v = float(row[driven[0]]), int(driven[0])
             speed = min(speed, abs(ratio) * topology.freedoms[v].speed)
             if (k := places.get(topology.q_of_v[v])) is not None:
-                lower, upper = sorted((ratio * float(limits.lower[k]), ratio * float(limits.upper[k])))
+                lower, upper = sorted(
+                    (ratio * float(limits.lower[k]), ratio * float(limits.upper[k]))
+                )
         joint = MachineJoint(
             name=actuator.name,
             turns=turns,
@@ -262,7 +293,9 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
     return tuple(joints)
 
 
-def _axes(model: Model, world: Sequence[int], turns: int, offset: np.ndarray) -> tuple[WorldAxis, ...]:
+def _axes(
+    model: Model, world: Sequence[int], turns: int, offset: np.ndarray
+) -> tuple[WorldAxis, ...]:
     """Axes that the machine moves; the tool's offset (3,) at the reference pose, m, shifts those that slide."""
     columns, q, limits = model.platform.ports.q, model.assembly.q, model.limits
     places = {column: k for k, column in enumerate(limits.columns)}
@@ -272,11 +305,17 @@ def _axes(model: Model, world: Sequence[int], turns: int, offset: np.ndarray) ->
             continue
         si, shift = (MM, float(offset[axis])) if axis < 3 else (DEG, 0.0)
         k = places.get(column)
-        lower, upper = (-np.inf, np.inf) if k is None else (float(limits.lower[k]), float(limits.upper[k]))
-        home, lower, upper = (_in_unit(value + shift, si) for value in (float(q[column]), lower, upper))
+        lower, upper = (
+            (-np.inf, np.inf) if k is None else (float(limits.lower[k]), float(limits.upper[k]))
+        )
+        home, lower, upper = (
+            _in_unit(value + shift, si) for value in (float(q[column]), lower, upper)
+        )
         axes[axis] = WorldAxis(number=axis, home=home, lower=lower, upper=upper)
     if turns == 2:
-        angles = Rotation.from_quat(q[list(columns[-4:])], scalar_first=True).as_euler("xyz", degrees=True)
+        angles = Rotation.from_quat(q[list(columns[-4:])], scalar_first=True).as_euler(
+            "xyz", degrees=True
+        )
         for axis, angle in zip((3, 4, 5), angles, strict=True):
             axes[axis] = WorldAxis(number=axis, home=float(angle), lower=-np.inf, upper=np.inf)
     return tuple(axes[axis] for axis in sorted(axes))
@@ -296,11 +335,15 @@ def _tool(model: Model, turns: int) -> tuple[tuple[float, ...], np.ndarray]:
     if turns == 1:
         R = Rotation.from_rotvec([0.0, 0.0, q[0, names.index("platform.angle")]])
         return tuple(_in_unit(float(value), MM) for value in tool), R.apply(tool)
-    rotations = [k for k, name in enumerate(names) if name == "platform.angle" or name in _QUATERNION]
+    rotations = [
+        k for k, name in enumerate(names) if name == "platform.angle" or name in _QUATERNION
+    ]
     if np.ptp(q[:, rotations], axis=0).max(initial=0.0) > NO_TURN:
         if np.abs(tool).max() > NO_TURN:
             what = f"lies {1e3 * np.linalg.norm(tool):.4g} mm from the origin of a platform that turns as it moves"
-            raise InputError.of("platform.tool", what, "put the frame of the platform's body at the tool")
+            raise InputError.of(
+                "platform.tool", what, "put the frame of the platform's body at the tool"
+            )
         return (), tool
     if tool.any():  # in the base's frame, which a platform that only slides may be turned against
         place = model.platform.tool(model.platform_position(q[:1]), start=q[:1]).place[0]

@@ -12,11 +12,13 @@ from tauloop.linuxcnc.machine import MM, MachineLayout, WorldAxis, platform_posi
 from tauloop.model.model import Model
 from tauloop.records import dataclass
 
-#: Half the width of the way along an axis whose range the file does not say, mm; turns of those that turn, deg.
+#: Half the width of the way along an axis whose range the file does not say, mm; turns of those
+#: that turn, deg.
 WAY, TURN = 20.0, 5.0
 #: Shares of the ranges that are tried, the largest first.
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-#: Points of each line and arc at which the machine must be in reach, and by what share of it it may pass a limit.
+#: Points of each line and arc at which the machine must be in reach, and by what share of it it may
+#: pass a limit.
 POINTS, ROOM = 12, 1e-9
 
 
@@ -33,7 +35,9 @@ class Move:
     center: tuple[float, float] | None = None
 
 
-def reachable_moves(model: Model, layout: MachineLayout) -> tuple[tuple[float, ...], tuple[Move, ...]]:
+def reachable_moves(
+    model: Model, layout: MachineLayout
+) -> tuple[tuple[float, ...], tuple[Move, ...]]:
     """Start of a program and its moves, over as much of the axes' ranges as the machine reaches within its limits.
 
     Raises:
@@ -45,10 +49,14 @@ def reachable_moves(model: Model, layout: MachineLayout) -> tuple[tuple[float, .
             if _is_reached(model, layout, _points(start, moves)):
                 return start, moves
     what = "a tenth of its work space is not reached within the limits of all joints"
-    raise InputError.of("platform.limits", what, "give the platform ranges that it reaches (`tauloop workspace`)")
+    raise InputError.of(
+        "platform.limits", what, "give the platform ranges that it reaches (`tauloop workspace`)"
+    )
 
 
-def program_text(note: str, layout: MachineLayout, start: Sequence[float], moves: Sequence[Move], feed: float) -> str:
+def program_text(
+    note: str, layout: MachineLayout, start: Sequence[float], moves: Sequence[Move], feed: float
+) -> str:
     """The moves as G-code.
 
     Args:
@@ -63,7 +71,9 @@ def program_text(note: str, layout: MachineLayout, start: Sequence[float], moves
         if move.center is None:
             lines.append(f"G1 {_words(layout, move.end)}")
         else:
-            lines.append(f"G2 {_words(layout, move.end)} I{move.center[0]:.6f} J{move.center[1]:.6f}")
+            lines.append(
+                f"G2 {_words(layout, move.end)} I{move.center[0]:.6f} J{move.center[1]:.6f}"
+            )
     return "\n".join([*lines, "M2", ""])
 
 
@@ -71,7 +81,9 @@ def _words(layout: MachineLayout, place: Sequence[float]) -> str:
     return " ".join(f"{axis.letter}{place[axis.number]:.6f}" for axis in layout.axes)
 
 
-def _moves(axes: Sequence[WorldAxis], share: float, *, at_home: bool) -> tuple[tuple[float, ...], tuple[Move, ...]]:
+def _moves(
+    axes: Sequence[WorldAxis], share: float, *, at_home: bool
+) -> tuple[tuple[float, ...], tuple[Move, ...]]:
     """Home, the four corners, a circle, the middles of all sides of the box, and turns."""
     middle, half = np.zeros(6), np.zeros(6)
     home = np.zeros(6)
@@ -87,7 +99,11 @@ def _moves(axes: Sequence[WorldAxis], share: float, *, at_home: bool) -> tuple[t
     moves = [Move(end=_place(end)) for end in (middle, *ends, middle)]
     if (radius := float(half[:2].min()) / 2) > 0:
         right = middle + radius * (np.arange(6) == 0)
-        moves += [Move(end=_place(right)), Move(end=_place(right), center=(-radius, 0.0)), Move(end=_place(middle))]
+        moves += [
+            Move(end=_place(right)),
+            Move(end=_place(right), center=(-radius, 0.0)),
+            Move(end=_place(middle)),
+        ]
     for axis in axes:
         if axis.number >= 2:
             away = half * (np.arange(6) == axis.number)

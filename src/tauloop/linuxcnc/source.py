@@ -72,7 +72,9 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
     }
     ports = {name: CPort(name=name, size=size) for name, size in sizes.items()}
 
-    def function(name: str, program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> CFunction:
+    def function(
+        name: str, program: Program, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> CFunction:
         start = ["start"] * reads_start(program, tuple(outputs))
         return CFunction(
             name=f"tauloop_{name}_program",
@@ -86,14 +88,18 @@ def kinematic_functions(model: Model) -> KinematicFunctions:
     forward = function("forward", model.actuators.program(KINEMATICS[0]), ["position"], ["q"])
     drive = function("drive", _drive_program(model), ["joint"], ["position"])
     used = sorted(set().union(*map(_used, (inverse, forward, drive))))
-    return KinematicFunctions(theta=model.free, used=tuple(used), inverse=inverse, forward=forward, drive=drive)
+    return KinematicFunctions(
+        theta=model.free, used=tuple(used), inverse=inverse, forward=forward, drive=drive
+    )
 
 
 def _joints_program(state: MotionState) -> Program:
     """All coordinates from the platform's, and the joints p = A(theta) q, with the ratios of the parameters."""
     placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q
-    joint = ca.sparsify(state.transmission[:, placed]) @ q[[state.topology.q_of_v[i] for i in placed]]
+    joint = (
+        ca.sparsify(state.transmission[:, placed]) @ q[[state.topology.q_of_v[i] for i in placed]]
+    )
     return state.builder.finish({"q": q, "joint": ca.densify(joint)})
 
 
@@ -106,7 +112,9 @@ def _drive_program(model: Model) -> Program:
     if ca.depends_on(A, theta):
         position = ca.DM(np.linalg.inv(ports.to_v)) @ ca.solve(A, joint)
     function = ca.Function("drive", [joint, theta], [ca.densify(position)])
-    step = Evaluate(function=BatchFunction(function), inputs=("joint", "theta"), outputs=("position",))
+    step = Evaluate(
+        function=BatchFunction(function), inputs=("joint", "theta"), outputs=("position",)
+    )
     return Program(name="drive", steps=(step,), outputs=("position",), closed_forms=(), pivots=())
 
 
@@ -119,13 +127,22 @@ def _used(function: CFunction) -> set[int]:
         port = step.inputs.index("theta") + isinstance(step, Newton)  # behind Newton's unknowns
         code = step.function.function
         for instruction in instructions(code, [True] * code.n_out()):
-            if instruction.operation == ca.OP_INPUT and instruction.port is not None and instruction.port[0] == port:
+            if (
+                instruction.operation == ca.OP_INPUT
+                and instruction.port is not None
+                and instruction.port[0] == port
+            ):
                 used.add(instruction.port[1])
     return used
 
 
 def header_text(
-    module: str, note: str, model: Model, layout: MachineLayout, functions: KinematicFunctions, pins: Sequence[Pin]
+    module: str,
+    note: str,
+    model: Model,
+    layout: MachineLayout,
+    functions: KinematicFunctions,
+    pins: Sequence[Pin],
 ) -> str:
     """The header of a module: programs, tables, and both ways between joints and world in LinuxCNC's units.
 
@@ -146,7 +163,11 @@ def header_text(
 
 
 def _tables(
-    module: str, model: Model, layout: MachineLayout, functions: KinematicFunctions, pins: Sequence[Pin]
+    module: str,
+    model: Model,
+    layout: MachineLayout,
+    functions: KinematicFunctions,
+    pins: Sequence[Pin],
 ) -> Iterator[str]:
     """What `conversions.c` and `module.c` take from a machine."""
     sizes = {
@@ -167,16 +188,28 @@ def _tables(
     yield "    const char *name;"
     yield "    double value, si;"
     yield "} tauloop_pin;"
-    rows = [f'    {{"{pin.name}", {number(pin.value)}, {number(pin.si)}}}, /* {_note(pin)} */' for pin in pins]
-    yield from ("static const tauloop_pin tauloop_pins[TAULOOP_PINS + 1] = {", *rows, '    {"", 0.0, 1.0},', "};")
+    rows = [
+        f'    {{"{pin.name}", {number(pin.value)}, {number(pin.si)}}}, /* {_note(pin)} */'
+        for pin in pins
+    ]
+    yield from (
+        "static const tauloop_pin tauloop_pins[TAULOOP_PINS + 1] = {",
+        *rows,
+        '    {"", 0.0, 1.0},',
+        "};",
+    )
     nominal_theta = model.mechanism.parameters.vector(functions.theta).tolist()
-    yield _array("double", "nominal", "THETA", [*(number(value) for value in nominal_theta), "0.0"], 1)
+    yield _array(
+        "double", "nominal", "THETA", [*(number(value) for value in nominal_theta), "0.0"], 1
+    )
     yield _array("int", "free", "FREE", [*map(str, functions.used), "0"], 1)
     yield _array("int", "axes", "POSITION", map(str, layout.world))
     yield _array("int", "columns", "POSITION", map(str, model.platform.ports.q))
     yield _array("double", "units", "JOINTS", (number(joint.si) for joint in layout.joints))
     yield _array("double", "reference", "Q", (number(value) for value in model.assembly.q.tolist()))
-    yield from _call("inverse", functions.inverse, "const double *position", "double *q, double *joint")
+    yield from _call(
+        "inverse", functions.inverse, "const double *position", "double *q, double *joint"
+    )
     yield from _call("drive", functions.drive, "const double *joint", "double *position")
     yield from _call("forward", functions.forward, "const double *position", "double *q")
 

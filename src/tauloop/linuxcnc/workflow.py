@@ -31,7 +31,8 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import content, plain, provenance
 
-#: Most signs of a machine's name in the names of component and files: pins need the rest of HAL's names.
+#: Most signs of a machine's name in the names of component and files: pins need the rest of HAL's
+#: names.
 LONGEST_STEM = 20
 #: The licence of the module's own text; LinuxCNC asks every module to declare the GPL.
 LICENCE = "GPL-2.0-or-later"
@@ -79,20 +80,21 @@ def export_linuxcnc(
 ) -> LinuxcncExport:
     """A kinematics module for LinuxCNC in C, with the geometry on HAL pins, and a headless simulation.
 
-    The module computes in mm and degrees. Its inverse goes from the tool's place x, y, z, a, b, c with the rotation
-    Rz(c) Ry(b) Rx(a) to the joints, on the branch of the reference pose; its forward back again, near the last one.
-    Both answer -1 out of reach, at a singularity and for what is not a number. The same machine gives the same texts.
+    The module computes in mm and degrees. Its inverse goes from the tool's place x, y, z, a, b, c
+    with the rotation Rz(c) Ry(b) Rx(a) to the joints, on the branch of the reference pose; its
+    forward back again, near the last one. Both answer -1 out of reach, at a singularity and for
+    what is not a number. The same machine gives the same texts.
 
     Args:
         machine: a mechanism, or its model.
         options: names and speeds.
-        folder: where the files are written (it is made where it is missing; other files in it are left alone): all
-            beside first, then renamed. They stay texts without it.
+        folder: where the files are written (it is made where it is missing; other files in it are
+            left alone): all beside first, then renamed. They stay texts without it.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a machine that LinuxCNC cannot drive, a name that gives no C identifier, a work space that the
-            machine does not reach, or a folder that cannot be written.
+        InputError: a machine that LinuxCNC cannot drive, a name that gives no C identifier, a work
+            space that the machine does not reach, or a folder that cannot be written.
         AssemblyError: the machine does not assemble as described.
 
     Examples:
@@ -116,23 +118,32 @@ def export_linuxcnc(
         ),
         f"{stem}.ini": ini_text(stem, module, layout, acceleration, options.period),
         f"{stem}.hal": hal_text(stem, module, layout),
-        f"{stem}_geometry.hal": geometry_text(module, f"geometry of the machine {mechanism.name!r}", pins),
-        f"{stem}.ngc": program_text(f"{stem}: lines, corners and an arc", layout, start, moves, FEED),
+        f"{stem}_geometry.hal": geometry_text(
+            module, f"geometry of the machine {mechanism.name!r}", pins
+        ),
+        f"{stem}.ngc": program_text(
+            f"{stem}: lines, corners and an arc", layout, start, moves, FEED
+        ),
         f"{stem}.tbl": "T1 P1\n",
         f"{stem}_headless.py": headless_text(),
     }
     manifest = _manifest(module, mechanism, layout, pins, files)
-    files[f"{module}_manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    files[f"{module}_manifest.json"] = (
+        json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    )
     stages.done()
     written = () if folder is None else written_files(files, Path(folder))
-    return LinuxcncExport(name=module, pins=pins, layout=layout, manifest=manifest, files=files, written=written)
+    return LinuxcncExport(
+        name=module, pins=pins, layout=layout, manifest=manifest, files=files, written=written
+    )
 
 
 def geometry_hal(machine: Mechanism | Model, name: str | None = None) -> str:
     """HAL lines that set a machine's geometry on the pins of its kinematics module, as a calibration finds it.
 
     Args:
-        machine: with the figures that are set, such as `Calibration.mechanism`; the module may come from the nominal.
+        machine: with the figures that are set, such as `Calibration.mechanism`; the module may come
+            from the nominal.
         name: first part of the module's name, as it was exported; the machine's without it.
 
     Raises:
@@ -170,11 +181,15 @@ def joints_ini(machine: Mechanism | Model, options: LinuxcncOptions | None = Non
     return joints_text(note, machine_layout(model), 1e3 * options.acceleration)
 
 
-def _parts(model: Model, name: str | None) -> tuple[str, str, MachineLayout, KinematicFunctions, tuple[Pin, ...]]:
+def _parts(
+    model: Model, name: str | None
+) -> tuple[str, str, MachineLayout, KinematicFunctions, tuple[Pin, ...]]:
     """Names of files and component, joints and axes, programs, and pins."""
     if model.free:
         what = f"leaves {', '.join(model.free)} free, and the module has pins for them all"
-        raise InputError.of("machine", what, "give the mechanism, or a model without free parameters")
+        raise InputError.of(
+            "machine", what, "give the mechanism, or a model without free parameters"
+        )
     stem = c_name(model.mechanism.name if name is None else name)[:LONGEST_STEM]
     layout, module = machine_layout(model), f"{stem}_kins"
     functions = kinematic_functions(model)
@@ -184,14 +199,20 @@ def _parts(model: Model, name: str | None) -> tuple[str, str, MachineLayout, Kin
 
 def _module_text(module: str, note: str, mechanism: Mechanism) -> str:
     """What LinuxCNC loads, how it is made, and what it says of itself when it is loaded."""
-    head = f"/* {comment(f'{module}: {note}')}. Build it as root: halcompile --install {module}.c */"
+    head = (
+        f"/* {comment(f'{module}: {note}')}. Build it as root: halcompile --install {module}.c */"
+    )
     speed = '#pragma GCC optimize("O2") /* LinuxCNC asks for small code: six legs gain a third */'
     speed += f'\n#define TAULOOP_MADE "{_version()}, machine {_machine_hash(mechanism)[:16]}"'
     return f'{head}\n{speed}\n#include "{module}.h"\n\n{c_file("tauloop.linuxcnc", "module.c")}'
 
 
 def _manifest(
-    module: str, mechanism: Mechanism, layout: MachineLayout, pins: tuple[Pin, ...], files: Mapping[str, str]
+    module: str,
+    mechanism: Mechanism,
+    layout: MachineLayout,
+    pins: tuple[Pin, ...],
+    files: Mapping[str, str],
 ) -> dict[str, object]:
     """What was made, as plain data without time or place."""
     data = {
@@ -200,7 +221,9 @@ def _manifest(
         "licence": LICENCE,
         "machine": {"name": mechanism.name, "sha256": _machine_hash(mechanism)},
         "axes": "".join(axis.letter for axis in layout.axes),
-        "joints": [{"name": joint.name, "unit": "deg" if joint.turns else "mm"} for joint in layout.joints],
+        "joints": [
+            {"name": joint.name, "unit": "deg" if joint.turns else "mm"} for joint in layout.joints
+        ],
         "pins": pins,
         "geometry": geometry_hash(pins),
         "files": {file: _hash(text) for file, text in files.items()},

@@ -25,7 +25,11 @@ from tauloop.logs.preparation import (
     with_cutoffs as with_cutoffs,
 )
 from tauloop.logs.rates import smooth_rates as smooth_rates
-from tauloop.logs.reading import LogFile as LogFile, read_log as read_log, read_signals as read_signals
+from tauloop.logs.reading import (
+    LogFile as LogFile,
+    read_log as read_log,
+    read_signals as read_signals,
+)
 from tauloop.logs.recording import Recording as Recording, load_recording as load_recording
 from tauloop.logs.repairs import held as held, resampled as resampled
 from tauloop.logs.signals import (
@@ -35,7 +39,10 @@ from tauloop.logs.signals import (
     decimate_in_parts as decimate_in_parts,
     sample_period as sample_period,
 )
-from tauloop.logs.velocities import MeasuredVelocity as MeasuredVelocity, measured_velocities as measured_velocities
+from tauloop.logs.velocities import (
+    MeasuredVelocity as MeasuredVelocity,
+    measured_velocities as measured_velocities,
+)
 from tauloop.logs.writing import write_log as write_log
 
 __dir__, __all__ = public_names(__name__)

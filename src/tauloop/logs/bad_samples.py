@@ -1,7 +1,8 @@
 """Samples that no sensor measured: spikes of forces and positions, drop-outs of encoders, channels that freeze.
 
-They are found without a model of the machine. Samples of forces are marked, so that a fit leaves them out; positions
-are interpolated, and where that is more than a few samples the forces of that time are left out as well.
+They are found without a model of the machine. Samples of forces are marked, so that a fit leaves
+them out; positions are interpolated, and where that is more than a few samples the forces of that
+time are left out as well.
 """
 
 from __future__ import annotations
@@ -17,22 +18,25 @@ from tauloop.logs.gaps import runs
 from tauloop.logs.saturation import LEFT_OUT, PLATEAU, RESTING, moving
 from tauloop.records import dataclass
 
-#: A sample is a spike where it lies off a cubic through its neighbours by this many times what nine tenths of the
-#: samples do, and off both neighbours by half of that.
+#: A sample is a spike where it lies off a cubic through its neighbours by this many times what nine
+#: tenths of the samples do, and off both neighbours by half of that.
 TIMES, QUANTILE = 6.0, 0.9
-#: Spikes of forces are at least this share of the range (but for its outermost hundredths); steps of an encoder that
-#: are no spike are at most this many.
+#: Spikes of forces are at least this share of the range (but for its outermost hundredths); steps
+#: of an encoder that are no spike are at most this many.
 SHARE, ENCODER_STEPS = 0.02, 3.0
-#: Spikes of up to this many samples; those of more than one leave and return by this share of the range of forces, or
-#: by this many times the step that all but a hundredth of the positions make.
+#: Spikes of up to this many samples; those of more than one leave and return by this share of the
+#: range of forces, or by this many times the step that all but a hundredth of the positions make.
 LONGEST_SPIKE, WIDE_SHARE, WIDE_STEPS = 3, 0.5, 5.0
-#: A channel is frozen for this many equal samples or more, and this many times as many as are usual, ...
+#: A channel is frozen for this many equal samples or more, and this many times as many as are
+#: usual, ...
 FROZEN, UNUSUAL = 20, 5
-#: ... if a force changes elsewhere in as many samples by this share of its range and this many of its steps, ...
+#: ... if a force changes elsewhere in as many samples by this share of its range and this many of
+#: its steps, ...
 LIVELY, LIVELY_STEPS = 0.01, 5.0
 #: Stretches count in which the motor moves for more than this share.
 MOSTLY = 0.5
-#: ... or a position stops or starts with this many times the second difference of all but a hundredth of the samples.
+#: ... or a position stops or starts with this many times the second difference of all but a
+#: hundredth of the samples.
 ABRUPT = 20.0
 #: Times that a message lists.
 LISTED = 10
@@ -73,12 +77,24 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
             jumps = spike_samples(values, quantity)
             if jumps.any():
                 problem = _spikes(quantity, name, values, jumps, time)
-                bad.append(BadSamples(quantity=quantity, channel=name, kind="spikes", at=jumps, problem=problem))
-            turns = _moving_alone(positions[name]) if quantity == "force" and name in positions else moves
+                bad.append(
+                    BadSamples(
+                        quantity=quantity, channel=name, kind="spikes", at=jumps, problem=problem
+                    )
+                )
+            turns = (
+                _moving_alone(positions[name])
+                if quantity == "force" and name in positions
+                else moves
+            )
             stands = frozen_samples(values, turns, quantity)
             if stands.any():
                 problem = _frozen(quantity, name, values, stands, time)
-                bad.append(BadSamples(quantity=quantity, channel=name, kind="frozen", at=stands, problem=problem))
+                bad.append(
+                    BadSamples(
+                        quantity=quantity, channel=name, kind="frozen", at=stands, problem=problem
+                    )
+                )
     return tuple(bad)
 
 
@@ -94,7 +110,11 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
     if not bad:
         return raw, ()
     count = len(raw.time)
-    masks = {channel.channel: channel.values != 0.0 for channel in raw.channels if channel.quantity == LEFT_OUT}
+    masks = {
+        channel.channel: channel.values != 0.0
+        for channel in raw.channels
+        if channel.quantity == LEFT_OUT
+    }
     mended: dict[str, np.ndarray] = {}
     forces = tuple(by_channel(raw, "force"))
     for stretch in bad:
@@ -114,7 +134,13 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
     ]
     if marks:
         kept += [
-            Channel(quantity=LEFT_OUT, channel=name, values=mask.astype(float), unit="1", source="bad samples")
+            Channel(
+                quantity=LEFT_OUT,
+                channel=name,
+                values=mask.astype(float),
+                unit="1",
+                source="bad samples",
+            )
             for name, mask in masks.items()
         ]
     return replace(raw, channels=tuple(kept)), tuple(stretch.problem for stretch in bad)
@@ -135,7 +161,9 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
     low, high = np.quantile(values, (0.01, 0.99))
     smallest = float(sizes[sizes > 0.0].min(initial=np.inf))
     inner = values[2:-2]
-    off_course = np.abs(inner - (4.0 * (values[1:-3] + values[3:-1]) - values[:-4] - values[4:]) / 6.0)
+    off_course = np.abs(
+        inner - (4.0 * (values[1:-3] + values[3:-1]) - values[:-4] - values[4:]) / 6.0
+    )
     least = max(TIMES * float(np.quantile(off_course, QUANTILE)), ENCODER_STEPS * smallest)
     wide = WIDE_STEPS * float(np.quantile(sizes, 0.99))
     if quantity == "force":
@@ -194,7 +222,10 @@ def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
             continue
         span = float(behind[0] - before[1])
         start, end = values[before[1]], values[behind[0]]
-        rates = [span * (values[pair[1]] - values[pair[0]]) / (pair[1] - pair[0]) for pair in (before, behind)]
+        rates = [
+            span * (values[pair[1]] - values[pair[0]]) / (pair[1] - pair[0])
+            for pair in (before, behind)
+        ]
         x = (np.arange(first, after) - before[1]) / span
         # Hermite's cubic, with the mean slopes on both sides
         mended[first:after] = (
@@ -217,7 +248,8 @@ def _moving_alone(position: np.ndarray) -> np.ndarray:
 def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
     """Whether a force changes clearly in other stretches of the same length, and goes on elsewhere after this one.
 
-    A force of coarse steps may stay at one of them where it changes little, and leaves it by one step.
+    A force of coarse steps may stay at one of them where it changes little, and leaves it by one
+    step.
     """
     length = after - first
     low, high = np.quantile(values, (0.01, 0.99))
@@ -250,7 +282,9 @@ def _is_abrupt(values: np.ndarray, first: int, after: int) -> bool:
     return bool(edges) and bool(bends[edges].max() > ABRUPT * usual)
 
 
-def _spikes(quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray) -> Problem:
+def _spikes(
+    quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray
+) -> Problem:
     groups = list(runs(at))
     first, after = groups[0]
     before, behind = values[max(first - 1, 0)], values[min(after, len(values) - 1)]
@@ -264,11 +298,22 @@ def _spikes(quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: 
     return Problem(f"{quantity}.{name}", what, f"{mended}; check the sensor and its wiring")
 
 
-def _frozen(quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray) -> Problem:
+def _frozen(
+    quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray
+) -> Problem:
     stretches = list(runs(at))
-    texts = [f"{values[first]:.6g} from {time[first]:g} to {time[after - 1]:g} s" for first, after in stretches]
+    texts = [
+        f"{values[first]:.6g} from {time[first]:g} to {time[after - 1]:g} s"
+        for first, after in stretches
+    ]
     more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
     subject = "its motor moves" if quantity == "force" else "the machine moves"
     what = f"stands still while {subject}: {', '.join(texts[:LISTED])}{more} ({at.sum()} samples)"
-    left = "these samples are left out" if quantity == "force" else "the forces of that time are left out"
-    return Problem(f"{quantity}.{name}", what, f"{left}; check the sensor and the bus that it is read by")
+    left = (
+        "these samples are left out"
+        if quantity == "force"
+        else "the forces of that time are left out"
+    )
+    return Problem(
+        f"{quantity}.{name}", what, f"{left}; check the sensor and the bus that it is read by"
+    )

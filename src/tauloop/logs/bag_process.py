@@ -1,7 +1,8 @@
 """Bags of ROS 1 and 2 for the process that reads files (`reading_process`), by the library rosbags.
 
-Only message types that rosbags itself knows are read: no definition that stands in a file is made into code. What a
-damaged or a hostile bag would unpack to is bounded by the memory and the size of files that this process may take.
+Only message types that rosbags itself knows are read: no definition that stands in a file is made
+into code. What a damaged or a hostile bag would unpack to is bounded by the memory and the size of
+files that this process may take.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
-#: Messages of a topic that are looked at for its fields: drivers may take turns on one topic of joints.
+#: Messages of a topic that are looked at for its fields: drivers may take turns on one topic of
+#: joints.
 LOOKED_AT = 200
 #: Numbers of one message; larger ones are pictures, clouds of points and maps.
 MOST_FIELDS = 1000
 #: The topic by which Tauloop says what the columns of its own logs are.
 CONTENTS = "/tauloop/log"
-#: Units of fields by the message that holds them (ROS's REP 103); positions of joints may be rad or m.
+#: Units of fields by the message that holds them (ROS's REP 103); positions of joints may be rad or
+#: m.
 _UNITS = {
     ("geometry_msgs/msg/Wrench", "force"): "N",
     ("geometry_msgs/msg/Wrench", "torque"): "N m",
@@ -49,7 +52,13 @@ def topics(path: str) -> Answer:
                 stamped = stamped or _stamp(message) != 0
                 headed = headed or hasattr(message, "header")
             known = kind in bag.store.types
-            listed[topic] = {"kind": kind, "fields": fields, "headed": headed, "stamped": stamped, "known": known}
+            listed[topic] = {
+                "kind": kind,
+                "fields": fields,
+                "headed": headed,
+                "stamped": stamped,
+                "known": known,
+            }
         yield {"topics": listed, "contents": bag.contents()}, None
 
 
@@ -81,12 +90,18 @@ class _Bag:
         self._reader, self.store = reader, store
         self._parse = store.deserialize_ros1 if is_first else store.deserialize_cdr
 
-    def topics(self, wanted: Sequence[str] | dict[str, list[str]] | None = None) -> Iterator[tuple[str, str, Any]]:
+    def topics(
+        self, wanted: Sequence[str] | dict[str, list[str]] | None = None
+    ) -> Iterator[tuple[str, str, Any]]:
         """Name, type and messages of each topic, those with their times of receipt; of unknown types no messages."""
         for topic, info in self._reader.topics.items():
             if wanted is None or topic in wanted:
                 kind = info.msgtype or "several types"
-                yield topic, kind, self._messages(info, kind) if kind in self.store.types else iter(())
+                yield (
+                    topic,
+                    kind,
+                    self._messages(info, kind) if kind in self.store.types else iter(()),
+                )
 
     def _messages(self, info: Any, kind: str) -> Iterator[tuple[int, Any]]:
         for _, received, raw in self._reader.messages(connections=info.connections):
@@ -110,7 +125,9 @@ def _opened(path: str) -> Iterator[_Bag]:
     else:
         from rosbags.rosbag2 import Reader  # type: ignore[assignment]
     with Reader(Path(path)) as reader:
-        yield _Bag(reader, get_typestore(Stores.ROS1_NOETIC if is_first else Stores.LATEST), is_first)
+        yield _Bag(
+            reader, get_typestore(Stores.ROS1_NOETIC if is_first else Stores.LATEST), is_first
+        )
 
 
 def _stamp(message: Any) -> int:
@@ -129,7 +146,9 @@ def _fields(message: Any, prefix: str, unit: str) -> Iterator[tuple[str, float, 
         return
     for name in message.__dataclass_fields__:
         if name not in ("header", "layout", "__msgtype__"):
-            yield from _values(getattr(message, name), f"{prefix}{name}", _UNITS.get((kind, name), unit))
+            yield from _values(
+                getattr(message, name), f"{prefix}{name}", _UNITS.get((kind, name), unit)
+            )
 
 
 def _values(value: Any, name: str, unit: str) -> Iterator[tuple[str, float, str]]:
@@ -137,6 +156,11 @@ def _values(value: Any, name: str, unit: str) -> Iterator[tuple[str, float, str]
         yield name, float(value), unit
     elif isinstance(value, np.ndarray | list):
         for k, item in enumerate(value[:MOST_FIELDS] if len(value) <= MOST_FIELDS else ()):
-            yield from _values(item.item() if isinstance(item, np.generic) else item, f"{name}[{k}]", unit)
-    elif getattr(value, "__msgtype__", "builtin_interfaces/").partition("/")[0] != "builtin_interfaces":
+            yield from _values(
+                item.item() if isinstance(item, np.generic) else item, f"{name}[{k}]", unit
+            )
+    elif (
+        getattr(value, "__msgtype__", "builtin_interfaces/").partition("/")[0]
+        != "builtin_interfaces"
+    ):
         yield from _fields(value, f"{name}.", unit)

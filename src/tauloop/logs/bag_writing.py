@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 #: Storage of rosbag2 by the ending of its files.
 STORAGE = {".mcap": "MCAP", ".db3": "SQLITE3"}
-#: Ending of a folder that is a bag, as `ros2 bag record` makes it; in front of it that of its files may stand.
+#: Ending of a folder that is a bag, as `ros2 bag record` makes it; in front of it that of its files
+#: may stand.
 FOLDER = ".rosbag2"
 JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
 _JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
 #: Channels of a force and a moment, and their fields in ROS.
 WRENCH_FIELDS = {
-    f"{letter}{axis}": f"wrench.{part}.{axis}" for letter, part in (("f", "force"), ("m", "torque")) for axis in "xyz"
+    f"{letter}{axis}": f"wrench.{part}.{axis}"
+    for letter, part in (("f", "force"), ("m", "torque"))
+    for axis in "xyz"
 }
 #: Stamp of the first sample, ns: zero means in ROS that there is none.
 _FIRST = 1_000_000_000
@@ -36,12 +39,14 @@ _FIRST = 1_000_000_000
 def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
     """Write a log as one file of a rosbag2.
 
-    Positions are joint states, with the velocities and forces (efforts) of the same channels; fx, fy, fz, mx, my, mz of
-    one quantity are a stamped wrench, other quantities arrays, on ``/tauloop/QUANTITY``. The topic ``/tauloop/log``
-    says which column is what, in which unit, so that the file reads back without a description.
+    Positions are joint states, with the velocities and forces (efforts) of the same channels; fx,
+    fy, fz, mx, my, mz of one quantity are a stamped wrench, other quantities arrays, on
+    ``/tauloop/QUANTITY``. The topic ``/tauloop/log`` says which column is what, in which unit, so
+    that the file reads back without a description.
 
     Args:
-        path: the file that the log is for, which chooses the storage by its ending, one of `STORAGE`.
+        path: the file that the log is for, which chooses the storage by its ending, one of
+            `STORAGE`.
         target: the file to fill.
         log: a log as of `read_log`.
 
@@ -58,8 +63,8 @@ def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
     """Write a log as a rosbag2 as ROS itself records it: a folder of a file with messages and `metadata.yaml`.
 
     Args:
-        path: the folder that the log is for; ends in `FOLDER`, in front of which the ending of a file chooses the
-            storage: MCAP without one.
+        path: the folder that the log is for; ends in `FOLDER`, in front of which the ending of a
+            file chooses the storage: MCAP without one.
         folder: where to make it.
         log: a log as of `read_log`.
 
@@ -83,11 +88,20 @@ def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
     stamps = [_FIRST + round(1e9 * float(t)) for t in time - time[0]]
     parts = {topic: dict(group) for topic, group in _topics(log).items()}
     with Writer(folder, version=9, storage_plugin=StoragePlugin[storage]) as writer:
-        kinds = {CONTENTS: "std_msgs/msg/String"} | {topic: _kind(topic, group) for topic, group in parts.items()}
-        into = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in kinds.items()}
-        contents = store.types[kinds[CONTENTS]](data=json.dumps(_contents(log, parts, float(time[0]))))
+        kinds = {CONTENTS: "std_msgs/msg/String"} | {
+            topic: _kind(topic, group) for topic, group in parts.items()
+        }
+        into = {
+            topic: writer.add_connection(topic, kind, typestore=store)
+            for topic, kind in kinds.items()
+        }
+        contents = store.types[kinds[CONTENTS]](
+            data=json.dumps(_contents(log, parts, float(time[0])))
+        )
         writer.write(into[CONTENTS], _FIRST, store.serialize_cdr(contents, kinds[CONTENTS]))
-        streams = {topic: _messages(store.types, topic, parts[topic], log, stamps) for topic in parts}
+        streams = {
+            topic: _messages(store.types, topic, parts[topic], log, stamps) for topic in parts
+        }
         for stamp in stamps:
             for topic, messages in streams.items():
                 writer.write(into[topic], stamp, store.serialize_cdr(next(messages), kinds[topic]))
@@ -127,8 +141,14 @@ def _columns(topic: str, parts: Mapping[str, list[str]]) -> Iterator[tuple[str, 
             yield f"{topic}.{name}", f"{quantity}.{channel}"
 
 
-def _contents(log: xr.Dataset, topics: Mapping[str, Mapping[str, list[str]]], start: float) -> dict[str, Any]:
-    names = {column: name for topic, parts in topics.items() for column, name in _columns(topic, dict(parts))}
+def _contents(
+    log: xr.Dataset, topics: Mapping[str, Mapping[str, list[str]]], start: float
+) -> dict[str, Any]:
+    names = {
+        column: name
+        for topic, parts in topics.items()
+        for column, name in _columns(topic, dict(parts))
+    }
     units = {column: units_of(log[name]) for column, name in names.items()}
     return {"start": start, "channels": names, "units": units}
 
@@ -138,7 +158,9 @@ def _messages(
 ) -> Iterator[Any]:
     """The messages of a topic, one for each sample."""
     values = {
-        quantity: np.stack([log[f"{quantity}.{channel}"].to_numpy() for channel in channels], axis=1)
+        quantity: np.stack(
+            [log[f"{quantity}.{channel}"].to_numpy() for channel in channels], axis=1
+        )
         for quantity, channels in parts.items()
     }
     header, moment = types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
@@ -155,11 +177,16 @@ def _messages(
             ((quantity, channels),) = parts.items()
             numbers = dict(zip(channels, values[quantity][row].tolist(), strict=True))
             vectors = [
-                types["geometry_msgs/msg/Vector3"](**{axis: numbers[f"{letter}{axis}"] for axis in "xyz"})
+                types["geometry_msgs/msg/Vector3"](
+                    **{axis: numbers[f"{letter}{axis}"] for axis in "xyz"}
+                )
                 for letter in "fm"
             ]
             wrench = types["geometry_msgs/msg/Wrench"](force=vectors[0], torque=vectors[1])
             yield types[_WRENCH](header=head, wrench=wrench)
             continue
-        fields = {field: values[name][row] if name in values else none for field, name in JOINT_FIELDS.items()}
+        fields = {
+            field: values[name][row] if name in values else none
+            for field, name in JOINT_FIELDS.items()
+        }
         yield types[_JOINTS](header=head, name=parts["position"], **fields)

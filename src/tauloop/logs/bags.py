@@ -1,9 +1,9 @@
 """Bags of ROS as tables: fields of messages are columns, and one topic's messages are the samples.
 
-The samples stand at the stamps of one topic: that of the time column, or else of the first column wanted. Stamps are
-those of the messages' headers, or the times of receipt where there are none. Columns of other topics are brought to
-these stamps (`time_base.BETWEEN`); where they are stamped alike nothing is changed. Samples outside the time that all
-topics share are left out.
+The samples stand at the stamps of one topic: that of the time column, or else of the first column
+wanted. Stamps are those of the messages' headers, or the times of receipt where there are none.
+Columns of other topics are brought to these stamps (`time_base.BETWEEN`); where they are stamped
+alike nothing is changed. Samples outside the time that all topics share are left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class BagTable(Table):
             units |= {f"{topic}.{field}": unit for field, unit in info["fields"].items()}
             units |= dict.fromkeys((f"{topic}.{clock}" for clock in clocks), "s")
         if not units:
-            kinds = listing(sorted(f"{topic} ({info['kind']})" for topic, info in self._topics.items())) or "nothing"
+            kinds = (
+                listing(sorted(f"{topic} ({info['kind']})" for topic, info in self._topics.items()))
+                or "nothing"
+            )
             what = f"no messages with numbers that can be read; the bag has {kinds}"
             what += "".join(f"; {note}" for note in self.notes)
             raise LogError.of("", what, "record joint states, arrays or wrenches", file=str(path))
@@ -88,8 +91,16 @@ class BagTable(Table):
         stated = [(text.partition("."), name) for name, text in self._stated("channels").items()]
         if stated:
             return [(quantity, channel, name) for (quantity, _, channel), name in stated]
-        fields = [(_split(name)[1].partition("["), name) for name in self.names if self._is_of_joints(name)]
-        return [(JOINT_FIELDS[field], joint[:-1], name) for (field, _, joint), name in fields if field in JOINT_FIELDS]
+        fields = [
+            (_split(name)[1].partition("["), name)
+            for name in self.names
+            if self._is_of_joints(name)
+        ]
+        return [
+            (JOINT_FIELDS[field], joint[:-1], name)
+            for (field, _, joint), name in fields
+            if field in JOINT_FIELDS
+        ]
 
     def _is_of_joints(self, name: str) -> bool:
         return self._topics[_split(name)[0]]["kind"] == _JOINTS
@@ -106,9 +117,13 @@ class BagTable(Table):
         """The chosen columns at the stamps of one topic."""
         names, before = [self.names[column] for column in columns], findings.total
         fields = [name for name in dict.fromkeys(names) if _split(name)[1] not in CLOCKS]
-        base, clock = _split(next((name for name in names if name not in fields), None) or self.clock(fields) or "")
+        base, clock = _split(
+            next((name for name in names if name not in fields), None) or self.clock(fields) or ""
+        )
         loaded = self._load([base], fields)
-        self._leave_zero_stamps(loaded, dict.fromkeys((base, *(_split(name)[0] for name in fields))))
+        self._leave_zero_stamps(
+            loaded, dict.fromkeys((base, *(_split(name)[0] for name in fields)))
+        )
         clock = clock if clock == _RECEIVED else self._clock_of(base)
         self.may_be_late = clock == _RECEIVED
         self._check_zeros(loaded, {_split(name)[0] for name in fields}, base, findings)
@@ -123,7 +138,9 @@ class BagTable(Table):
         if findings.total > before:
             return np.zeros((len(time), len(names)))
         time = time[shared]
-        self.arrival = None if self.may_be_late else loaded[f"{base} received"][rows][shared] / _SECOND
+        self.arrival = (
+            None if self.may_be_late else loaded[f"{base} received"][rows][shared] / _SECOND
+        )
         values = np.empty((len(time), len(names)))
         is_dropped = np.zeros(values.shape, dtype=bool)
         for k, name in enumerate(names):
@@ -157,7 +174,9 @@ class BagTable(Table):
                 "let the publisher fill header.stamp"
             )
 
-    def _series(self, name: str, clock: str, start: int, loaded: Mapping[str, np.ndarray]) -> StampedSignal:
+    def _series(
+        self, name: str, clock: str, start: int, loaded: Mapping[str, np.ndarray]
+    ) -> StampedSignal:
         """The samples of a column; its topic has the clock of the first one, or times of receipt."""
         topic = _split(name)[0]
         stamps = loaded[f"{topic} {CLOCKS[self._clock_of(topic, clock)]}"][loaded[f"{name} rows"]]
@@ -192,25 +211,46 @@ class BagTable(Table):
                 findings.add("clocks that go back", f"column {name!r}", what, remedy, self.file)
             findings.count("clocks that go back", self.file, more=len(back[LISTED_PER_KIND:]))
 
-    def _shared(self, time: np.ndarray, others: Iterable[StampedSignal], findings: Findings) -> np.ndarray:
+    def _shared(
+        self, time: np.ndarray, others: Iterable[StampedSignal], findings: Findings
+    ) -> np.ndarray:
         """Which samples lie within the time of every signal."""
-        spans = [(own.time[0], own.time[-1]) if len(own.time) else (np.inf, -np.inf) for own in others]
-        first, last = (max((a for a, _ in spans), default=-np.inf), min((b for _, b in spans), default=np.inf))
+        spans = [
+            (own.time[0], own.time[-1]) if len(own.time) else (np.inf, -np.inf) for own in others
+        ]
+        first, last = (
+            max((a for a, _ in spans), default=-np.inf),
+            min((b for _, b in spans), default=np.inf),
+        )
         shared = (time >= first) & (time <= last)
         if not shared.any():
             what = "no time at which all wanted topics have messages"
-            findings.add("topics without a common time", "topics", what, "map topics of one recording", self.file)
+            findings.add(
+                "topics without a common time",
+                "topics",
+                what,
+                "map topics of one recording",
+                self.file,
+            )
         return shared
 
-    def _dropped(self, name: str, own: StampedSignal, time: np.ndarray, findings: Findings) -> np.ndarray:
+    def _dropped(
+        self, name: str, own: StampedSignal, time: np.ndarray, findings: Findings
+    ) -> np.ndarray:
         """Which samples (N,) lie where messages of another topic never came."""
         is_within = np.zeros(len(time), dtype=bool)
         late = self.may_be_late or not self._topics[_split(name)[0]]["stamped"]
-        gaps = [gap for gap in own.dropped(may_be_late=late) if ((time > gap[0]) & (time < gap[1])).any()]
+        gaps = [
+            gap
+            for gap in own.dropped(may_be_late=late)
+            if ((time > gap[0]) & (time < gap[1])).any()
+        ]
         for before, after, count in gaps:
             is_within |= (time > before) & (time < after)
             what = f"{count} messages are missing between t = {before:.10g} s and {after:.10g} s"
-            remedy = "use the part before or after it, or have the gap filled: FillGaps, --fill-gaps"
+            remedy = (
+                "use the part before or after it, or have the gap filled: FillGaps, --fill-gaps"
+            )
             findings.add(KIND_DROPPED, f"column {name!r}", what, remedy, self.file)
         return is_within
 
@@ -221,7 +261,11 @@ def _cut_note(cut: Mapping[str, Any]) -> str:
     if not count:
         return f"{place}, before its first message"
     read = f"the last of the {count} messages before it was received at {np.datetime64(cut['last'], 'ns')} UTC"
-    return f"{place}, in its index; {read}" if cut["all"] else f"{place}; {read}, and what came later is lost"
+    return (
+        f"{place}, in its index; {read}"
+        if cut["all"]
+        else f"{place}; {read}, and what came later is lost"
+    )
 
 
 def _is_zero_a_time(stamps: np.ndarray) -> bool:
@@ -240,7 +284,9 @@ def _split(name: str) -> tuple[str, str]:
 
 def is_bag(path: Path) -> bool:
     """Whether a path is that of a bag: a folder with metadata, or a file that ends in .mcap, .db3 or .bag."""
-    return os.path.isfile(path / "metadata.yaml") or path.name.lower().endswith((".mcap", ".db3", ".bag"))
+    return os.path.isfile(path / "metadata.yaml") or path.name.lower().endswith(
+        (".mcap", ".db3", ".bag")
+    )
 
 
 def require_rosbags(file: str) -> None:
@@ -250,4 +296,6 @@ def require_rosbags(file: str) -> None:
         LogError: rosbags is not installed.
     """
     if find_spec("rosbags") is None:
-        raise LogError.of("", "bags of ROS need rosbags, which is missing", "pip install tauloop[ros]", file=file)
+        raise LogError.of(
+            "", "bags of ROS need rosbags, which is missing", "pip install tauloop[ros]", file=file
+        )

@@ -1,11 +1,12 @@
 """A log as an `xarray.Dataset`: one variable per channel, named ``quantity.channel``, over a time axis in seconds.
 
-``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``, ``channel`` and
-``source``. The channel is the name of an actuator or of a coordinate, so that a log fits a mechanism by names, units
-may differ between channels (m of a cart, rad of a wrist), and a quantity may be measured on some channels only.
+``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``,
+``channel`` and ``source``. The channel is the name of an actuator or of a coordinate, so that a log
+fits a mechanism by names, units may differ between channels (m of a cart, rad of a wrist), and a
+quantity may be measured on some channels only.
 
-The same as plain arrays is `Signals`. What asks, prepares and identifies takes either; where only numbers are wanted
-nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
+The same as plain arrays is `Signals`. What asks, prepares and identifies takes either; where only
+numbers are wanted nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
 """
 
 from __future__ import annotations
@@ -49,10 +50,14 @@ class Channel:
         return f"{self.quantity}.{self.channel}"
 
 
-def port_channels(quantity: str, columns: Sequence[str], units: Sequence[str], values: np.ndarray) -> list[Channel]:
+def port_channels(
+    quantity: str, columns: Sequence[str], units: Sequence[str], values: np.ndarray
+) -> list[Channel]:
     """Channels of samples (N, n) by the names and units of their columns."""
     return [
-        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, i]), unit=unit)
+        Channel(
+            quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, i]), unit=unit
+        )
         for i, (name, unit) in enumerate(zip(columns, units, strict=True))
     ]
 
@@ -64,8 +69,10 @@ class Signals(Shown):
     Attributes:
         time: (N,) s.
         channels: each with N samples.
-        interpolated: how many samples of a channel were missing and interpolated on request, by its name.
-        notes: what reading found and how it was dealt with, as sentences: a bag that ends early, stamps that are zero.
+        interpolated: how many samples of a channel were missing and interpolated on request, by its
+            name.
+        notes: what reading found and how it was dealt with, as sentences: a bag that ends early,
+            stamps that are zero.
     """
 
     time: np.ndarray
@@ -75,7 +82,9 @@ class Signals(Shown):
 
     def part(self, samples: slice) -> Signals:
         """Some of the samples, as views."""
-        channels = tuple(replace(channel, values=channel.values[samples]) for channel in self.channels)
+        channels = tuple(
+            replace(channel, values=channel.values[samples]) for channel in self.channels
+        )
         return replace(self, time=self.time[samples], channels=channels)
 
     def dataset(self) -> xr.Dataset:
@@ -134,7 +143,12 @@ def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
     """A log of some quantities over time; channels that are not known all the time are left out."""
     variables = {variable.name: variable for variable in table.variables()}
     chosen = (
-        Channel(quantity=v.quantity, channel=v.name.partition(".")[2], values=v.array(), unit=str(v.unit))
+        Channel(
+            quantity=v.quantity,
+            channel=v.name.partition(".")[2],
+            values=v.array(),
+            unit=str(v.unit),
+        )
         for v in variables.values()
         if v.quantity in quantities
     )
@@ -144,7 +158,11 @@ def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
 
 def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:
     """Samples (N,) of a quantity on each of its channels, in the order of the log; the log's own arrays."""
-    return {channel.channel: channel.values for channel in as_signals(log).channels if channel.quantity == quantity}
+    return {
+        channel.channel: channel.values
+        for channel in as_signals(log).channels
+        if channel.quantity == quantity
+    }
 
 
 def channels(log: Log, quantity: str) -> tuple[str, ...]:
@@ -179,4 +197,8 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
 
 def units(log: Log, quantity: str) -> dict[str, str]:
     """SI unit of a quantity on each of its channels."""
-    return {channel.channel: channel.unit for channel in as_signals(log).channels if channel.quantity == quantity}
+    return {
+        channel.channel: channel.unit
+        for channel in as_signals(log).channels
+        if channel.quantity == quantity
+    }

@@ -38,8 +38,8 @@ def delimiter_of(line: str) -> str:
 def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
     """The text with points in place of decimal commas, where these can be nothing else.
 
-    That is: commas do not separate cells, no number has a point, and among the first rows some number with a comma
-    cannot be a thousand with its separator (``1,234``).
+    That is: commas do not separate cells, no number has a point, and among the first rows some
+    number with a comma cannot be a thousand with its separator (``1,234``).
 
     Args:
         data: the file.
@@ -55,7 +55,9 @@ def with_decimal_points(data: bytes, skipped: int, delimiter: str) -> bytes:
     if b"," not in rows or b"." in rows:
         return data
     text = rows.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]
-    cells = (cell.strip().strip('"') for row in text for cell in row.decode("utf-8").split(delimiter))
+    cells = (
+        cell.strip().strip('"') for row in text for cell in row.decode("utf-8").split(delimiter)
+    )
     if not any(has_decimal_comma(cell) and not _THOUSANDS.fullmatch(cell) for cell in cells):
         return data
     lines[skipped] = rows.replace(b",", b".")

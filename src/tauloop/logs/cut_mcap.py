@@ -1,8 +1,9 @@
 """MCAP files that end early, as a recorder leaves them that lost power: what is whole of them, as a file that ends.
 
-A MCAP is a row of records, each with its length, and ends with a footer, without which rosbags refuses it. Every record
-before the cut is copied; of a chunk that is cut, the records that its unpacked part holds. Part of the process that
-reads files (`reading_process`): nothing of Tauloop is imported.
+A MCAP is a row of records, each with its length, and ends with a footer, without which rosbags
+refuses it. Every record before the cut is copied; of a chunk that is cut, the records that its
+unpacked part holds. Part of the process that reads files (`reading_process`): nothing of Tauloop is
+imported.
 
 Source: MCAP Format Specification, version 0, Foxglove.
 """
@@ -20,10 +21,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 MAGIC = b"\x89MCAP0\r\n"
-_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
+_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = (
+    0x01,
+    0x02,
+    0x03,
+    0x04,
+    0x05,
+    0x06,
+    0x0F,
+)
 #: Kind and length of a record, in front of its content.
 _HEAD = struct.Struct("<BQ")
-#: Times of the first and the last message, unpacked size, and checksum of a chunk, in front of the name of its packing.
+#: Times of the first and the last message, unpacked size, and checksum of a chunk, in front of the
+#: name of its packing.
 _CHUNK_HEAD = struct.Struct("<QQQI")
 #: End of the data and footer, both without checksums, of a file without an index.
 _END = _HEAD.pack(_DATA_END, 4) + bytes(4) + _HEAD.pack(_FOOTER, 20) + bytes(20) + MAGIC
@@ -33,9 +43,9 @@ _END = _HEAD.pack(_DATA_END, 4) + bytes(4) + _HEAD.pack(_FOOTER, 20) + bytes(20)
 def readable(path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Give a bag that can be read, which is the bag itself unless files of it are cut, and where those are.
 
-    Each cut has the name of its `file`, the byte `at` which the data end, whether `all` messages are before it (the
-    index alone is missing), the number of `messages` before it, and the time of receipt of the `last` one, ns since
-    1970; None without any.
+    Each cut has the name of its `file`, the byte `at` which the data end, whether `all` messages
+    are before it (the index alone is missing), the number of `messages` before it, and the time of
+    receipt of the `last` one, ns since 1970; None without any.
 
     Raises:
         ValueError: a file is cut within its first record.
@@ -84,7 +94,13 @@ def _rescued(file: Path, target: Path) -> dict[str, Any]:
     # what lies behind the last whole record is the beginning of the next one, or something else
     whole, next_end = file.stat().st_size, at + _HEAD.size + size
     ends = whole if next_end > whole or kind == _DATA_END else at
-    return {"file": file.name, "at": ends, "all": kind == _DATA_END, "messages": count, "last": last}
+    return {
+        "file": file.name,
+        "at": ends,
+        "all": kind == _DATA_END,
+        "messages": count,
+        "last": last,
+    }
 
 
 def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
@@ -109,7 +125,8 @@ def _copy_whole_records(data: BinaryIO, out: BinaryIO) -> int:
 def _records(data: BinaryIO) -> Iterator[tuple[int, int]]:
     """Yield kind and length of each whole record of the data; the caller reads or skips its content.
 
-    It ends in front of what is not whole, at zeros (room that was reserved), and at the end of the data.
+    It ends in front of what is not whole, at zeros (room that was reserved), and at the end of the
+    data.
 
     Raises:
         ValueError: the first record is not whole, or not a header.
@@ -146,7 +163,8 @@ def _records_of_cut_chunk(part: bytes) -> bytes:
     content = part[_HEAD.size : _HEAD.size + stated]
     records, _ = _inner_records(_unpacked(*_chunk_parts(content)))
     if len(content) == stated:
-        records = records[:-1]  # something else lies behind the cut, and the last record may have a part of it
+        # something else lies behind the cut, and the last record may have a part of it
+        records = records[:-1]
     return b"".join(records)
 
 
@@ -182,7 +200,8 @@ def _unpacked(packing: str, data: bytes, size: int) -> bytes:
     parts: list[bytes] = []
     with suppress(Exception):  # damaged data: what came before is whole
         if packing == "zstd":
-            module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"  # as rosbags has it
+            # as rosbags has it
+            module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
             parts.append(import_module(module).ZstdDecompressor().decompress(data, size))
         elif packing == "lz4":
             parts.append(import_module("lz4.frame").LZ4FrameDecompressor().decompress(data, size))

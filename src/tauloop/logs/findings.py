@@ -24,7 +24,9 @@ class Findings:
         """How many problems there are, listed or not."""
         return self._counts.total()
 
-    def add(self, kind: str, where: str, what: str, remedy: str, file: str = "", line: int | None = None) -> None:
+    def add(
+        self, kind: str, where: str, what: str, remedy: str, file: str = "", line: int | None = None
+    ) -> None:
         """Note one problem of a kind, which is a plural such as ``"empty cells"``."""
         key = (kind, file)
         self._counts[key] += 1

@@ -22,10 +22,14 @@ class FillGaps(Options):
         longest: so many missing samples in a row are interpolated; more are refused.
     """
 
-    longest: int = option(1, least=1, remedy="give a whole number of at least 1, such as 1 for single samples")
+    longest: int = option(
+        1, least=1, remedy="give a whole number of at least 1, such as 1 for single samples"
+    )
 
 
-def with_missing_rows(time: np.ndarray, values: np.ndarray, gaps: FillGaps) -> tuple[np.ndarray, np.ndarray]:
+def with_missing_rows(
+    time: np.ndarray, values: np.ndarray, gaps: FillGaps
+) -> tuple[np.ndarray, np.ndarray]:
     """Stamps and samples (N, n) with rows of NaN where stamps leave out up to so many periods."""
     steps = np.diff(time)
     rising = steps[steps > 0.0]
@@ -33,7 +37,9 @@ def with_missing_rows(time: np.ndarray, values: np.ndarray, gaps: FillGaps) -> t
         return time, values
     periods = steps / np.median(rising)
     missing = np.round(periods).astype(int) - 1
-    at = np.flatnonzero((missing >= 1) & (missing <= gaps.longest) & (np.abs(periods - missing - 1) < WHOLE))
+    at = np.flatnonzero(
+        (missing >= 1) & (missing <= gaps.longest) & (np.abs(periods - missing - 1) < WHOLE)
+    )
     stamps = [np.linspace(time[k], time[k + 1], missing[k] + 2)[1:-1] for k in at]
     places = np.repeat(at + 1, missing[at])
     if not len(places):
@@ -42,13 +48,17 @@ def with_missing_rows(time: np.ndarray, values: np.ndarray, gaps: FillGaps) -> t
     return np.insert(time, places, np.concatenate(stamps)), np.insert(values, places, rows, axis=0)
 
 
-def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str, file: str) -> tuple[np.ndarray, int]:
+def filled(
+    values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str, file: str
+) -> tuple[np.ndarray, int]:
     """Samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
     missing = ~np.isfinite(values)
     complete = values.copy()
     for first, after in runs(missing):
         if first == 0 or after == len(values):
-            what = f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
+            what = (
+                f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
+            )
             remedy = "cut the log there: there is nothing beyond to interpolate from"
             findings.add("gaps at an end", where, what, remedy, file)
         elif after - first > gaps.longest:

@@ -21,8 +21,8 @@ _TEXT = (b"char", b"string", b"cell", b"function_handle")
 def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Numeric columns (N,) of a file by name, and the units that the file says; needs h5py.
 
-    MATLAB stores a matrix by columns, so that its rows are the columns here; a vector of either direction is one
-    column.
+    MATLAB stores a matrix by columns, so that its rows are the columns here; a vector of either
+    direction is one column.
 
     Raises:
         LogError: h5py is missing, or the file is damaged.
@@ -30,7 +30,10 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     try:
         import h5py
     except ImportError:
-        what, remedy = "HDF5 (and MATLAB 7.3) needs h5py, which is missing", "pip install tauloop[hdf5]"
+        what, remedy = (
+            "HDF5 (and MATLAB 7.3) needs h5py, which is missing",
+            "pip install tauloop[hdf5]",
+        )
         raise LogError.of("", what, remedy, file=str(path)) from None
     columns: dict[str, np.ndarray] = {}
     units: dict[str, str] = {}
@@ -54,8 +57,8 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 def _data_sets(group: Any, h5py: Any, prefix: str, visited: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield data sets below a group, by path with dots; those whose numbers are in other files are left out.
 
-    A group that has several names is entered once: groups that contain each other, or the next one many times, have
-    more paths than can be followed.
+    A group that has several names is entered once: groups that contain each other, or the next one
+    many times, have more paths than can be followed.
     """
     visited.add(h5py.h5o.get_info(group.id).addr)
     for key in group:
@@ -85,7 +88,9 @@ def _columns(name: str, data: Any) -> Iterator[tuple[str, np.ndarray]]:
     if values.ndim == 2:
         values = values.T if matlab is not None else values
         if 1 not in values.shape:
-            yield from ((f"{name}[{k}]", np.ascontiguousarray(values[:, k])) for k in range(values.shape[1]))
+            yield from (
+                (f"{name}[{k}]", np.ascontiguousarray(values[:, k])) for k in range(values.shape[1])
+            )
             return
     yield name, values.ravel()
 

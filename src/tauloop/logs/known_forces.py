@@ -12,7 +12,8 @@ from tauloop.logs.channels import Log, Signals, as_signals, by_channel, units
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
 
-#: A position this share of a table's range beyond its end still counts as at the end: rounding of files.
+#: A position this share of a table's range beyond its end still counts as at the end: rounding of
+#: files.
 ROUNDING = 1e-9
 
 
@@ -32,16 +33,21 @@ class ForceTable:
         """Refuse points that are not in order.
 
         Raises:
-            InputError: fewer than two points, as many of one as of the other, or positions that do not increase.
+            InputError: fewer than two points, as many of one as of the other, or positions that do
+                not increase.
         """
         p = np.asarray(self.position, dtype=float)
         what = ""
         if len(p) < 2 or len(p) != len(self.force):
             what = f"has {len(p)} positions and {len(self.force)} forces"
-        elif not (np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()):
+        elif not (
+            np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()
+        ):
             what = "has positions that do not increase, or numbers that are not finite"
         if what:
-            raise InputError.of("table", what, "give two or more pairs in the order of the positions")
+            raise InputError.of(
+                "table", what, "give two or more pairs in the order of the positions"
+            )
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Force (N,) at positions (N,)."""
@@ -66,7 +72,9 @@ class Polynomial:
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Force (N,) at positions (N,)."""
-        return np.asarray(np.polynomial.polynomial.polyval(position - self.about, np.asarray(self.coefficients)))
+        return np.asarray(
+            np.polynomial.polynomial.polyval(position - self.about, np.asarray(self.coefficients))
+        )
 
     def known(self) -> tuple[float, float]:
         """Least and largest position at which the force is known."""
@@ -93,7 +101,8 @@ class KnownForce:
 def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals, tuple[str, ...]]:
     """The log with its forces less those that are known, u - f(p), and what was taken off, in words.
 
-    Positions are taken as measured; forces are then decimated as ever, and the known ones with them.
+    Positions are taken as measured; forces are then decimated as ever, and the known ones with
+    them.
 
     Raises:
         LogError: a channel is missing, or positions go beyond a table; all problems.
@@ -104,7 +113,9 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
     for known_force in known:
         where = f"known_forces.{known_force.channel}"
         names = (known_force.of, known_force.channel)
-        for (quantity, actual), name, unit in zip(present.items(), names, known_force.units, strict=True):
+        for (quantity, actual), name, unit in zip(
+            present.items(), names, known_force.units, strict=True
+        ):
             if name not in actual:
                 remedy = suggestion(name, actual) or f"choose among {listing(actual)}"
                 problems.add(where, f"{quantity}.{name} is not in the log", remedy)
@@ -122,7 +133,11 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
         if position.min() < low - slack or position.max() > high + slack:
             what = f"position.{known_force.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, "
             what += f"and the table from {low:.6g} to {high:.6g}"
-            problems.add(f"known_forces.{known_force.channel}", what, "extend the table, or leave these samples out")
+            problems.add(
+                f"known_forces.{known_force.channel}",
+                what,
+                "extend the table, or leave these samples out",
+            )
             continue
         force = known_force.law.at(position)
         values[known_force.channel] = values[known_force.channel] - force

@@ -9,7 +9,9 @@ from tauloop.logs.channels import Log, channels, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
 
-def channel_problems(log: Log, wanted: Mapping[str, Mapping[str, str]], file: str = "") -> list[Problem]:
+def channel_problems(
+    log: Log, wanted: Mapping[str, Mapping[str, str]], file: str = ""
+) -> list[Problem]:
     """All channels that are missing or have another unit.
 
     Args:
@@ -27,9 +29,15 @@ def channel_problems(log: Log, wanted: Mapping[str, Mapping[str, str]], file: st
                 meant = [
                     channel for channel in present if channel not in columns
                 ]  # what is needed by its own name was not meant
-                remedy = suggestion(name, meant) or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
+                remedy = (
+                    suggestion(name, meant)
+                    or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
+                )
             elif actual[name] != unit:
-                what, remedy = f"is in {actual[name]}, the machine needs {unit}", "correct the unit or the channel"
+                what, remedy = (
+                    f"is in {actual[name]}, the machine needs {unit}",
+                    "correct the unit or the channel",
+                )
             if what:
                 problems.add(f"{quantity}.{name}", what, remedy, file=file)
     return problems

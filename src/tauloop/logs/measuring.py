@@ -51,9 +51,13 @@ def measure(
         rng: source of the noise.
 
     Raises:
-        InputError: signals, names, units and sensors do not belong together, or a sensor's accuracy is negative.
+        InputError: signals, names, units and sensors do not belong together, or a sensor's accuracy
+            is negative.
     """
-    resolution, noise = np.asarray(sensors.resolution, dtype=float), np.asarray(sensors.force_noise, dtype=float)
+    resolution, noise = (
+        np.asarray(sensors.resolution, dtype=float),
+        np.asarray(sensors.force_noise, dtype=float),
+    )
     n = len(names)
     shapes = {
         "position": (np.shape(position), (len(time), n)),
@@ -64,7 +68,11 @@ def measure(
         "force_noise": (noise.shape, (n,)),
     }
     problems = [
-        Problem(where=name, what=f"has shape {actual}", remedy=f"give {needed}: {len(time)} samples of {n} actuators")
+        Problem(
+            where=name,
+            what=f"has shape {actual}",
+            remedy=f"give {needed}: {len(time)} samples of {n} actuators",
+        )
         for name, (actual, needed) in shapes.items()
         if actual != needed
     ]

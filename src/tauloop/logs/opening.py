@@ -19,7 +19,8 @@ def open_table(path: str | Path, between: str | None = None) -> Table:
 
     Args:
         path: the file or folder.
-        between: of a bag: how values between the messages of a topic are made, a name of `time_base.BETWEEN`.
+        between: of a bag: how values between the messages of a topic are made, a name of
+            `time_base.BETWEEN`.
 
     Raises:
         LogError: the file is missing, empty, damaged, or of another kind.
@@ -31,7 +32,9 @@ def open_table(path: str | Path, between: str | None = None) -> Table:
         raise LogError.of("", *wrong, file=str(path))
     if between is not None:
         what = "all columns of the file have the same times: nothing is to be made between them"
-        raise LogError.of("between", what, "leave `between` out, which is for bags of ROS", file=str(path))
+        raise LogError.of(
+            "between", what, "leave `between` out, which is for bags of ROS", file=str(path)
+        )
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
         return CsvTable(path)

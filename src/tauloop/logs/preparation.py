@@ -11,7 +11,13 @@ import numpy as np
 from tauloop.errors import InputError
 from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels, samples
 from tauloop.logs.rates import allowed_cutoff, smooth_rates, wider
-from tauloop.logs.signals import HIGHEST_CUTOFF, LEAST_FOR_DIFFERENCES, require_filter, sample_period, taps
+from tauloop.logs.signals import (
+    HIGHEST_CUTOFF,
+    LEAST_FOR_DIFFERENCES,
+    require_filter,
+    sample_period,
+    taps,
+)
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.options import Options, option
@@ -20,7 +26,8 @@ from tauloop.records import dataclass
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A channel that nowhere moves more than this share of its largest position from one sample to the next is at rest.
+#: A channel that nowhere moves more than this share of its largest position from one sample to the
+#: next is at rest.
 _ROUNDING = 1e-13
 #: Position, velocity and acceleration (N,).
 Motion: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -33,22 +40,26 @@ class Preparation(Options):
     """How a log is made ready for identification; what has no meaning for any log is an `InputError`.
 
     Attributes:
-        cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities), Hz; without it each
-            channel has the cut-off that its noise allows (`with_cutoffs`). Forces and regressor together pass the
-            lowest one of all channels (`common_cutoff`); before that accelerations pass twice the cut-off, and
-            positions and velocities what their noise allows.
-        order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation is that of twice
-            the order and at the cutoff -6 dB.
-        standstill: share of a channel's largest speed below which it counts as standing still, with velocity exactly
-            zero. Rounding and the filter's tails leave velocities of 1e-12 rad/s there, whose sign means nothing but
-            would enter Coulomb friction in full (on a measured arm it moved two joints' errors from 4.1 to 4.7 and
-            from 5.9 to 7.6 % of the largest torque, depending on how the same filter was written).
+        cutoff: -3 dB frequency of one pass of the filter of positions (and measured velocities),
+            Hz; without it each channel has the cut-off that its noise allows (`with_cutoffs`).
+            Forces and regressor together pass the lowest one of all channels (`common_cutoff`);
+            before that accelerations pass twice the cut-off, and positions and velocities what
+            their noise allows.
+        order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation
+            is that of twice the order and at the cutoff -6 dB.
+        standstill: share of a channel's largest speed below which it counts as standing still, with
+            velocity exactly zero. Rounding and the filter's tails leave velocities of 1e-12 rad/s
+            there, whose sign means nothing but would enter Coulomb friction in full (on a measured
+            arm it moved two joints' errors from 4.1 to 4.7 and from 5.9 to 7.6 % of the largest
+            torque, depending on how the same filter was written).
         trim: samples cut off at each end, where the filter lacks neighbours.
-        decimation: factor by which regressor and forces are decimated after the regressor is made (`decimate`).
+        decimation: factor by which regressor and forces are decimated after the regressor is made
+            (`decimate`).
         cutoffs: cut-off, Hz, of single channels, in place of `cutoff`.
-        velocity: where velocities come from, of `SOURCES`: "positions" differentiates these; "measured" takes channels
-            of velocity, low-passed as the positions; "fused" both, by their noise (`velocities_of_source`). None: the
-            positions, and who chooses by validation may choose (`tauloop.identification.choose_channels`).
+        velocity: where velocities come from, of `SOURCES`: "positions" differentiates these;
+            "measured" takes channels of velocity, low-passed as the positions; "fused" both, by
+            their noise (`velocities_of_source`). None: the positions, and who chooses by validation
+            may choose (`tauloop.identification.choose_channels`).
         velocities: the same of single channels, in place of `velocity`.
     """
 
@@ -73,10 +84,10 @@ class Preparation(Options):
 def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
     """Filter positions, derive velocities and accelerations, trim.
 
-    Velocities are those of `Preparation.velocity`, accelerations always derived, both by sine series (`smooth_rates`).
-    Other quantities are trimmed only: they are neither filtered nor shifted. Nothing is decimated yet, because the
-    regressor is not linear in the motion: filter and decimate its columns and the forces alike with `decimate` and
-    `common_cutoff`.
+    Velocities are those of `Preparation.velocity`, accelerations always derived, both by sine
+    series (`smooth_rates`). Other quantities are trimmed only: they are neither filtered nor
+    shifted. Nothing is decimated yet, because the regressor is not linear in the motion: filter and
+    decimate its columns and the forces alike with `decimate` and `common_cutoff`.
 
     Args:
         log: a log with positions, as of `read_log`.
@@ -86,13 +97,15 @@ def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
         A log with the quantities position, velocity, acceleration and whatever else was measured.
 
     Raises:
-        InputError: cutoff above half the sampling rate, unevenly sampled, or too short; or the preparation names a
-            channel that has no position.
+        InputError: cutoff above half the sampling rate, unevenly sampled, or too short; or the
+            preparation names a channel that has no position.
         LogError: no positions in the log, or no velocities that shall be used.
     """
     preparation = with_cutoffs(log, preparation)
     signals = prepared_signals(log, preparation)
-    return signals.dataset().assign_attrs(preparation=asdict(preparation), period=sample_period(log))
+    return signals.dataset().assign_attrs(
+        preparation=asdict(preparation), period=sample_period(log)
+    )
 
 
 def prepared_signals(log: Log, preparation: Preparation) -> Signals:
@@ -123,12 +136,16 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
         if sources[channel.channel] != "positions":
             (position,) = smooth_rates(channel.values, rate=rate, cutoffs=(cutoff,), order=order)
             measured = velocities[channel.channel]
-            velocity, acceleration = smooth_rates(measured, rate=rate, cutoffs=(cutoff, wide), order=order)
+            velocity, acceleration = smooth_rates(
+                measured, rate=rate, cutoffs=(cutoff, wide), order=order
+            )
             return position, velocity, acceleration
         # a velocity that is smoothed much reverses early where friction bends it
         brisk = max(cutoff, allowed_cutoff(channel.values, rate=rate, order=order, derivative=1))
         cutoffs = (brisk, brisk, wide)
-        position, velocity, acceleration = smooth_rates(channel.values, rate=rate, cutoffs=cutoffs, order=order)
+        position, velocity, acceleration = smooth_rates(
+            channel.values, rate=rate, cutoffs=cutoffs, order=order
+        )
         return position, velocity, acceleration
 
     prepared = with_motions(raw, motion, preparation.standstill)
@@ -150,15 +167,19 @@ def with_cutoffs(log: Log, preparation: Preparation) -> Preparation:
         if channel.quantity == "position" and preparation.cutoff_of(channel.channel) is None
     ]
     allowed = {
-        channel.channel: allowed_cutoff(channel.values, rate=rate, order=preparation.order) for channel in missing
+        channel.channel: allowed_cutoff(channel.values, rate=rate, order=preparation.order)
+        for channel in missing
     }
-    return replace(preparation, cutoffs={**allowed, **preparation.cutoffs}) if allowed else preparation
+    return (
+        replace(preparation, cutoffs={**allowed, **preparation.cutoffs}) if allowed else preparation
+    )
 
 
 def common_cutoff(log: Log, preparation: Preparation) -> float | None:
     """Return the lowest cut-off of all channels as a share of the sampling rate, which forces and regressor pass.
 
-    What the filter of the positions takes off the regressor is so taken off the forces. None without any.
+    What the filter of the positions takes off the regressor is so taken off the forces. None
+    without any.
     """
     cutoffs = [preparation.cutoff_of(name) for name in channels(log, "position")]
     lowest = min((cutoff for cutoff in cutoffs if cutoff is not None), default=None)
@@ -176,7 +197,9 @@ def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: 
     Raises:
         LogError: no positions in the log.
     """
-    measured = [channel for channel in log.channels if channel.quantity == "position"] or samples(log, "position")
+    measured = [channel for channel in log.channels if channel.quantity == "position"] or samples(
+        log, "position"
+    )
     period, motions = sample_period(log), []
     for channel in measured:
         position, velocity, acceleration = motion(channel)
@@ -184,7 +207,9 @@ def with_motions(log: Signals, motion: Callable[[Channel], Motion], standstill: 
         fastest = speed.max()
         is_at_rest = fastest <= _ROUNDING * np.abs(position).max() / period
         velocity = np.where((speed < standstill * fastest) | is_at_rest, 0.0, velocity)
-        motions.append((position, velocity, np.zeros_like(velocity) if is_at_rest else acceleration))
+        motions.append(
+            (position, velocity, np.zeros_like(velocity) if is_at_rest else acceleration)
+        )
     derived = {"position": "", "velocity": "/s", "acceleration": "/s^2"}
     signals = [
         replace(channel, quantity=quantity, values=values[k], unit=channel.unit + per_time)

@@ -1,7 +1,7 @@
 """Smoothed samples with their time derivatives by sine series, and the cut-off that the noise of positions allows.
 
-Differences of neighbouring samples take a share of every motion: sin(w T) / (w T) is left of a velocity and its square
-of an acceleration. A sine series takes nothing but what its low-pass takes.
+Differences of neighbouring samples take a share of every motion: sin(w T) / (w T) is left of a
+velocity and its square of an acceleration. A sine series takes nothing but what its low-pass takes.
 """
 
 from __future__ import annotations
@@ -12,50 +12,62 @@ import numpy as np
 import scipy.fft
 
 from tauloop.errors import InputError
-from tauloop.logs.signals import HIGHEST_CUTOFF, LEAST_FOR_DIFFERENCES, gain_of_sines, require_cutoff
+from tauloop.logs.signals import (
+    HIGHEST_CUTOFF,
+    LEAST_FOR_DIFFERENCES,
+    gain_of_sines,
+    require_cutoff,
+)
 
-#: Accelerations are low-passed at this multiple of the cut-off that forces and regressor pass together later: what
-#: they had lost of lower frequencies would be missing in the regressor alone.
+#: Accelerations are low-passed at this multiple of the cut-off that forces and regressor pass
+#: together later: what they had lost of lower frequencies would be missing in the regressor alone.
 WIDER = 2.0
-#: Degree of the polynomials that continue the ends of a record; they are fitted over one period of the cut-off.
+#: Degree of the polynomials that continue the ends of a record; they are fitted over one period of
+#: the cut-off.
 DEGREE = 4
-#: Samples that are filtered at a time, at least; what pieces owe each other fades to this share of it.
+#: Samples that are filtered at a time, at least; what pieces owe each other fades to this share of
+#: it.
 AT_ONCE, FORGOTTEN = 16_384, 1e-10
 #: Samples whose spectrum decides on a cut-off: the first ones of a log.
 INSPECTED = 65_536
 #: Fewest samples that a spectrum is judged by.
 FEWEST = 64
-#: Noise does not matter up to this share of the power of a derivative, by its order: the sign of a velocity switches
-#: dry friction on, so that slow reversals need it better than accelerations.
+#: Noise does not matter up to this share of the power of a derivative, by its order: the sign of a
+#: velocity switches dry friction on, so that slow reversals need it better than accelerations.
 NOISE_SHARES = {1: 1e-9, 2: 1e-6}
 #: Cut-offs that are tried, as shares of the sampling rate: each is 1.19 times the one before.
 TRIED = HIGHEST_CUTOFF * 2.0 ** (-0.25 * np.arange(41)[::-1])
-#: Bands of frequencies, evenly spread on a scale of logarithms; one holds motion where its power is this many times
-#: that of the noise.
+#: Bands of frequencies, evenly spread on a scale of logarithms; one holds motion where its power is
+#: this many times that of the noise.
 BANDS, ABOVE_NOISE = 80, 3.0
 #: A position that changes by no more than this share of its largest value rests.
 RESTING = 1e-12
-#: A signal's own frequencies hold this share of its power; it is differentiated behind a cut-off of this multiple.
+#: A signal's own frequencies hold this share of its power; it is differentiated behind a cut-off of
+#: this multiple.
 BAND_POWER, BAND = 0.999, 2.0
 #: Largest share of accelerations that the low-pass may take at the top of a motion.
 LARGEST_LOSS = 0.01
-#: Power of the cosine that a record is tapered by; median over mean of the power of noise at one frequency.
+#: Power of the cosine that a record is tapered by; median over mean of the power of noise at one
+#: frequency.
 TAPER, MEDIAN_POWER = 8, float(np.log(2.0))
 
 
-def smooth_rates(x: np.ndarray, *, rate: float, cutoffs: Sequence[float], order: int) -> tuple[np.ndarray, ...]:
+def smooth_rates(
+    x: np.ndarray, *, rate: float, cutoffs: Sequence[float], order: int
+) -> tuple[np.ndarray, ...]:
     """Return low-passed samples and their time derivatives.
 
-    The record less a cubic is a series of sines; their coefficients are multiplied by the gain of a Butterworth filter
-    that runs forwards and backwards (see `butterworth`), and by powers of the angular frequency. The cubic has the
-    values and curvatures that polynomials fitted to the ends have there, so that the odd continuation of the sines is
-    smooth up to the third derivative. Without it accelerations would go to zero at both ends.
+    The record less a cubic is a series of sines; their coefficients are multiplied by the gain of a
+    Butterworth filter that runs forwards and backwards (see `butterworth`), and by powers of the
+    angular frequency. The cubic has the values and curvatures that polynomials fitted to the ends
+    have there, so that the odd continuation of the sines is smooth up to the third derivative.
+    Without it accelerations would go to zero at both ends.
 
     Args:
         x: (N,) evenly spaced samples.
         rate: samples per second, Hz.
-        cutoffs: -3 dB frequency of one pass, Hz: of the samples, of the first and of the second derivative, as far as
-            they are wanted.
+        cutoffs: -3 dB frequency of one pass, Hz: of the samples, of the first and of the second
+            derivative, as far as they are wanted.
         order: order of one pass.
 
     Returns:
@@ -72,7 +84,9 @@ def smooth_rates(x: np.ndarray, *, rate: float, cutoffs: Sequence[float], order:
     results = tuple(np.empty(len(x)) for _ in cutoffs)
     for part, kept in _pieces(len(x), rate / min(cutoffs), order):
         inside = slice(kept.start - part.start, kept.stop - part.start)
-        for whole, values in zip(results, _smooth_rates(x[part], rate, cutoffs, order), strict=True):
+        for whole, values in zip(
+            results, _smooth_rates(x[part], rate, cutoffs, order), strict=True
+        ):
             whole[kept] = values[inside]
     return results
 
@@ -80,8 +94,8 @@ def smooth_rates(x: np.ndarray, *, rate: float, cutoffs: Sequence[float], order:
 def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slice]]:
     """Yield pieces of a record that are filtered at a time, and the samples that each is good for.
 
-    Short transforms stay in the processor's cache. Pieces overlap by what the filter forgets: its slowest pole fades
-    as exp(-2 pi sin(pi / (2 order)) t / length).
+    Short transforms stay in the processor's cache. Pieces overlap by what the filter forgets: its
+    slowest pole fades as exp(-2 pi sin(pi / (2 order)) t / length).
 
     Args:
         count: number of samples.
@@ -99,7 +113,9 @@ def _pieces(count: int, length: float, order: int) -> Iterator[tuple[slice, slic
         start = stop
 
 
-def _smooth_rates(x: np.ndarray, rate: float, cutoffs: Sequence[float], order: int) -> list[np.ndarray]:
+def _smooth_rates(
+    x: np.ndarray, rate: float, cutoffs: Sequence[float], order: int
+) -> list[np.ndarray]:
     """Return what `smooth_rates` does, of a piece."""
     count, window = len(x), round(rate / min(cutoffs)) + 1
     whole = _continued(x, scipy.fft.next_fast_len(count - 1) - count + 1, window, rate)
@@ -125,9 +141,10 @@ def wider(cutoff: float, rate: float) -> float:
 def allowed_cutoff(x: np.ndarray, *, rate: float, order: int, derivative: int = 2) -> float:
     """Return the cut-off, Hz, at which a position may be differentiated.
 
-    The noise is white, as large as the upper half of the spectrum; of the derivative's power a cut-off lets a share of
-    noise pass and takes a share of the motion away. It is the highest one whose noise is below that of `NOISE_SHARES`,
-    or below the least sum of both shares where the sum is never so small.
+    The noise is white, as large as the upper half of the spectrum; of the derivative's power a
+    cut-off lets a share of noise pass and takes a share of the motion away. It is the highest one
+    whose noise is below that of `NOISE_SHARES`, or below the least sum of both shares where the sum
+    is never so small.
 
     Args:
         x: (N,) evenly spaced positions.
@@ -180,7 +197,9 @@ def amplitude_loss(frequency: float, *, rate: float, cutoff: float, order: int) 
     return float(1.0 - 1.0 / (1.0 + ratio ** (2 * order)))
 
 
-def in_band(x: np.ndarray, *, rate: float, order: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def in_band(
+    x: np.ndarray, *, rate: float, order: int = 4
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a signal and its first two derivatives, each (N,), low-passed above the frequencies that hold its power.
 
     Args:
@@ -201,7 +220,9 @@ def _spectrum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     along = np.linspace(-1.0, 1.0, len(x))
     line = np.polynomial.Polynomial.fit(along, x, 1)
-    power = np.abs(scipy.fft.rfft((x - line(along)) * np.cos(0.5 * np.pi * along) ** TAPER)[1:]) ** 2
+    power = (
+        np.abs(scipy.fft.rfft((x - line(along)) * np.cos(0.5 * np.pi * along) ** TAPER)[1:]) ** 2
+    )
     return np.arange(1, len(power) + 1) / len(x), power
 
 
@@ -212,7 +233,9 @@ def _cosines(series: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.fft.dct(padded, type=1, overwrite_x=True) / (2.0 * (len(padded) - 1)))
 
 
-def _ends(x: np.ndarray, window: int, rate: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def _ends(
+    x: np.ndarray, window: int, rate: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return value and curvature at the first and at the last sample, of polynomials fitted to the ends."""
     size = min(max(window, DEGREE + 3), len(x))
     degree = min(DEGREE, size - 1)

@@ -34,17 +34,21 @@ class LogFile(Shown):
     """One file of a recording and what its columns mean.
 
     Attributes:
-        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a bag of ROS: a rosbag2 folder,
-            ``.mcap``, ``.db3`` or (of ROS 1) ``.bag``, whose columns are ``/topic.field`` (`tauloop.logs.bags`).
-        columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``; columns of a text
-            without a header are called "1", "2", ... The quantities
-            position, velocity, acceleration and force have their units checked, others may have any name. None: the
-            file's own names are of the form ``quantity.channel``, as `write_log` writes them, or a bag's joint states.
-        units: unit by column or by quantity (the column wins); it wins over a unit in the header, ``q1 [deg]``. It may
-            carry a factor: ``"0.0523 N m"`` says that one in the file is 0.0523 N m, ``"-1 rad"`` turns a sign.
-        time: name of the column of time stamps. A bag has its own: those of the first column's topic.
-        between: of a bag: how values of other topics are made at these stamps, one of `time_base.BETWEEN`: "linear"
-            (the default), "hold" or "cubic".
+        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a bag of ROS:
+            a rosbag2 folder, ``.mcap``, ``.db3`` or (of ROS 1) ``.bag``, whose columns are
+            ``/topic.field`` (`tauloop.logs.bags`).
+        columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``;
+            columns of a text without a header are called "1", "2", ... The quantities position,
+            velocity, acceleration and force have their units checked, others may have any name.
+            None: the file's own names are of the form ``quantity.channel``, as `write_log` writes
+            them, or a bag's joint states.
+        units: unit by column or by quantity (the column wins); it wins over a unit in the header,
+            ``q1 [deg]``. It may carry a factor: ``"0.0523 N m"`` says that one in the file is
+            0.0523 N m, ``"-1 rad"`` turns a sign.
+        time: name of the column of time stamps. A bag has its own: those of the first column's
+            topic.
+        between: of a bag: how values of other topics are made at these stamps, one of
+            `time_base.BETWEEN`: "linear" (the default), "hold" or "cubic".
     """
 
     path: str | Path
@@ -85,11 +89,13 @@ def read_log(
     """Read one recording from one or several files, merged row by row.
 
     Args:
-        files: the files with their columns; a bare path is a file whose names are ``quantity.channel``.
-        sample_rate: samples per second, Hz, where no file has a time column; time then starts at zero.
+        files: the files with their columns; a bare path is a file whose names are
+            ``quantity.channel``.
+        sample_rate: samples per second, Hz, where no file has a time column; time then starts at
+            zero.
         gaps: how missing samples are interpolated; they are refused without it.
-        resample: whether samples are taken to even times (`resampled`), so that uneven, late and repeated stamps are
-            accepted.
+        resample: whether samples are taken to even times (`resampled`), so that uneven, late and
+            repeated stamps are accepted.
 
     Returns:
         The log: one variable per channel in SI units (see `tauloop.logs.channels`).
@@ -109,14 +115,18 @@ def read_signals(
     """As `read_log`, as plain arrays, with how many samples of which channel were interpolated.
 
     Raises:
-        LogError: everything that is wrong, each with file, line (or row) and column: missing columns, NaN, text, rows
-            of the wrong length, time stamps that repeat, go back or leave gaps, counts that differ between files,
-            units that are missing or unknown.
+        LogError: everything that is wrong, each with file, line (or row) and column: missing
+            columns, NaN, text, rows of the wrong length, time stamps that repeat, go back or leave
+            gaps, counts that differ between files, units that are missing or unknown.
     """
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
     repairs = _Repairs(gaps=gaps, resample=resample)
-    parts = [part for source in sources if (part := _read_part(source, sample_rate, repairs, findings)) is not None]
+    parts = [
+        part
+        for source in sources
+        if (part := _read_part(source, sample_rate, repairs, findings)) is not None
+    ]
     if not sources:
         findings.add("arguments", "files", "no file was given", "give at least one")
     _check_channels(parts, findings)
@@ -140,11 +150,15 @@ class _Repairs:
     resample: bool
 
 
-def _read_part(source: LogFile, sample_rate: float | None, repairs: _Repairs, findings: Findings) -> _Part | None:
+def _read_part(
+    source: LogFile, sample_rate: float | None, repairs: _Repairs, findings: Findings
+) -> _Part | None:
     """What the file holds of what is wanted; None when something about it is wrong."""
     try:
         if source.between is not None:
-            LogError.raise_if_any(unknown_names([source.between], BETWEEN, "{!r} is unknown", "between"))
+            LogError.raise_if_any(
+                unknown_names([source.between], BETWEEN, "{!r} is unknown", "between")
+            )
         table = open_table(source.path, source.between)
     except LogError as error:
         findings.include(error.problems)
@@ -212,7 +226,10 @@ def _numbers(
     for k, choice in enumerate(choices):
         where = f"column {table.names[choice.column]!r}"
         if k == stamps and not np.isfinite(values[:, k]).all():
-            what, remedy = "a time stamp is missing", "give `sample_rate` instead of the time column, or cut the log"
+            what, remedy = (
+                "a time stamp is missing",
+                "give `sample_rate` instead of the time column, or cut the log",
+            )
             findings.add("time stamps that are missing", where, what, remedy, table.file)
             continue
         values[:, k], count = filled(values[:, k], gaps, findings, where=where, file=table.file)
@@ -228,8 +245,12 @@ def _choices(source: LogFile, table: Table, findings: Findings, *, is_timed: boo
         column = _column(name, table, findings)
         if column is None:
             continue
-        unit = source.units.get(name, source.units.get(table.names[column], source.units.get(quantity)))
-        scale = find_scale(quantity, table.units[column] if unit is None else unit, table, column, findings)
+        unit = source.units.get(
+            name, source.units.get(table.names[column], source.units.get(quantity))
+        )
+        scale = find_scale(
+            quantity, table.units[column] if unit is None else unit, table, column, findings
+        )
         if scale is not None:
             choices.append(_Choice(quantity=quantity, channel=channel, column=column, scale=scale))
     known = {*table.names, *(f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True))}
@@ -242,10 +263,16 @@ def _choices(source: LogFile, table: Table, findings: Findings, *, is_timed: boo
     return choices
 
 
-def _wanted(source: LogFile, table: Table, findings: Findings, *, is_timed: bool) -> list[tuple[str, str, str]]:
+def _wanted(
+    source: LogFile, table: Table, findings: Findings, *, is_timed: bool
+) -> list[tuple[str, str, str]]:
     """Quantity, channel and column name of everything to be read, time included."""
     if source.columns is not None:
-        wanted = [(q, channel, name) for q, group in source.columns.items() for channel, name in group.items()]
+        wanted = [
+            (q, channel, name)
+            for q, group in source.columns.items()
+            for channel, name in group.items()
+        ]
         own_time = None
     else:
         wanted = table.channels()
@@ -254,13 +281,19 @@ def _wanted(source: LogFile, table: Table, findings: Findings, *, is_timed: bool
         what = f"nothing to read: the file has {listing(table.names)}"
         remedy = "say what they are: LogFile(columns={'position': {'motor': 'its column'}})"
         findings.add("columns that are missing", "columns", what, remedy, table.file)
-    time = source.time or own_time or (None if is_timed else table.clock([name for _, _, name in wanted]))
+    time = (
+        source.time
+        or own_time
+        or (None if is_timed else table.clock([name for _, _, name in wanted]))
+    )
     return wanted + ([(TIME, "", time)] if time is not None else [])
 
 
 def _column(name: str, table: Table, findings: Findings) -> int | None:
     headers = [f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True)]
-    places = [k for k, (n, h) in enumerate(zip(table.names, headers, strict=True)) if name in (n, h)]
+    places = [
+        k for k, (n, h) in enumerate(zip(table.names, headers, strict=True)) if name in (n, h)
+    ]
     if len(places) == 1:
         return places[0]
     where = f"column {name!r}"
@@ -280,7 +313,9 @@ def _check_channels(parts: list[_Part], findings: Findings) -> None:
         for signal in part.signals:
             if signal.name in first:
                 what = f"read from {first[signal.name]} and again from {signal.source}"
-                findings.add("channels given twice", signal.name, what, "map it once", part.table.file)
+                findings.add(
+                    "channels given twice", signal.name, what, "map it once", part.table.file
+                )
             first.setdefault(signal.name, signal.source)
 
 
@@ -288,18 +323,24 @@ def _check_counts(parts: list[_Part], findings: Findings) -> None:
     for part in parts[1:]:
         if part.count != parts[0].count:
             what = f"{part.count} samples where {parts[0].table.file} has {parts[0].count}"
-            remedy = "the files are not of one recording, or one was cut: cut both to the same samples"
+            remedy = (
+                "the files are not of one recording, or one was cut: cut both to the same samples"
+            )
             findings.add("counts that differ", "rows", what, remedy, part.table.file)
 
 
-def _time_axis(parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings) -> np.ndarray:
+def _time_axis(
+    parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings
+) -> np.ndarray:
     """Time stamps (N,) of the first file that has them, or counted from the sample rate."""
     timed = [(part, part.time) for part in parts if part.time is not None]
     if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
         what = f"{sample_rate} Hz is not a rate"
         findings.add("arguments", "sample_rate", what, "give samples per second, above zero")
     elif sample_rate is not None and timed:
-        what = f"given beside the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
+        what = (
+            f"given beside the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
+        )
         findings.add("arguments", "sample_rate", what, "give one of the two")
     elif sample_rate is not None and parts:
         return np.arange(parts[0].count) / sample_rate

@@ -86,12 +86,15 @@ def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np
     return _answer("bag of ROS", path, "bag", most_unpacked(path), wanted)[1]
 
 
-def _answer(kind: str, path: Path, reader: str, *request: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _answer(
+    kind: str, path: Path, reader: str, *request: Any
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what the reading process states of a file, and its columns by name.
 
-    A process is taken from the idle ones for one exchange and returns to them only after a complete answer: an exchange
-    that an exception ends anywhere (Ctrl-C, a time limit, which are raised in signal handlers) leaves no answer to
-    the next request, and a handler or a thread that reads in the meantime has a process of its own.
+    A process is taken from the idle ones for one exchange and returns to them only after a complete
+    answer: an exchange that an exception ends anywhere (Ctrl-C, a time limit, which are raised in
+    signal handlers) leaves no answer to the next request, and a handler or a thread that reads in
+    the meantime has a process of its own.
     """
     idle = _IDLE.setdefault(os.getpid(), [])  # a fork leaves its parent's processes alone
     ended = 0
@@ -138,8 +141,8 @@ class _ReadingProcess:
         """Return what the process states, and columns by name.
 
         Raises:
-            _ProcessEnded: it has ended, or answers another request. An exception of a signal handler, which may be an
-                OSError or a ValueError too, passes.
+            _ProcessEnded: it has ended, or answers another request. An exception of a signal
+                handler, which may be an OSError or a ValueError too, passes.
         """
         assert self._process is not None
         into, out = self._process.stdin, self._process.stdout

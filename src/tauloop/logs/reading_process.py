@@ -1,9 +1,10 @@
 """Reads MAT and Parquet files and bags of ROS for another process; started as a script by `reading_apart`.
 
-A damaged file can end SciPy's reader, and the process with it; Arrow keeps memory that nobody uses any more: this
-process holds nothing that could be lost. A request is a line of JSON: its number, what to do, the path, and more. The
-answer is lines of JSON with the number of the request; the values of a column follow the line that names it, and the
-last line has the key `end`. Nothing of Tauloop is imported, so that the process starts soon.
+A damaged file can end SciPy's reader, and the process with it; Arrow keeps memory that nobody uses
+any more: this process holds nothing that could be lost. A request is a line of JSON: its number,
+what to do, the path, and more. The answer is lines of JSON with the number of the request; the
+values of a column follow the line that names it, and the last line has the key `end`. Nothing of
+Tauloop is imported, so that the process starts soon.
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ def parquet_schema(path: str) -> Answer:
     file = _parquet(path)
     schema = file.schema_arrow
     yield (
-        {"names": list(schema.names), "kinds": [str(kind) for kind in schema.types], "rows": file.metadata.num_rows},
+        {
+            "names": list(schema.names),
+            "kinds": [str(kind) for kind in schema.types],
+            "rows": file.metadata.num_rows,
+        },
         None,
     )
 
@@ -74,7 +79,9 @@ def parquet(path: str, names: list[str]) -> Answer:
     for name in names:
         values, first = np.full(file.metadata.num_rows, np.nan), 0
         for part in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[name], use_threads=False):
-            values[first : first + part.num_rows] = part.column(name).to_numpy(zero_copy_only=False).astype(float)
+            values[first : first + part.num_rows] = (
+                part.column(name).to_numpy(zero_copy_only=False).astype(float)
+            )
             first += part.num_rows
         if first != len(values):
             raise ValueError(f"{first} rows of {name!r} where it says {len(values)}")
@@ -121,7 +128,11 @@ def bounded(most: float) -> Iterator[None]:
     except ImportError:  # Windows has no such limits
         yield
         return
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
+    pages = (
+        int(Path("/proc/self/statm").read_text().split()[0])
+        if Path("/proc/self/statm").exists()
+        else 0
+    )
     limits: dict[int, int] = {
         resource.RLIMIT_AS: pages * resource.getpagesize() + int(most) + OWN,
         resource.RLIMIT_FSIZE: int(most) + OWN,
@@ -149,7 +160,8 @@ READERS: dict[str, Callable[..., Answer]] = {
 def main() -> None:
     """Answer until the other process is gone."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libraries that print would print into an answer
+    # libraries that print would print into an answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin.buffer:
         number, reader, *request = json.loads(line)
         last: dict[str, object] = {"request": number, "end": True}

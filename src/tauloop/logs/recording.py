@@ -21,7 +21,18 @@ from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial
 from tauloop.logs.preparation import Preparation
 from tauloop.logs.reading import LogFile, read_log
 from tauloop.logs.time_base import BETWEEN
-from tauloop.mechanism.cursor import Choice, Cursor, ListOf, MapOf, Shape, Text, Value, Whole, field, need
+from tauloop.mechanism.cursor import (
+    Choice,
+    Cursor,
+    ListOf,
+    MapOf,
+    Shape,
+    Text,
+    Value,
+    Whole,
+    field,
+    need,
+)
 from tauloop.mechanism.documents import Amount, contents, is_whole, open_document
 from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
 from tauloop.mechanism.values import ValueReader
@@ -48,7 +59,11 @@ LOG_FILE = Shape(
         ),
         field("units", _TEXTS, "units by quantity or column, where the header has none"),
         field("time", _TEXT, "column of the time"),
-        field("between", Choice(options=tuple(BETWEEN)), "of a bag: what other topics have between their messages"),
+        field(
+            "between",
+            Choice(options=tuple(BETWEEN)),
+            "of a bag: what other topics have between their messages",
+        ),
     ),
 )
 TABLE = Shape(
@@ -66,7 +81,9 @@ KNOWN_FORCE = Shape(
         field("of", _TEXT, "channel whose position counts; its own if absent"),
         field("table", TABLE, "forces at positions"),
         field("polynomial", _AMOUNTS, "coefficients, the constant first"),
-        field("about", Value(linear=None), "position from which the polynomial counts; zero if absent"),
+        field(
+            "about", Value(linear=None), "position from which the polynomial counts; zero if absent"
+        ),
     ),
 )
 PREPARATION = Shape(
@@ -74,11 +91,15 @@ PREPARATION = Shape(
     doc="How positions become velocities and accelerations (`Preparation`).",
     fields=(
         field("cutoff", _FREQUENCY, "of the filter of positions"),
-        field("cutoffs", MapOf(item=_FREQUENCY, key="channel", is_known=True), "of single channels"),
+        field(
+            "cutoffs", MapOf(item=_FREQUENCY, key="channel", is_known=True), "of single channels"
+        ),
         field("velocity", _TEXT, "where velocities come from"),
         field("velocities", _TEXTS, "the same of single channels"),
         field("order", _COUNT, "order of the filter"),
-        field("standstill", Value(linear=ONE), "share of the largest speed that counts as standstill"),
+        field(
+            "standstill", Value(linear=ONE), "share of the largest speed that counts as standstill"
+        ),
         field("trim", _COUNT, "samples cut off at each end"),
         field("decimation", _COUNT, "factor of decimation"),
     ),
@@ -134,10 +155,16 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
     content = contents(root, values) or {}
     preparation = _preparation(root.get("preparation"), content.get("preparation"))
     laws = root.get("known_forces")
-    known = [_known_force(name, place, values) for name, place in laws.entries()] if laws is not None else []
+    known = (
+        [_known_force(name, place, values) for name, place in laws.entries()]
+        if laws is not None
+        else []
+    )
     root.collector.raise_any(LogError)
     return Recording(
-        files=tuple(LogFile(**entry | {"path": folder / entry["path"]}) for entry in content["files"]),
+        files=tuple(
+            LogFile(**entry | {"path": folder / entry["path"]}) for entry in content["files"]
+        ),
         sample_rate=content.get("sample_rate"),
         preparation=preparation,
         known_forces=tuple(law for law in known if law is not None),
@@ -188,7 +215,9 @@ def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | 
         law = Polynomial(coefficients=tuple(term.value for term in forces), about=origin)
     else:
         try:
-            law = ForceTable(position=tuple(x.value for x in positions), force=tuple(f.value for f in forces))
+            law = ForceTable(
+                position=tuple(x.value for x in positions), force=tuple(f.value for f in forces)
+            )
         except InputError as error:
             for problem in error.problems:
                 place.problem(problem.what, problem.remedy, "table")
@@ -206,7 +235,9 @@ def _units(
             wanted = [force] * len(forces)
             for k in range(1, len(wanted) if powers else 0):
                 wanted[k] = wanted[k - 1] / way
-            is_force = all(unit.dimension.matches(other) for unit, other in zip(forces, wanted, strict=True))
+            is_force = all(
+                unit.dimension.matches(other) for unit, other in zip(forces, wanted, strict=True)
+            )
             if is_force and all(unit.dimension.matches(way) for unit in positions):
                 suits.append((way_unit, force_unit))
     if not suits:

@@ -49,10 +49,12 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
 def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
     """All channels at even times from the first sample to the last, by cubic splines, with a note on how.
 
-    Two causes make stamps uneven, and positions tell them apart (`tauloop.logs.stamps.StampJitter`):
+    Two causes make stamps uneven, and positions tell them apart
+    (`tauloop.logs.stamps.StampJitter`):
 
     - samples were taken at the stamped times: the splines go through the stamps;
-    - samples were taken evenly and stamped late: stamps give the period and the missing samples, nothing else.
+    - samples were taken evenly and stamped late: stamps give the period and the missing samples,
+      nothing else.
 
     Where the positions do not decide, the stamps are taken as true.
 
@@ -67,7 +69,9 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
 
     raw = as_signals(log)
     if len(raw.time) < 4:
-        raise LogError.of("log", f"{len(raw.time)} samples are too few for a spline", "record longer")
+        raise LogError.of(
+            "log", f"{len(raw.time)} samples are too few for a spline", "record longer"
+        )
     numbers, steps = sample_numbers(raw.time), np.diff(raw.time)
     _require_short_gaps(raw.time, np.diff(numbers) - 1, gaps)
     jitter = stamp_jitter(raw, channels(raw, "position"))
@@ -81,9 +85,12 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
         slope, first = np.polyfit(numbers, raw.time - raw.time[0], 1)
         nodes, places = numbers, np.arange(count)
         even = raw.time[0] + first + slope * places
-    values = CubicSpline(nodes, np.stack([channel.values for channel in raw.channels], axis=1))(places)
+    values = CubicSpline(nodes, np.stack([channel.values for channel in raw.channels], axis=1))(
+        places
+    )
     resampled_channels = tuple(
-        replace(channel, values=np.ascontiguousarray(values[:, k])) for k, channel in enumerate(raw.channels)
+        replace(channel, values=np.ascontiguousarray(values[:, k]))
+        for k, channel in enumerate(raw.channels)
     )
     interpolated = dict(raw.interpolated)
     if count > len(raw.time):
@@ -105,12 +112,14 @@ def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | 
     problems = Problems()
     for k in np.flatnonzero(np.diff(time) < 0.0)[:1]:
         what = f"time decreases from {time[k]:.10g} s to {time[k + 1]:.10g} s"
-        problems.add("time", what, "cut the log there: it contains several recordings, or the clock was set")
-    for k in np.flatnonzero(missing > longest)[:1]:
-        what = (
-            f"{missing[k]} samples are missing after t = {time[k]:.10g} s, and {longest} in a row may be interpolated"
+        problems.add(
+            "time", what, "cut the log there: it contains several recordings, or the clock was set"
         )
-        problems.add("time", what, f"cut the log there, or fill longer gaps (--fill-gaps {missing[k]})")
+    for k in np.flatnonzero(missing > longest)[:1]:
+        what = f"{missing[k]} samples are missing after t = {time[k]:.10g} s, and {longest} in a row may be interpolated"
+        problems.add(
+            "time", what, f"cut the log there, or fill longer gaps (--fill-gaps {missing[k]})"
+        )
     LogError.raise_if_any(problems)
 
 

@@ -13,16 +13,19 @@ from tauloop.records import dataclass
 
 #: So many neighbouring samples at the largest value are a limit, not a peak.
 PLATEAU = 5
-#: And more than this many times as many as at the next value: of coarsely stepped forces the crest of a sine stays at
-#: its largest step some 2.4 times as long as at the next.
+#: And more than this many times as many as at the next value: of coarsely stepped forces the crest
+#: of a sine stays at its largest step some 2.4 times as long as at the next.
 STEPPED = 5
-#: Noise hides a limit: values this near to the largest, as a share of the whole range, count as equal, ...
+#: Noise hides a limit: values this near to the largest, as a share of the whole range, count as
+#: equal, ...
 BINS = (1e-3, 3e-3, 1e-2)
-#: ... but where all channels are slower than this share of their largest speed, forces rest by themselves.
+#: ... but where all channels are slower than this share of their largest speed, forces rest by
+#: themselves.
 RESTING = 0.02
 #: A force within this share of the drive's limit is at it.
 AT_LIMIT = 0.01
-#: Quantity of the channels that say, by numbers other than zero, which samples of a force count for nothing.
+#: Quantity of the channels that say, by numbers other than zero, which samples of a force count for
+#: nothing.
 LEFT_OUT = "left_out"
 #: Source of the marks of samples at a limit.
 SATURATED = "saturated"
@@ -47,11 +50,13 @@ class Limit:
     why: str
 
 
-def limits_reached(values: np.ndarray, moving: np.ndarray, bound: float | None = None) -> Iterator[Limit]:
+def limits_reached(
+    values: np.ndarray, moving: np.ndarray, bound: float | None = None
+) -> Iterator[Limit]:
     """Limits that hold a channel for several samples, at either end.
 
-    Either at exactly one value, or, where noise was added behind the limit, within a small share of the range of it,
-    while the machine moves; or at the bound that the machine's description states.
+    Either at exactly one value, or, where noise was added behind the limit, within a small share of
+    the range of it, while the machine moves; or at the bound that the machine's description states.
 
     Args:
         values: (N,) as measured, before any filter.
@@ -61,7 +66,9 @@ def limits_reached(values: np.ndarray, moving: np.ndarray, bound: float | None =
     for sign in (1.0, -1.0):
         at, why = _at_end(sign * values, moving, bound)
         if at.any():
-            yield Limit(value=float(sign * (sign * values).max()), is_upper=sign > 0.0, at=at, why=why)
+            yield Limit(
+                value=float(sign * (sign * values).max()), is_upper=sign > 0.0, at=at, why=why
+            )
 
 
 def moving(log: Log) -> np.ndarray:
@@ -70,7 +77,9 @@ def moving(log: Log) -> np.ndarray:
     is_moving = np.zeros(len(positions), dtype=bool)
     for values in positions.T:
         speed = np.abs(np.gradient(values)) if len(values) > 1 else np.zeros(len(values))
-        smooth = np.convolve(speed, np.full(2 * PLATEAU + 1, 1.0 / (2 * PLATEAU + 1)), mode="same")[: len(values)]
+        smooth = np.convolve(speed, np.full(2 * PLATEAU + 1, 1.0 / (2 * PLATEAU + 1)), mode="same")[
+            : len(values)
+        ]
         is_moving |= smooth > RESTING * smooth.max(initial=0.0)
     return is_moving
 
@@ -87,14 +96,18 @@ def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Si
     raw, moves = as_signals(log), moving(log)
     marked = {channel.channel: channel for channel in raw.channels if channel.quantity == LEFT_OUT}
     for name, values in by_channel(raw, "force").items():
-        masks = [closed(limit.at) for limit in limits_reached(values, moves, (bounds or {}).get(name))]
+        masks = [
+            closed(limit.at) for limit in limits_reached(values, moves, (bounds or {}).get(name))
+        ]
         if masks:
             at = np.logical_or.reduce(masks)
             source = SATURATED
             if name in marked:
                 at |= marked[name].values != 0.0
                 source = f"{marked[name].source}, {SATURATED}"
-            marked[name] = Channel(quantity=LEFT_OUT, channel=name, values=at.astype(float), unit="1", source=source)
+            marked[name] = Channel(
+                quantity=LEFT_OUT, channel=name, values=at.astype(float), unit="1", source=source
+            )
     kept = tuple(channel for channel in raw.channels if channel.quantity != LEFT_OUT)
     return replace(raw, channels=(*kept, *marked.values()))
 

@@ -58,7 +58,9 @@ def _one_of(unit: Unit) -> Literal:
     return Literal(1.0, unit.text, unit.scale, unit.dimension)
 
 
-def find_scale(quantity: str, text: str, table: Table, column: int, findings: Findings) -> Scale | None:
+def find_scale(
+    quantity: str, text: str, table: Table, column: int, findings: Findings
+) -> Scale | None:
     """The scale of a column; None when its unit is missing, unknown or does not fit the quantity.
 
     Args:
@@ -70,12 +72,21 @@ def find_scale(quantity: str, text: str, table: Table, column: int, findings: Fi
     """
 
     def note(what: str, remedy: str) -> None:
-        findings.add("units that are missing or wrong", f"column {table.names[column]!r}", what, remedy, table.file)
+        findings.add(
+            "units that are missing or wrong",
+            f"column {table.names[column]!r}",
+            what,
+            remedy,
+            table.file,
+        )
 
     allowed = DIMENSIONS.get(quantity)
     examples = " or ".join(str(dimension) or "1" for dimension in allowed or (ANGLE,))
     if not text.strip():
-        note("has no unit", f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})")
+        note(
+            "has no unit",
+            f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})",
+        )
         return None
     try:
         value = literal(text) if _FACTOR.match(text.strip()) else _one_of(parse_unit(text))

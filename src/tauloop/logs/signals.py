@@ -11,17 +11,19 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tauloop.errors import InputError
 from tauloop.logs.channels import Log, as_signals
 
-#: Time stamps may leave the even grid between the first and the last by this many periods: coarse clocks may, a
-#: changing rate may not.
+#: Time stamps may leave the even grid between the first and the last by this many periods: coarse
+#: clocks may, a changing rate may not.
 UNEVEN_PERIODS = 1.0
-#: Half length of the decimation filter in samples, per unit of the factor (as in `scipy.signal.decimate`).
+#: Half length of the decimation filter in samples, per unit of the factor (as in
+#: `scipy.signal.decimate`).
 _HALF_LENGTH = 10
-#: Decimated samples that are made at a time, and that one product of matrices makes: few, as the matrix is a band in
-#: zeros; enough for the product to run at the processor's speed.
+#: Decimated samples that are made at a time, and that one product of matrices makes: few, as the
+#: matrix is a band in zeros; enough for the product to run at the processor's speed.
 _OUTPUTS_AT_ONCE = 512
 _OUTPUTS_PER_PRODUCT = 16
 LEAST_FOR_DIFFERENCES = 3
-#: Largest cut-off of a low-pass that is chosen, as a share of the sampling rate; up there nothing is filtered.
+#: Largest cut-off of a low-pass that is chosen, as a share of the sampling rate; up there nothing
+#: is filtered.
 HIGHEST_CUTOFF = 0.45
 
 
@@ -42,19 +44,22 @@ def sample_period(log: Log) -> float:
             f"not evenly sampled: at {time[worst]:.6g} s the stamp is {off[worst]:.3g} s off an even grid of "
             f"{period:.6g} s"
         )
-        raise InputError.of("time", what, "resample the log evenly, or use a part with one sampling rate")
+        raise InputError.of(
+            "time", what, "resample the log evenly, or use a part with one sampling rate"
+        )
     return float(period)
 
 
 def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.ndarray:
     """Low-pass without phase shift: a Butterworth filter, forwards and backwards.
 
-    The two passes of the digital filter (bilinear transform) have no phase and, at a frequency f, the gain
-    1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)) (Oppenheim and Schafer, Discrete-time signal
-    processing, 3rd ed., section 7.2). It is applied as such, to the sines that make up the record less the line from
-    its first to its last sample: both ends are continued by odd reflection (at the last end by a few samples first, to
-    a length that the Fourier transform likes). Inside, that is `scipy.signal.sosfiltfilt`, of any order and cutoff;
-    importing `scipy.signal` takes longer than an identification.
+    The two passes of the digital filter (bilinear transform) have no phase and, at a frequency f,
+    the gain 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)) (Oppenheim and Schafer,
+    Discrete-time signal processing, 3rd ed., section 7.2). It is applied as such, to the sines that
+    make up the record less the line from its first to its last sample: both ends are continued by
+    odd reflection (at the last end by a few samples first, to a length that the Fourier transform
+    likes). Inside, that is `scipy.signal.sosfiltfilt`, of any order and cutoff; importing
+    `scipy.signal` takes longer than an identification.
 
     Args:
         x: (N, ...) evenly spaced samples.
@@ -73,7 +78,8 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
     along = np.linspace(0.0, 1.0, last + 1)
     gain = gain_of_sines(along, rate=rate, cutoff=cutoff, order=order)
     smooth = np.empty(x.shape)
-    for own, filtered in zip(x.reshape(len(x), -1).T, smooth.reshape(len(x), -1).T, strict=True):  # columns: memory
+    # columns: memory
+    for own, filtered in zip(x.reshape(len(x), -1).T, smooth.reshape(len(x), -1).T, strict=True):
         filtered[:] = _passed(own, along, gain)
     return smooth
 
@@ -99,14 +105,17 @@ def require_cutoff(rate: float, cutoff: float) -> None:
     """
     if not 0.0 < cutoff < 0.5 * rate:
         what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
-        raise InputError.of("cutoff", what, "choose a lower cutoff, or none: what the noise allows is taken")
+        raise InputError.of(
+            "cutoff", what, "choose a lower cutoff, or none: what the noise allows is taken"
+        )
 
 
 def gain_of_sines(along: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.ndarray:
     """Return the gain (N - 2,) of a Butterworth filter, forwards and backwards, for every sine of a record.
 
     Args:
-        along: (N,) from zero to one, in even steps: the sines' frequencies over half the rate, with both ends.
+        along: (N,) from zero to one, in even steps: the sines' frequencies over half the rate, with
+            both ends.
         rate, cutoff, order: as for `butterworth`.
     """
     with np.errstate(over="ignore"):  # far above the cutoff the gain is zero
@@ -150,12 +159,13 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
 def decimate(x: np.ndarray, factor: int, cutoff: float | None = None) -> np.ndarray:
     """Return every `factor`-th sample after a zero-phase low-pass at half the new rate, low-passed again on request.
 
-    The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20 factor + 1 taps of
-    a Hamming window, zeros beyond the ends. It is applied as products of matrices to all columns at once, computing
-    only the samples that are kept.
+    The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20
+    factor + 1 taps of a Hamming window, zeros beyond the ends. It is applied as products of
+    matrices to all columns at once, computing only the samples that are kept.
 
     Args:
-        x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs, parameters).
+        x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs,
+            parameters).
         factor: 1 keeps every sample.
         cutoff: of `low_pass`, as a share of the rate of x.
 
@@ -175,7 +185,8 @@ def low_pass(x: np.ndarray, cutoff: float) -> np.ndarray:
 
     Args:
         x: (N, ...) samples; zeros beyond the ends.
-        cutoff: -6 dB frequency as a share of the sampling rate; from `HIGHEST_CUTOFF` on nothing is filtered.
+        cutoff: -6 dB frequency as a share of the sampling rate; from `HIGHEST_CUTOFF` on nothing is
+            filtered.
     """
     if cutoff >= HIGHEST_CUTOFF:
         return x
@@ -186,7 +197,8 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
     """As `decimate`, for samples that are made part by part and need not be in memory all at once.
 
     Args:
-        evaluate: gives the samples (size, ...) of a slice; slices overlap by the length of the filter.
+        evaluate: gives the samples (size, ...) of a slice; slices overlap by the length of the
+            filter.
         n: number of samples in all.
         factor: at least 2.
 
@@ -197,7 +209,9 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
     return _filtered_in_parts(evaluate, n, factor, factor)
 
 
-def _filtered_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: int, stretch: float) -> np.ndarray:
+def _filtered_in_parts(
+    evaluate: Callable[[slice], np.ndarray], n: int, factor: int, stretch: float
+) -> np.ndarray:
     """Return every `factor`-th sample behind the filter whose cut-off has a period of 2 `stretch` samples."""
     band = _band(factor, stretch)
     step, half = _OUTPUTS_PER_PRODUCT * factor, _half_length(stretch)
@@ -211,7 +225,8 @@ def _filtered_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: 
         columns = x.reshape(len(x), -1)
         if start < 0 or stop > n:
             columns = np.pad(columns, ((max(0, -start), max(0, stop - n)), (0, 0)))
-        windows = sliding_window_view(columns, band.shape[1], axis=0)[::step]  # (products, columns, inputs)
+        # (products, columns, inputs)
+        windows = sliding_window_view(columns, band.shape[1], axis=0)[::step]
         filtered = band @ windows.transpose(0, 2, 1)
         thinned = thinned if first else np.empty((count, *x.shape[1:]))
         thinned[first : first + outputs] = filtered.reshape(-1, *x.shape[1:])[:outputs]
@@ -226,7 +241,9 @@ def _band(factor: int, stretch: float) -> np.ndarray:
     impulse_response /= impulse_response.sum()
     outputs = np.arange(_OUTPUTS_PER_PRODUCT)
     band = np.zeros((len(outputs), factor * (len(outputs) - 1) + len(impulse_response)))
-    band[outputs[:, None], factor * outputs[:, None] + np.arange(len(impulse_response))] = impulse_response
+    band[outputs[:, None], factor * outputs[:, None] + np.arange(len(impulse_response))] = (
+        impulse_response
+    )
     return band
 
 
@@ -244,9 +261,13 @@ def filter_reach(factor: int, cutoff: float | None = None) -> int:
 
 def _require_taps(n: int, factor: int) -> None:
     if not isinstance(factor, int) or factor < 1:
-        raise InputError.of("factor", f"must be a whole number of at least 1, got {factor}", "1 means no decimation")
+        raise InputError.of(
+            "factor", f"must be a whole number of at least 1, got {factor}", "1 means no decimation"
+        )
     if factor > 1 and n < taps(factor):
-        what = f"{n} samples are too few to decimate by {factor}: the filter has {taps(factor)} taps"
+        what = (
+            f"{n} samples are too few to decimate by {factor}: the filter has {taps(factor)} taps"
+        )
         raise InputError.of("x", what, "record longer or decimate less")
 
 

@@ -17,7 +17,8 @@ EVEN = 0.01
 SLOW = 0.1
 #: Blocks over which the standard deviation of the share is taken.
 BLOCKS = 20
-#: Positions decide between both causes where a share of one differs from zero by this many standard deviations.
+#: Positions decide between both causes where a share of one differs from zero by this many standard
+#: deviations.
 DECIDES = 6.0
 
 
@@ -25,9 +26,10 @@ DECIDES = 6.0
 class StampJitter:
     """How far stamps leave the even grid, and whether positions follow them.
 
-    A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n. The part of the
-    positions above `SLOW` times the sampling rate is fitted by the same part of v d: the share is 1 if the stamps are
-    the sampling times, and 0 if samples are even and only the stamps are late.
+    A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n.
+    The part of the positions above `SLOW` times the sampling rate is fitted by the same part of v
+    d: the share is 1 if the stamps are the sampling times, and 0 if samples are even and only the
+    stamps are late.
 
     Attributes:
         size: RMS distance of the stamps from the even grid, s.
@@ -99,7 +101,9 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
         return None
     share = float(np.sum(x * y)) / power
     parts = np.array([part.sum() for part in np.array_split(x * (y - share * x), BLOCKS)])
-    return StampJitter(size=size, period=period, share=share, deviation=float(np.sqrt(parts @ parts)) / power)
+    return StampJitter(
+        size=size, period=period, share=share, deviation=float(np.sqrt(parts @ parts)) / power
+    )
 
 
 def _slow(x: np.ndarray) -> np.ndarray:

@@ -24,7 +24,9 @@ from tauloop.logs.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
 #: Types of Arrow that are numbers, or dictionaries of numbers.
-_NUMERIC = re.compile(r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?")
+_NUMERIC = re.compile(
+    r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?"
+)
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 _KIND_BEYOND = "numbers beyond all measure"
 #: Messages that never came: what is between is not made up unless gaps are to be filled.
@@ -33,8 +35,13 @@ KIND_DROPPED = "dropped messages"
 MOST = 1e100
 #: Kinds of findings of cells without a number in them, which `Table.numbers` gives as not finite.
 MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY, KIND_DROPPED)
-_BEYOND = (f"is beyond {MOST:.0e}, which nothing measures", "check the column, its unit and exponents")
-_NOT_FINITE = "the sensor or the recorder gave no value there; repair the log or leave these rows out"
+_BEYOND = (
+    f"is beyond {MOST:.0e}, which nothing measures",
+    "check the column, its unit and exponents",
+)
+_NOT_FINITE = (
+    "the sensor or the recorder gave no value there; repair the log or leave these rows out"
+)
 
 
 class Table(ABC):
@@ -47,7 +54,8 @@ class Table(ABC):
         has_names: whether the file names its columns; they are called 1, 2, ... where it does not.
         may_be_late: whether time stamps are those of receipt, which may be late and do not add up.
         arrival: when a recorder received each sample (N,), s of its own clock, where that is known.
-        notes: what reading found and how it was dealt with, where the log can be used all the same, as sentences.
+        notes: what reading found and how it was dealt with, where the log can be used all the same,
+            as sentences.
     """
 
     has_names = True
@@ -58,7 +66,10 @@ class Table(ABC):
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
         """Take the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
         self.file = file
-        parts = [_name_and_unit(header) if brackets_are_units else (header.strip(), "") for header in headers]
+        parts = [
+            _name_and_unit(header) if brackets_are_units else (header.strip(), "")
+            for header in headers
+        ]
         self.names, self.units = (tuple(part[side] for part in parts) for side in (0, 1))
 
     @abstractmethod
@@ -68,7 +79,11 @@ class Table(ABC):
     def channels(self) -> list[tuple[str, str, str]]:
         """Quantity, channel and column of what the names say by themselves, as ``quantity.channel``."""
         parts = [(name.partition("."), name) for name in self.names]
-        return [(quantity, channel, name) for (quantity, _, channel), name in parts if quantity and channel]
+        return [
+            (quantity, channel, name)
+            for (quantity, _, channel), name in parts
+            if quantity and channel
+        ]
 
     def clock(self, columns: Sequence[str]) -> str | None:
         """The column of time that samples of these columns have without anybody's naming one."""
@@ -78,7 +93,9 @@ class Table(ABC):
         """Line of the file on which a row (counted from zero) stands; None where the file has no lines."""
         return None
 
-    def _report_not_finite(self, values: np.ndarray, columns: Sequence[int], findings: Findings) -> None:
+    def _report_not_finite(
+        self, values: np.ndarray, columns: Sequence[int], findings: Findings
+    ) -> None:
         if _are_sound(values):
             return
         is_finite = np.isfinite(values)
@@ -107,23 +124,25 @@ def _name_and_unit(header: str) -> tuple[str, str]:
     return name.rstrip(), unit.strip()
 
 
-def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | None = None) -> LogError:
+def _refused(
+    file: str, what: str, remedy: str, *, where: str = "", line: int | None = None
+) -> LogError:
     return LogError.of(where, what, remedy, file=file, line=line)
 
 
 class CsvTable(Table):
     """Text with comma, semicolon or tab between cells; lines above the header may start with #.
 
-    Without a header row columns are called by their numbers from 1 on. Where commas cannot be anything else they are
-    decimal ones.
+    Without a header row columns are called by their numbers from 1 on. Where commas cannot be
+    anything else they are decimal ones.
     """
 
     def __init__(self, path: Path, names: Sequence[str] = ()) -> None:
         """Read the bytes and the header; names may be given for columns of a text without one.
 
         Raises:
-            LogError: not a UTF-8 text with a row of column names and at least one sample, or not as many columns as
-                names.
+            LogError: not a UTF-8 text with a row of column names and at least one sample, or not as
+                many columns as names.
         """
         self._data = _text_bytes(path)
         self._delimiter = ","
@@ -145,7 +164,9 @@ class CsvTable(Table):
         self._data = with_decimal_points(self._data, self._skipped, self._delimiter)
         super().__init__(str(path), cells, brackets_are_units=True)
         if next(self._rows(), None) is None:
-            raise _refused(str(path), "the file has a header but no samples", "record or export the log again")
+            raise _refused(
+                str(path), "the file has a header but no samples", "record or export the log again"
+            )
 
     def _stream(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(io.BytesIO(self._data), encoding="utf-8-sig", newline="")
@@ -193,10 +214,14 @@ class CsvTable(Table):
             for line, cells in self._rows():
                 if len(cells) != len(self.names):
                     what = f"{len(cells)} cells where the header has {len(self.names)}"
-                    remedy = "the recorder stopped or a delimiter is missing; repair or remove the row"
+                    remedy = (
+                        "the recorder stopped or a delimiter is missing; repair or remove the row"
+                    )
                     findings.add("rows of the wrong length", "row", what, remedy, self.file, line)
                     continue
-                values.extend(self._number(cells[column], column, line, findings) for column in columns)
+                values.extend(
+                    self._number(cells[column], column, line, findings) for column in columns
+                )
         except csv.Error as error:
             findings.add("damaged text", "", str(error), "export the log again", self.file)
         return np.array(values).reshape(-1, len(columns))
@@ -215,9 +240,7 @@ class CsvTable(Table):
             kind, what = "cells that are not numbers", f"{text[:40]!r} is not a number"
             remedy = "remove the text or do not map this column"
             if has_decimal_comma(text):
-                remedy = (
-                    "export with a decimal point instead of a comma: here it may as well separate cells or thousands"
-                )
+                remedy = "export with a decimal point instead of a comma: here it may as well separate cells or thousands"
         findings.add(kind, f"column {self.names[column]!r}", what, remedy, self.file, line)
         return math.nan
 
@@ -226,7 +249,9 @@ def _text_bytes(path: Path) -> bytes:
     try:
         data = unpacked(path) if path.name.lower().endswith(".gz") else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise _refused(str(path), f"cannot be read: {error}", "copy or export the file again") from None
+        raise _refused(
+            str(path), f"cannot be read: {error}", "copy or export the file again"
+        ) from None
     if b"\0" in data:
         raise _refused(
             str(path),
@@ -255,7 +280,11 @@ class ParquetTable(Table):
         schema = parquet_schema(path)
         self._headers, self._kinds, self._rows = schema["names"], schema["kinds"], schema["rows"]
         if self._rows == 0:
-            what = "the file has columns but no samples" if self._headers else "the file has no columns"
+            what = (
+                "the file has columns but no samples"
+                if self._headers
+                else "the file has no columns"
+            )
             raise _refused(str(path), what, "record or export the log again")
         super().__init__(str(path), self._headers, brackets_are_units=True)
 
@@ -263,10 +292,15 @@ class ParquetTable(Table):
         """The chosen columns; nulls are found as NaN."""
         path = Path(self.file)
         require_ratio(path, 8 * self._rows * max(len(columns), 1))
-        numeric = [column for column in dict.fromkeys(columns) if _NUMERIC.fullmatch(self._kinds[column])]
+        numeric = [
+            column for column in dict.fromkeys(columns) if _NUMERIC.fullmatch(self._kinds[column])
+        ]
         for column in dict.fromkeys(columns):
             if column not in numeric:
-                where, what = f"column {self.names[column]!r}", f"holds {self._kinds[column]}, not numbers"
+                where, what = (
+                    f"column {self.names[column]!r}",
+                    f"holds {self._kinds[column]}, not numbers",
+                )
                 remedy = "map another column or convert this one"
                 findings.add("columns that are not numbers", where, what, remedy, self.file)
         loaded = parquet_columns(path, [self._headers[column] for column in numeric])
@@ -286,20 +320,26 @@ def require_parquet(file: str) -> None:
         LogError: pyarrow is not installed.
     """
     if find_spec("pyarrow") is None:
-        raise _refused(file, "Parquet needs pyarrow, which is missing", "pip install tauloop[parquet]")
+        raise _refused(
+            file, "Parquet needs pyarrow, which is missing", "pip install tauloop[parquet]"
+        )
 
 
 class ArrayTable(Table):
     """Columns that are in memory by name."""
 
-    def __init__(self, file: str, columns: Mapping[str, np.ndarray], units: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: str, columns: Mapping[str, np.ndarray], units: Mapping[str, str]
+    ) -> None:
         """Take them.
 
         Raises:
             LogError: there are none.
         """
         if not columns:
-            raise _refused(file, "no numeric vectors or matrices inside", "save the signals themselves")
+            raise _refused(
+                file, "no numeric vectors or matrices inside", "save the signals themselves"
+            )
         self._columns = columns
         super().__init__(file, list(columns), brackets_are_units=False)
         self.units = tuple(units.get(name, "") for name in columns)
@@ -309,9 +349,17 @@ class ArrayTable(Table):
         chosen = [self._columns[self.names[column]] for column in columns]
         lengths = {len(values) for values in chosen}
         if len(lengths) > 1:
-            counts = ", ".join(f"{self.names[c]}: {len(v)}" for c, v in zip(columns, chosen, strict=True))
+            counts = ", ".join(
+                f"{self.names[c]}: {len(v)}" for c, v in zip(columns, chosen, strict=True)
+            )
             what = f"the variables have different counts ({counts})"
-            findings.add("counts that differ", "rows", what, "save signals of one recording together", self.file)
+            findings.add(
+                "counts that differ",
+                "rows",
+                what,
+                "save signals of one recording together",
+                self.file,
+            )
             return np.empty((0, len(columns)))
         values = np.stack(chosen, axis=1).astype(float)
         self._report_not_finite(values, columns, findings)

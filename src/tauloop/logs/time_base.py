@@ -27,7 +27,8 @@ def cubic(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
     return CubicSpline(stamps, values)(at) if len(stamps) > 1 else linear(stamps, values, at)
 
 
-#: How values between samples are made, by name: stamps (K,), values (K,) and times (N,) to values (N,).
+#: How values between samples are made, by name: stamps (K,), values (K,) and times (N,) to values
+#: (N,).
 BETWEEN: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
     "linear": linear,
     "hold": hold,

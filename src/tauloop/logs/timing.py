@@ -12,7 +12,8 @@ from tauloop.logs.tables import Table
 LOOKED_AHEAD = 20
 #: Where fewer are left at the end of the log, the messages before the step count as well.
 FEW_AHEAD = 6
-#: A step of more than this many periods is a gap: at 1.5 the nearest whole number of periods is two.
+#: A step of more than this many periods is a gap: at 1.5 the nearest whole number of periods is
+#: two.
 GAP_PERIODS = 1.5
 #: More missing samples in a row than this are not to be interpolated.
 LONGEST_FILLED = 20
@@ -21,9 +22,10 @@ LONGEST_FILLED = 20
 def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
     """Median step (period) of time stamps (N,), and how many samples are missing in each step (N - 1,).
 
-    A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones make up for it, and
-    only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for the next `LOOKED_AHEAD` messages. Where
-    fewer than `FEW_AHEAD` are left, those before the step count as well.
+    A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones
+    make up for it, and only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for
+    the next `LOOKED_AHEAD` messages. Where fewer than `FEW_AHEAD` are left, those before the step
+    count as well.
     """
     steps = np.diff(time)
     rising = steps[steps > 0.0]
@@ -58,7 +60,8 @@ def check_time(
         column: name of its time column.
         time: (N,) s.
         findings: takes what is wrong.
-        resample: whether samples are taken to even times later: then stamps may be late, uneven and repeated.
+        resample: whether samples are taken to even times later: then stamps may be late, uneven and
+            repeated.
         gaps: with `resample`: how many missing samples in a row may be interpolated.
     """
     steps = np.diff(time)
@@ -73,7 +76,9 @@ def check_time(
         for row in rows[:LISTED_PER_KIND]:
             line = table.line(int(row) + 1)
             periods = steps[row] / period if period > 0.0 else np.inf
-            text = what.format(before=time[row], after=time[row + 1], step=steps[row], periods=periods)
+            text = what.format(
+                before=time[row], after=time[row + 1], step=steps[row], periods=periods
+            )
             place = "" if line is not None else f" in row {row + 2}"
             findings.add(kind, f"column {column!r}", text + place, remedy, table.file, line)
         findings.count(kind, table.file, more=len(rows[LISTED_PER_KIND:]))
@@ -98,18 +103,23 @@ def check_time(
         "the clock was set there and nothing is missing: use the time of receipt, or one side of it",
     )
     what = f"a gap of {{step:.6g}} s after t = {{before:.10g}} s: {{periods:.4g}} periods of {period:.6g} s"
-    for remedy, rows in _gap_remedies(time, period, gap & ~is_set, is_uneven=resample or table.may_be_late).items():
+    for remedy, rows in _gap_remedies(
+        time, period, gap & ~is_set, is_uneven=resample or table.may_be_late
+    ).items():
         note("gaps in time", rows, what, remedy)
 
 
-def _gap_remedies(time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven: bool) -> dict[str, np.ndarray]:
+def _gap_remedies(
+    time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven: bool
+) -> dict[str, np.ndarray]:
     """The steps (N - 1,) that are gaps by what to do about them.
 
     Args:
         time: (N,) s.
         period: s.
         gap: the steps.
-        is_uneven: whether stamps are taken as late already, so that the steps after a gap do not make up for it.
+        is_uneven: whether stamps are taken as late already, so that the steps after a gap do not
+            make up for it.
     """
     if not gap.any():
         return {}
@@ -121,7 +131,9 @@ def _gap_remedies(time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven
     longest = int(missing[is_short].max(initial=1))
     is_whole = np.abs(periods - np.round(periods)) < WHOLE
     option = (
-        f"--fill-gaps {longest}" if is_whole[is_short].all() and not is_uneven else f"--resample --fill-gaps {longest}"
+        f"--fill-gaps {longest}"
+        if is_whole[is_short].all() and not is_uneven
+        else f"--resample --fill-gaps {longest}"
     )
     return {
         "stamps are uneven, and the next ones make up for it: take samples to even times (--resample)": is_made_up,
@@ -131,7 +143,12 @@ def _gap_remedies(time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven
 
 
 def check_same_time(
-    table: Table, column: str, time: np.ndarray, reference: Table, reference_time: np.ndarray, findings: Findings
+    table: Table,
+    column: str,
+    time: np.ndarray,
+    reference: Table,
+    reference_time: np.ndarray,
+    findings: Findings,
 ) -> None:
     """Find where the time column of a second file departs from that of the first by more than half a period.
 
@@ -149,5 +166,9 @@ def check_same_time(
     if apart.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
         row = int(apart.argmax())
         what = f"{time[row]:.10g} s where {reference.file} says {reference_time[row]:.10g} s"
-        remedy = "the files are not of one recording, or one starts later: cut both to the same samples"
-        findings.add("clocks that differ", f"column {column!r}", what, remedy, table.file, table.line(row))
+        remedy = (
+            "the files are not of one recording, or one starts later: cut both to the same samples"
+        )
+        findings.add(
+            "clocks that differ", f"column {column!r}", what, remedy, table.file, table.line(row)
+        )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tauloop.errors import LogError
 
-#: Files may become so many bytes at once, and beyond that so many times their size: measured logs shrink to a tenth.
+#: Files may become so many bytes at once, and beyond that so many times their size: measured logs
+#: shrink to a tenth.
 UNCHECKED, RATIO = 100_000_000, 200
 
 

@@ -32,7 +32,8 @@ UNITS = {
 }
 #: A scale is that of a unit when it is as near to it.
 NEAR = 0.02
-#: A velocity is late or early from so many seconds and samples on, if a shift takes so much of the difference's power.
+#: A velocity is late or early from so many seconds and samples on, if a shift takes so much of the
+#: difference's power.
 LATE, SHIFTED = 2e-3, 0.5
 #: Steps by which a delay is found.
 DELAY_STEPS = 3
@@ -52,18 +53,19 @@ LEAST = 64
 class MeasuredVelocity:
     """What a channel of velocity is worth beside the positions of the same channel.
 
-    With positions p and noise e, n of a standard deviation that is the same at all frequencies, the channel is
-    ``scale (dp/dt) + offset + e`` and the positions are read as ``p + n``.
+    With positions p and noise e, n of a standard deviation that is the same at all frequencies, the
+    channel is ``scale (dp/dt) + offset + e`` and the positions are read as ``p + n``.
 
     Attributes:
         channel: its name.
         correlation: of its integral with the positions, both without their straight line.
-        delay: of the velocity after the positions, s; zero where a shift explains less than half of the difference.
-            The other values are those of the channel without it.
+        delay: of the velocity after the positions, s; zero where a shift explains less than half of
+            the difference. The other values are those of the channel without it.
         scale, offset: by these; offset in m/s or rad/s.
         noise, position_noise: standard deviations of a sample, m/s or rad/s, m or rad.
         crossover: Hz; below it differentiated positions are the less noisy of the two.
-        saturated: samples that a limit of the instrument holds; the positions' derivative stands for these.
+        saturated: samples that a limit of the instrument holds; the positions' derivative stands
+            for these.
     """
 
     channel: str
@@ -78,17 +80,28 @@ class MeasuredVelocity:
 
     def problem(self) -> Problem | None:
         """Why this is no velocity of its channel, or nothing."""
-        where, otherwise = f"velocity.{self.channel}", "correct the column or its unit; it is not used"
+        where, otherwise = (
+            f"velocity.{self.channel}",
+            "correct the column or its unit; it is not used",
+        )
         if not abs(self.correlation) >= BELONGS:
             what = f"is not the derivative of position.{self.channel}: its integral correlates with that by "
             what += f"{self.correlation:.3g}"
             return Problem(where=where, what=what, remedy=otherwise)
         if not abs(self.scale - 1.0) <= SCALE:
             what = f"is {self.scale:.4g} times the derivative of position.{self.channel}"
-            texts = [text for text, factor in UNITS.items() if abs(abs(self.scale) / factor - 1.0) <= NEAR]
+            texts = [
+                text
+                for text, factor in UNITS.items()
+                if abs(abs(self.scale) / factor - 1.0) <= NEAR
+            ]
             if self.scale < 0.0:
                 texts.insert(0, "the wrong sign")
-            return Problem(where=where, what=": ".join([what, *filter(None, [", and ".join(texts)])]), remedy=otherwise)
+            return Problem(
+                where=where,
+                what=": ".join([what, *filter(None, [", and ".join(texts)])]),
+                remedy=otherwise,
+            )
         return None
 
 
@@ -107,7 +120,9 @@ def wrong_velocities(log: Log) -> dict[str, Problem]:
             if other != name and correlation >= BELONGS and abs(scale - 1.0) <= SCALE:
                 what = f"is the derivative of position.{other}, not of position.{name}: columns are exchanged"
                 problems[name] = Problem(
-                    where=problem.where, what=what, remedy="correct the columns' names; it is not used"
+                    where=problem.where,
+                    what=what,
+                    remedy="correct the columns' names; it is not used",
                 )
     return problems
 
@@ -130,7 +145,8 @@ def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     derived = central_differences(position, sample_period(log))
     saturated = np.zeros(len(position), dtype=bool)
     for limit in limits_reached(velocity, moving(log)):
-        if abs(derived[limit.at].mean()) > BEYOND * abs(limit.value):  # else the machine moves evenly
+        # else the machine moves evenly
+        if abs(derived[limit.at].mean()) > BEYOND * abs(limit.value):
             saturated |= closed(limit.at)
     return position, np.where(saturated, derived, velocity), saturated
 
@@ -144,7 +160,9 @@ def _compared(
         delay = _whole_delay(position, velocity, period)
         velocity = earlier(velocity, delay, period)
     correlation, scale = _agreement(position, velocity, period)
-    offset = float(np.mean(velocity) - scale * (position[-1] - position[0]) / (period * (count - 1)))
+    offset = float(
+        np.mean(velocity) - scale * (position[-1] - position[0]) / (period * (count - 1))
+    )
     noise = position_noise = 0.0
     if scale:
         derived = central_differences(position, period)
@@ -195,7 +213,9 @@ def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
 
 def _delay_left(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
     """The delay d of p = c (V + d v) with the integral V of a velocity, and what it explains of the difference."""
-    moved, turned, rate = (_without_line(x) for x in (position, integrated(velocity, period), velocity))
+    moved, turned, rate = (
+        _without_line(x) for x in (position, integrated(velocity, period), velocity)
+    )
     columns = np.stack([turned, rate], axis=1)
     both = np.linalg.lstsq(columns, moved, rcond=None)[0]
     alone = moved - turned * (moved @ turned) / (turned @ turned)
@@ -219,8 +239,9 @@ def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
 def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     """Standard deviations of white noise of a velocity and of positions, from the velocity less their derivative.
 
-    Central differences make of white noise of positions the density (sin(2 pi f T) / T)^2 times theirs; both shares are
-    fitted to the density, each time relative to the fit before, so that all frequencies count alike.
+    Central differences make of white noise of positions the density (sin(2 pi f T) / T)^2 times
+    theirs; both shares are fitted to the density, each time relative to the fit before, so that all
+    frequencies count alike.
     """
     from scipy.optimize import nnls  # slow to import, and most logs have no velocities
 
@@ -230,7 +251,9 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
     gain = (np.sin(2.0 * np.pi * frequency * period) / period) ** 2
     edges = np.geomspace(PERIODS / (count * period), 0.4 / period, BINS + 1)
     bins = [(frequency >= low) & (frequency < high) for low, high in pairwise(edges)]
-    rows = np.array([(1.0, gain[band].mean(), density[band].mean(), band.sum()) for band in bins if band.any()])
+    rows = np.array(
+        [(1.0, gain[band].mean(), density[band].mean(), band.sum()) for band in bins if band.any()]
+    )
     powers, fitted = np.zeros(2), rows[:, 2]
     for _ in range(FITS):
         if not fitted.all():
@@ -247,17 +270,19 @@ def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
 def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
     """Velocities (N, n) of the channels whose source is not their positions, not yet low-passed; zero of the others.
 
-    Measured: the channel without its delay and offset, divided by its scale (see `MeasuredVelocity`). Fused: with the
-    noise of both white, the combination of least variance weighs frequencies by 1 / (1 + (f / f_c)^2) for
-    differentiated positions and by the rest for the measured velocity (a complementary filter, Brown and Hwang 2012,
-    Introduction to random signals and applied Kalman filtering, section 8.12); f_c is the crossover.
+    Measured: the channel without its delay and offset, divided by its scale (see
+    `MeasuredVelocity`). Fused: with the noise of both white, the combination of least variance
+    weighs frequencies by 1 / (1 + (f / f_c)^2) for differentiated positions and by the rest for the
+    measured velocity (a complementary filter, Brown and Hwang 2012, Introduction to random signals
+    and applied Kalman filtering, section 8.12); f_c is the crossover.
 
     Args:
         log: with velocities of all channels whose source is not their positions.
         sources: of `SOURCES`, by channel of position, in their order.
 
     Raises:
-        LogError: a velocity is missing, has another unit, or is not that of its channel; all problems.
+        LogError: a velocity is missing, has another unit, or is not that of its channel; all
+            problems.
     """
     velocity = np.zeros((len(as_signals(log).time), len(sources)))
     wanted = [name for name, source in sources.items() if source != "positions"]
@@ -271,8 +296,14 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
         corrected = (earlier(own, worth.delay, period) - worth.offset) / worth.scale
         own = np.where(saturated, own, corrected)
         if sources[name] == "fused":
-            # low-passed before it is differentiated: at the ends of the log the filter keeps the noise as it is
-            apart = butterworth(position - integrated(own, period), rate=1.0 / period, cutoff=worth.crossover, order=1)
+            # low-passed before it is differentiated: at the ends of the log the filter keeps the
+            # noise as it is
+            apart = butterworth(
+                position - integrated(own, period),
+                rate=1.0 / period,
+                cutoff=worth.crossover,
+                order=1,
+            )
             own = own + central_differences(apart, period)
         velocity[:, k] = own
     return velocity

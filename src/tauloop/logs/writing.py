@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 def write_log(path: str | Path, log: xr.Dataset) -> Path:
     """Write a log so that ``read_log(path)`` gives the same numbers to the last bit (stamps of bags to 1 ns).
 
-    The file is written beside its final name and then renamed: an interrupted run leaves no half file.
+    The file is written beside its final name and then renamed: an interrupted run leaves no half
+    file.
 
     Args:
-        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; or in ``.mcap`` or ``.db3``, for a bag of ROS 2; or in
-            ``.rosbag2`` (``.db3.rosbag2`` for SQLite), for a new folder that is one.
+        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; or in ``.mcap`` or ``.db3``, for a bag
+            of ROS 2; or in ``.rosbag2`` (``.db3.rosbag2`` for SQLite), for a new folder that is
+            one.
         log: a log as of `read_log`.
 
     Returns:
         The path.
 
     Raises:
-        LogError: another ending, a log without samples or channels, numbers that are not finite, or no pyarrow or
-            rosbags.
+        LogError: another ending, a log without samples or channels, numbers that are not finite, or
+            no pyarrow or rosbags.
         InputError: the folder is missing or cannot be written, or a bag's is there already.
     """
     path = Path(path)
@@ -51,7 +53,11 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
         rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
         text = ("\n".join(rows) + "\n").encode()
         # mtime=0: the same log gives the same bytes
-        data = gzip.compress(text, compresslevel=6, mtime=0) if path.name.lower().endswith(".gz") else text
+        data = (
+            gzip.compress(text, compresslevel=6, mtime=0)
+            if path.name.lower().endswith(".gz")
+            else text
+        )
         write_file(path, lambda temporary: temporary.write_bytes(data))
     return path
 
@@ -71,10 +77,18 @@ def unknown_ending(path: str | Path) -> Problem | None:
 def _check(path: Path, log: xr.Dataset) -> None:
     problems = [problem] if (problem := unknown_ending(path)) else []
     if not log.data_vars or log.sizes.get(TIME, 0) == 0:
-        problems.append(Problem(where="log", what="no channels or no samples", remedy="write a log that has some"))
+        problems.append(
+            Problem(
+                where="log", what="no channels or no samples", remedy="write a log that has some"
+            )
+        )
     for name, variable in log.variables.items():
         if units_of(variable) is None:
-            problems.append(Problem(where=str(name), what="has no unit", remedy="set attrs['units'] to its SI unit"))
+            problems.append(
+                Problem(
+                    where=str(name), what="has no unit", remedy="set attrs['units'] to its SI unit"
+                )
+            )
         bad = int(np.sum(~np.isfinite(variable.to_numpy())))
         if bad:
             what = f"{bad} of {variable.size} samples are not finite"

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tauloop.mechanism.index import machine_index as machine_index
     from tauloop.mechanism.model import JointKind as JointKind, Mechanism as Mechanism
     from tauloop.mechanism.schema import drive_schema as drive_schema, json_schema as json_schema
-    from tauloop.mechanism.shipped import machine_path as machine_path, shipped_machines as shipped_machines
+    from tauloop.mechanism.shipped import (
+        machine_path as machine_path,
+        shipped_machines as shipped_machines,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

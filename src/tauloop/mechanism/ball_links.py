@@ -6,8 +6,8 @@ import numpy as np
 
 from tauloop.mechanism.model import JOINT_KINDS, Joint, Mechanism
 
-#: A body lighter than this share of the heaviest has no part in forces: exporters write such masses for the links
-#: between the three joints that stand for a ball.
+#: A body lighter than this share of the heaviest has no part in forces: exporters write such masses
+#: for the links between the three joints that stand for a ball.
 NEGLIGIBLE_MASS = 1e-6
 
 
@@ -33,7 +33,9 @@ def rotations_at_ends(mechanism: Mechanism, bodies: tuple[str, ...]) -> list[flo
         sides = {joint.parent.body, joint.child.body}
         if len(sides & link) != 1:
             continue
-        rotations, neighbor = _rotations_to_neighbor(mechanism, joint, (sides - link).pop(), massless)
+        rotations, neighbor = _rotations_to_neighbor(
+            mechanism, joint, (sides - link).pop(), massless
+        )
         if neighbor is not None and neighbor not in link:  # a link may be cut in two and welded
             ends.append(rotations)
     return ends

@@ -1,7 +1,8 @@
 """Bodies and rods of a machine file: their inertia in any form, and two-point links of fixed or telescopic length.
 
-Inertias become parameters about the origin of the frame that carries them; the theorem of parallel axes stands here for
-all who shift them. A rod with the key `tension` is a cable; one that is only called so is not, and pushes as well.
+Inertias become parameters about the origin of the frame that carries them; the theorem of parallel
+axes stands here for all who shift them. A rod with the key `tension` is a cable; one that is only
+called so is not, and pushes as well.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def about_center(mass: float, first_moment: Array, about_origin: Array) -> tuple
     return c, about_origin - mass * offset_inertia(c)
 
 
-#: Principal moments may violate positivity and the triangle inequality by this share of the trace: a flat body and a
-#: thin bar are equalities, and rounding must not refuse them.
+#: Principal moments may violate positivity and the triangle inequality by this share of the trace:
+#: a flat body and a thin bar are equalities, and rounding must not refuse them.
 DEGENERACY_TOLERANCE = 1e-9
 #: No machine has a moment of inertia beyond this, kg m^2; far larger numbers overflow.
 _LARGEST = 1e30
@@ -92,7 +93,9 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
     center, first_moment = cursor.get("center"), cursor.get("first_moment")
     is_about_origin = cursor.word("about") == "origin"
     if center is not None and first_moment is not None:
-        cursor.problem("center and first_moment say the same thing twice", "keep one of them", "first_moment")
+        cursor.problem(
+            "center and first_moment say the same thing twice", "keep one of them", "first_moment"
+        )
     if first_moment is not None and not (is_about_origin and cursor.has("inertia")):
         cursor.problem(
             "with a first moment, the inertia about the origin is needed",
@@ -101,7 +104,9 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
         )
         return None
     if is_about_origin and not cursor.has("inertia"):
-        cursor.problem("about refers to an inertia that is not there", "add inertia, or remove about", "about")
+        cursor.problem(
+            "about refers to an inertia that is not there", "add inertia, or remove about", "about"
+        )
     if center is not None and not center.items():
         if center.text is not None:
             center.problem("a list of three coordinates is needed here", "write [x, y, z]")
@@ -117,7 +122,11 @@ def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
         inertia = Inertia.of((mass, *(multiply(mass, component) for component in c), *moments))
     else:
         inertia = about_origin(mass, c, moments)
-    return inertia if cursor.word("unchecked") == "yes" or _is_possible(inertia, cursor, values) else None
+    return (
+        inertia
+        if cursor.word("unchecked") == "yes" or _is_possible(inertia, cursor, values)
+        else None
+    )
 
 
 def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
@@ -133,7 +142,9 @@ def _read_moments(cursor: Cursor | None, values: ValueReader) -> tuple[Expressio
     if cursor is None:
         return (ZERO,) * 6
     if cursor.text is not None:
-        cursor.problem("a single moment does not describe a body", "write inertia: {xx: ..., yy: ..., zz: ...}")
+        cursor.problem(
+            "a single moment does not describe a body", "write inertia: {xx: ..., yy: ..., zz: ...}"
+        )
         return None
     keys = [f"{'xyz'[i]}{'xyz'[j]}" for i, j in MOMENT_ENTRIES]
     read = [values.expression(cursor.get(key)) if cursor.has(key) else ZERO for key in keys]
@@ -175,13 +186,13 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
         cursor.problem("the numbers are too large for a body", "check units and exponents")
         return False
     (least, middle, largest), allowance = principal
-    moments = (
-        f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} and {largest:.6g} kg m^2"
-    )
+    moments = f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} and {largest:.6g} kg m^2"
     key = "inertia" if cursor.has("inertia") else ""
     if least < -allowance:
         cursor.problem(
-            f"{moments}: none may be negative", "check signs, units, and the point the inertia refers to", key
+            f"{moments}: none may be negative",
+            "check signs, units, and the point the inertia refers to",
+            key,
         )
         return False
     if largest > least + middle + allowance:
@@ -198,17 +209,25 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
     """Inertia of a slender link about its own end: h = m s, J = I + m s^2; None if something is wrong, noted."""
     for key in ("first_moment", "about"):
         if cursor.has(key):
-            cursor.problem(f"a slender link has no {key}", "give mass, center (a distance) and inertia", key)
+            cursor.problem(
+                f"a slender link has no {key}", "give mass, center (a distance) and inertia", key
+            )
     center, moment = cursor.get("center"), cursor.get("inertia")
     if center is None:
         cursor.problem(
-            "the mass centre of a slender link is missing", "add center: its distance along the rod", "center"
+            "the mass centre of a slender link is missing",
+            "add center: its distance along the rod",
+            "center",
         )
     elif center.items():
-        center.problem("a slender link has its mass centre on the line of the rod", "write one distance")
+        center.problem(
+            "a slender link has its mass centre on the line of the rod", "write one distance"
+        )
         center = None
     if moment is not None and moment.text is None and not moment.has("value"):
-        moment.problem("a slender link has a single moment of inertia, across the rod", "write one value")
+        moment.problem(
+            "a slender link has a single moment of inertia, across the rod", "write one value"
+        )
         return None
     mass = values.expression(_unchecked(cursor, "mass"))
     s = values.expression(center)
@@ -229,7 +248,9 @@ def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placeme
         cursor.problem("the rod has a length and is telescopic", "keep one of them", "length")
     elif not is_telescopic and not cursor.has("length"):
         cursor.problem(
-            "the rod has neither length nor telescopic", "add length for a fixed rod, or telescopic", "length"
+            "the rod has neither length nor telescopic",
+            "add length for a fixed rod, or telescopic",
+            "length",
         )
     length = values.expression(cursor.get("length"))
     telescope = _read_telescope(cursor.get("telescopic"), values)
@@ -238,7 +259,9 @@ def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placeme
     tension = read_tension(cursor.get("tension"), values)
     if start is None or end is None or (length is None and telescope is None):
         return None
-    spin: Literal["universal", "none"] = "universal" if cursor.word("spin") == "universal" else "none"
+    spin: Literal["universal", "none"] = (
+        "universal" if cursor.word("spin") == "universal" else "none"
+    )
     return Rod(
         name=name,
         start=start,
@@ -260,7 +283,9 @@ def _read_telescope(cursor: Cursor | None, values: ValueReader) -> Telescope | N
     freedom = read_freedom(cursor, values, is_angular=False, start=reference)
     if cursor.has("limits") and freedom.lower <= 0.0 and freedom.upper < float("inf"):
         cursor.problem(
-            f"the shortest length must be positive, got {freedom.lower:g} m", "raise the lower limit", "limits"
+            f"the shortest length must be positive, got {freedom.lower:g} m",
+            "raise the lower limit",
+            "limits",
         )
     return None if reference is None else Telescope(reference=reference, freedom=freedom)
 
@@ -273,7 +298,9 @@ def _read_parts(
     for key in ("link", "lower", "upper"):
         if cursor.has(key) and key not in allowed:
             if model == "massless":
-                cursor.problem("a massless rod has no inertia", "remove the key, or change the model", key)
+                cursor.problem(
+                    "a massless rod has no inertia", "remove the key, or change the model", key
+                )
             else:
                 cursor.problem(
                     f"a {'telescopic' if is_telescopic else 'fixed'} rod has no {key}",
@@ -291,14 +318,18 @@ def _read_parts(
     return parts.get("link") or parts.get("lower"), parts.get("upper")
 
 
-def _read_first_axis(cursor: Cursor, model: str | None, start: Placement | None, values: ValueReader) -> Vector | None:
+def _read_first_axis(
+    cursor: Cursor, model: str | None, start: Placement | None, values: ValueReader
+) -> Vector | None:
     """First axis of the universal joint at A in coordinates of A's body."""
     for key in ("first_axis", "spin"):
         if model == "full" and not cursor.has(key):
             example = "[0, 0, 1]" if key == "first_axis" else "universal"
             cursor.problem(f"a full rod needs {key}", f"add {key}: {example}", key)
         elif model in ("slender", "massless") and cursor.has(key):
-            cursor.problem(f"a {model} rod has no {key}", "remove the key, or write model: full", key)
+            cursor.problem(
+                f"a {model} rod has no {key}", "remove the key, or write model: full", key
+            )
     place = cursor.get("first_axis")
     direction = read_direction(place, values) if place is not None else None
     if model != "full" or direction is None or start is None:
@@ -307,27 +338,45 @@ def _read_first_axis(cursor: Cursor, model: str | None, start: Placement | None,
 
 
 #: Words in the names of rods, legs and motors that say that a rod is a cable.
-_WORDS = re.compile(r"(?<![a-z])(cable|rope|wire|tendon|tether|winch)(s|es)?(?![a-z])", re.IGNORECASE)
+_WORDS = re.compile(
+    r"(?<![a-z])(cable|rope|wire|tendon|tether|winch)(s|es)?(?![a-z])", re.IGNORECASE
+)
 
 
 def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
     """The bounds of a cable; None without them, or if something is wrong, which is noted."""
     if cursor is None:
         return None
-    least, greatest, restitution = (values.number(cursor.get(key)) for key in ("least", "greatest", "restitution"))
+    least, greatest, restitution = (
+        values.number(cursor.get(key)) for key in ("least", "greatest", "restitution")
+    )
     stiffness, damping = (values.expression(cursor.get(key)) for key in ("stiffness", "damping"))
     if least is not None and greatest is not None and not greatest > least:
         remedy = (
-            "exchange them" if greatest < least else "leave a range: forces that are to be kept exactly are preloads"
+            "exchange them"
+            if greatest < least
+            else "leave a range: forces that are to be kept exactly are preloads"
         )
-        cursor.problem(f"the greatest tension, {greatest:g} N, is not above the least, {least:g} N", remedy, "greatest")
+        cursor.problem(
+            f"the greatest tension, {greatest:g} N, is not above the least, {least:g} N",
+            remedy,
+            "greatest",
+        )
     if cursor.has("damping") and not cursor.has("stiffness"):
-        cursor.problem("a cable without stiffness does not stretch, so nothing is damped", "add stiffness", "damping")
+        cursor.problem(
+            "a cable without stiffness does not stretch, so nothing is damped",
+            "add stiffness",
+            "damping",
+        )
     if cursor.has("restitution") and cursor.has("stiffness"):
-        cursor.problem("a cable with stiffness rebounds by itself", "keep one of them", "restitution")
+        cursor.problem(
+            "a cable with stiffness rebounds by itself", "keep one of them", "restitution"
+        )
     if restitution is not None and not 0.0 <= restitution <= 1.0:
         cursor.problem(
-            f"must be 0 to 1, got {restitution:g}", "give the share of its speed that is left", "restitution"
+            f"must be 0 to 1, got {restitution:g}",
+            "give the share of its speed that is left",
+            "restitution",
         )
     if least is None:
         return None
@@ -357,7 +406,9 @@ def cable_problems(mechanism: Mechanism) -> list[Problem]:
     names = list(cables(mechanism))
     if not names:
         return []
-    what = f"is a cable{' (one of several)' if len(names) > 1 else ''}, which would be let push here"
+    what = (
+        f"is a cable{' (one of several)' if len(names) > 1 else ''}, which would be let push here"
+    )
     remedy = "use `simulate_cables` (by command: `tauloop simulate`), or take `tension` away to treat it as a strut"
     return [Problem(where=names[0], what=what, remedy=remedy, file=mechanism.file)]
 
@@ -384,7 +435,8 @@ def called_cables(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(
         rod.name
         for rod in mechanism.rods
-        if rod.tension is None and _WORDS.search(f"{rod.name} {motors.get(rod.name, '')}".replace("_", " "))
+        if rod.tension is None
+        and _WORDS.search(f"{rod.name} {motors.get(rod.name, '')}".replace("_", " "))
     )
 
 
@@ -409,7 +461,9 @@ def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
     if cursor.text is not None:
         return Body(name=name)
     place = cursor.get("mass")
-    is_point = not any(cursor.has(key) for key in ("center", "first_moment", "inertia", "unchecked"))
+    is_point = not any(
+        cursor.has(key) for key in ("center", "first_moment", "inertia", "unchecked")
+    )
     if is_point and place is not None and isinstance(place.kind, Value):
         mass = values.expression(replace(place, kind=replace(place.kind, sign="")))
         if mass is None or values.nominal(mass) == 0:

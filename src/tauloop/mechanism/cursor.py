@@ -19,8 +19,8 @@ class Value:
     Attributes:
         linear: its dimension; None where any will do, or one of `among`.
         angular: its dimension where it belongs to a turning freedom, if different.
-        group: parameter group that its leaves belong to; empty for a value that only steers a computation and is
-            read as a plain number.
+        group: parameter group that its leaves belong to; empty for a value that only steers a
+            computation and is read as a plain number.
         sign: "positive", "not negative", "not zero" or empty.
         among: dimensions that it may have, where there are several.
         is_plain: whether it is a text alone, as within a mapping `QUALIFIED`.
@@ -142,7 +142,9 @@ class Either:
 Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape | Either
 
 
-def value(of: Dimension | tuple[Dimension | None, Dimension] | None, group: str = "", sign: str = "") -> Value:
+def value(
+    of: Dimension | tuple[Dimension | None, Dimension] | None, group: str = "", sign: str = ""
+) -> Value:
     """A value of any dimension (None), of one, or of the first on a sliding and the second on a turning freedom."""
     linear, angular = of if isinstance(of, tuple) else (of, None)
     return Value(linear=linear, angular=angular, group=group, sign=sign)
@@ -178,12 +180,16 @@ class Collector:
     def add(self, where: str, line: int | None, what: str, remedy: str, prefix: str = "") -> None:
         """Note a problem; the same one found in several legs, whose names differ by their prefix, counts once."""
         problem = Problem(where=where, what=what, remedy=remedy, file=self.file, line=line)
-        self._problems.setdefault((where, what.replace(prefix, "") if prefix else what, line), problem)
+        self._problems.setdefault(
+            (where, what.replace(prefix, "") if prefix else what, line), problem
+        )
 
     def include(self, problems: Iterable[Problem]) -> None:
         """Take up the problems of a file that this one names."""
         for problem in problems:
-            self._problems.setdefault((f"{problem.file}: {problem.where}", problem.what, problem.line), problem)
+            self._problems.setdefault(
+                (f"{problem.file}: {problem.where}", problem.what, problem.line), problem
+            )
 
     @property
     def count(self) -> int:
@@ -202,13 +208,18 @@ class Collector:
             error: its type.
 
         Raises:
-            DescriptionError: or the other error, with all problems in the order of lines; none if there are none.
+            DescriptionError: or the other error, with all problems in the order of lines; none if
+                there are none.
         """
         if not self._problems:
             return
         problems = sorted(
             self._problems.values(),
-            key=lambda problem: (problem.file != self.file, problem.line is not None, problem.line or 0),
+            key=lambda problem: (
+                problem.file != self.file,
+                problem.line is not None,
+                problem.line or 0,
+            ),
         )
         if len(problems) > MAX_PROBLEMS:
             more = f"and {len(problems) - MAX_PROBLEMS} more problems"
@@ -225,7 +236,8 @@ class Cursor:
         node: what stands there.
         kind: what may stand there.
         where: key path in the file, for messages.
-        leaf: key path in the machine, which names leaf parameters: a leg's name in place of ``legs[0]``.
+        leaf: key path in the machine, which names leaf parameters: a leg's name in place of
+            ``legs[0]``.
         prefix: prefix of the names around it: empty at the top, ``leg1.`` in a leg.
         collector: takes the problems.
     """
@@ -323,7 +335,9 @@ def chosen(kind: Kind, node: Node) -> Kind:
     """The alternative that what stands there belongs to; the first if none does."""
     if not isinstance(kind, Either):
         return kind
-    return next((alternative for alternative in kind.kinds if accepts(alternative, node)), kind.kinds[0])
+    return next(
+        (alternative for alternative in kind.kinds if accepts(alternative, node)), kind.kinds[0]
+    )
 
 
 def accepts(kind: Kind, node: Node) -> bool:

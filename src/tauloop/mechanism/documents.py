@@ -47,7 +47,9 @@ def contents(cursor: Cursor | None, values: ValueReader) -> Any:
         return value if kind.linear is not None else Amount(value, quantity.dimension)
     if isinstance(kind, Shape):
         places = {field.name: cursor.get(field.name) for field in kind.fields}
-        return {name: contents(place, values) for name, place in places.items() if place is not None}
+        return {
+            name: contents(place, values) for name, place in places.items() if place is not None
+        }
     if isinstance(kind, MapOf):
         return {name: contents(place, values) for name, place in cursor.entries()}
     if isinstance(kind, ListOf):

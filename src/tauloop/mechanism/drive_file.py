@@ -23,7 +23,11 @@ PERFORMANCE = Shape(
     doc="What the criteria are about.",
     fields=(
         need("of", Reference(to="inertia"), "inertia whose position is judged"),
-        need("band", value(units.POSITIONS, "drive", "positive"), "half width of the band of settling"),
+        need(
+            "band",
+            value(units.POSITIONS, "drive", "positive"),
+            "half width of the band of settling",
+        ),
     ),
 )
 DRIVE = Shape(
@@ -45,7 +49,9 @@ DRIVE = Shape(
 )
 
 
-def read_drive(text: str, file: str = "<text>", values: Mapping[str, float] = MappingProxyType({})) -> DriveLine:
+def read_drive(
+    text: str, file: str = "<text>", values: Mapping[str, float] = MappingProxyType({})
+) -> DriveLine:
     """The drive line that a text describes (docs/drives.md).
 
     Args:

@@ -1,7 +1,7 @@
 """A drive line as data: inertias joined by transmissions and compliances, with motors, encoders and a control law.
 
-Source: Canudas de Wit, Olsson, Åström and Lischinsky 1995, A new model for control of systems with friction, for LuGre
-friction.
+Source: Canudas de Wit, Olsson, Åström and Lischinsky 1995, A new model for control of systems with
+friction, for LuGre friction.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from tauloop.shown import Shown
 class LineFriction:
     """Friction of an inertia against the frame.
 
-    F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v, with sticking up to `static`.
+    F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v, with sticking up to
+    `static`.
 
     Attributes:
         viscous: viscous coefficient, N s/m or N m s/rad.
         coulomb: sliding friction, N or N m; None without dry friction.
         static: largest friction at rest; `coulomb` if None.
-        stribeck: velocity at which sliding friction has left most of the way from `static` to `coulomb`.
+        stribeck: velocity at which sliding friction has left most of the way from `static` to
+            `coulomb`.
     """
 
     viscous: Expression | None = None
@@ -101,14 +103,14 @@ Compliance = Shaft | ElasticBacklash | ExactBacklash
 class Connection:
     """What joins two inertias: a transmission, then a compliance (none: rigid).
 
-    Deflection D = ratio q_first - q_second, on the side of the second; the force F on the second is -ratio F on the
-    first.
+    Deflection D = ratio q_first - q_second, on the side of the second; the force F on the second is
+    -ratio F on the first.
 
     Attributes:
         name: its name.
         first, second: names of the inertias.
-        ratio: motion of the second over motion of the first (gear: 1 over its reduction; rack and pinion: the pinion's
-            radius; ball screw: lead / 2 pi).
+        ratio: motion of the second over motion of the first (gear: 1 over its reduction; rack and
+            pinion: the pinion's radius; ball screw: lead / 2 pi).
         compliance: None for a rigid one.
     """
 
@@ -123,13 +125,15 @@ class Connection:
 class Motor:
     """A motor: it gives the torque it is told within its limits.
 
-    Above the rated speed the torque it can drive with falls in proportion to zero at the limit of speed.
+    Above the rated speed the torque it can drive with falls in proportion to zero at the limit of
+    speed.
 
     Attributes:
         name: its name.
         on: inertia that it turns or pushes.
         torque: largest torque or force; None for no limit.
-        rated_speed, speed: speed up to which it has all its torque, and at which none is left; both or neither.
+        rated_speed, speed: speed up to which it has all its torque, and at which none is left; both
+            or neither.
     """
 
     name: str
@@ -164,7 +168,8 @@ class Pid:
         derivative_time: T_d, s; None without derivative part.
         filter: N.
         limit: largest output; None for none.
-        tracking_time: time constant with which the integral follows a limited output, s (with `limit`).
+        tracking_time: time constant with which the integral follows a limited output, s (with
+            `limit`).
     """
 
     gain: Expression
@@ -192,7 +197,8 @@ class DualDrive:
         preload: torque with which the slave pulls back.
         feed_forward_share: share of the preload that the master is given at once.
         switch_min: relative error e_min below which the slave only pulls back.
-        switch_max: relative error e_max above which it only drives. Both are None where it pulls back all the time.
+        switch_max: relative error e_max above which it only drives. Both are None where it pulls
+            back all the time.
     """
 
     master: str
@@ -241,8 +247,9 @@ class Performance:
 class DriveLine(Shown):
     """A drive line with its control: of its own, or on an actuator of a machine.
 
-    On a machine, values are expressions over the machine's leaf parameters. The inertia `performance.of` is then the
-    load: its position is the actuator's, and its mass and friction are the machine's, so that it has none of its own.
+    On a machine, values are expressions over the machine's leaf parameters. The inertia
+    `performance.of` is then the load: its position is the actuator's, and its mass and friction are
+    the machine's, so that it has none of its own.
 
     Attributes:
         name, description: of the file, or of the actuator.

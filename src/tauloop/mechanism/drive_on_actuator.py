@@ -20,20 +20,27 @@ from tauloop.mechanism.yaml_nodes import read_text
 _SECTIONS = tuple(field.name for field in SECTIONS)
 
 
-def read_actuator_drive(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> DriveLine | None:
+def read_actuator_drive(
+    name: str, cursor: Cursor, values: ValueReader, turns: bool
+) -> DriveLine | None:
     """The drive line of an actuator; None if something is wrong, which is noted.
 
     Args:
         name: of the actuator.
         cursor: where the drive line stands.
-        values: reads values, and takes up the parameters of a file under the key path of this place.
+        values: reads values, and takes up the parameters of a file under the key path of this
+            place.
         turns: whether the actuator turns.
     """
     before = cursor.collector.count
     own = [key for key in ("load", *_SECTIONS) if cursor.has(key)]
     if cursor.has("file"):
         for key in own:
-            cursor.problem("a drive line from a file has no sections of its own", f"take out {key}, or file", key)
+            cursor.problem(
+                "a drive line from a file has no sections of its own",
+                f"take out {key}, or file",
+                key,
+            )
         line = _from_file(name, cursor, values, turns)
     else:
         missing = [key for key in ("load", *_SECTIONS) if key != "connections" and key not in own]
@@ -42,10 +49,14 @@ def read_actuator_drive(name: str, cursor: Cursor, values: ValueReader, turns: b
             cursor.problem(f"the drive line has no {listing(missing, 10)}", remedy)
         if cursor.has("set"):
             cursor.problem(
-                "set changes the parameters of a file, and there is none", "write the values in place", "set"
+                "set changes the parameters of a file, and there is none",
+                "write the values in place",
+                "set",
             )
         load = cursor.word("load")
-        line = None if missing or not load else DriveReader(cursor, values, (load, turns)).line(name)
+        line = (
+            None if missing or not load else DriveReader(cursor, values, (load, turns)).line(name)
+        )
     if line is None or cursor.collector.count > before:
         return None
     loose = [inertia.name for inertia in line.inertias if inertia.name not in line.ratios()]
@@ -62,7 +73,9 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
     if not path.is_absolute():
         if cursor.collector.folder is None:
             what = f"{path} is beside a machine file, and this machine is a text without one"
-            cursor.problem(what, "save it and load the file, or write the sections in place", "file")
+            cursor.problem(
+                what, "save it and load the file, or write the sections in place", "file"
+            )
             return None
         path = cursor.collector.folder / path
     try:
@@ -77,7 +90,11 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         if changed is None:
             return None
         if changed:  # what the new values make of the file is checked as the file is
-            read_drive(text, str(path), {key: values.nominal(expression) for key, expression in changed.items()})
+            read_drive(
+                text,
+                str(path),
+                {key: values.nominal(expression) for key, expression in changed.items()},
+            )
     except DescriptionError as error:
         cursor.collector.include(error.problems)
         return None
@@ -85,7 +102,9 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
     if line.inertia(load).turns != turns:
         kinds = ("turns" if line.inertia(load).turns else "slides", "turns" if turns else "slides")
         what = f"the file's load {load} {kinds[0]}, and the actuator {kinds[1]}"
-        cursor.problem(what, "take another file, or give the actuator a ratio with its unit", "file")
+        cursor.problem(
+            what, "take another file, or give the actuator a ratio with its unit", "file"
+        )
         return None
     machine = LineInertia(name=load, turns=turns, value=ZERO)
     line = replace(
@@ -97,7 +116,11 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         file="",
     )
     used, place = leaves(line), cursor.leaf
-    kept = [parameter for parameter in line.parameters if parameter.name in used and parameter.name not in changed]
+    kept = [
+        parameter
+        for parameter in line.parameters
+        if parameter.name in used and parameter.name not in changed
+    ]
     values.adopt(replace(parameter, name=f"{place}.{parameter.name}") for parameter in kept)
     new = changed | {parameter.name: Leaf(f"{place}.{parameter.name}") for parameter in kept}
     renamed: DriveLine = with_leaves(replace(line, parameters=ParameterTable()), new)
@@ -111,7 +134,10 @@ def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, 
     for key, place in cursor.entries_of("set"):
         quantity = values.quantity(place)
         if key not in line.parameters.names:
-            remedy = suggestion(key, line.parameters.names) or f"it has {listing(line.parameters.names, 30)}"
+            remedy = (
+                suggestion(key, line.parameters.names)
+                or f"it has {listing(line.parameters.names, 30)}"
+            )
             place.problem(f"{line.file} has no parameter {key}", remedy)
             is_good = False
         elif quantity is None:

@@ -30,7 +30,8 @@ from tauloop.mechanism.joints import read_law
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.values import ValueReader
 
-#: N of the derivative's filter where a file says none (Modelica's LimPID; Gantry-Tau paper, section 4).
+#: N of the derivative's filter where a file says none (Modelica's LimPID; Gantry-Tau paper, section
+#: 4).
 FILTER = 10.0
 _COMPLIANCES = {"shaft": Shaft, "backlash": ElasticBacklash, "exact_backlash": ExactBacklash}
 _TRANSMISSIONS = ("gear", "rack_and_pinion", "ball_screw")
@@ -39,13 +40,16 @@ _TRANSMISSIONS = ("gear", "rack_and_pinion", "ball_screw")
 class DriveReader:
     """Reads sections whose form is right; what is wrong in them is noted, and something stands in until all is read."""
 
-    def __init__(self, root: Cursor, values: ValueReader, load: tuple[str, bool] | None = None) -> None:
+    def __init__(
+        self, root: Cursor, values: ValueReader, load: tuple[str, bool] | None = None
+    ) -> None:
         """Start to read.
 
         Args:
             root: where the sections stand.
             values: reads the values.
-            load: name of what the machine stands for, and whether it turns; None for a drive line of its own.
+            load: name of what the machine stands for, and whether it turns; None for a drive line
+                of its own.
         """
         self._root, self._values, self._load = root, values, load
         self._turns: dict[str, bool] = {}
@@ -56,19 +60,29 @@ class DriveReader:
         Args:
             name: its name.
         """
-        inertias = {key: self._inertia(key, cursor) for key, cursor in self._root.entries_of("inertias")}
+        inertias = {
+            key: self._inertia(key, cursor) for key, cursor in self._root.entries_of("inertias")
+        }
         if self._load is not None:
             load, turns = self._load
             if load in inertias:
                 what = f"{load} is the load, in whose place the machine stands"
-                self._root.problem(what, "take it out of the inertias, or give the load another name", "inertias")
+                self._root.problem(
+                    what, "take it out of the inertias, or give the load another name", "inertias"
+                )
             self._turns[load] = turns
             inertias[load] = LineInertia(name=load, turns=turns, value=ZERO)
-        connections = [self._connection(key, cursor) for key, cursor in self._root.entries_of("connections")]
+        connections = [
+            self._connection(key, cursor) for key, cursor in self._root.entries_of("connections")
+        ]
         motors = {key: self._motor(key, cursor) for key, cursor in self._root.entries_of("motors")}
-        encoders = {key: self._encoder(key, cursor) for key, cursor in self._root.entries_of("encoders")}
+        encoders = {
+            key: self._encoder(key, cursor) for key, cursor in self._root.entries_of("encoders")
+        }
         control = self._control(self.place(self._root, "control"), motors, encoders)
-        of = self._load[0] if self._load is not None else next((e.on for e in encoders.values()), "")
+        of = (
+            self._load[0] if self._load is not None else next((e.on for e in encoders.values()), "")
+        )
         return DriveLine(
             name=name,
             inertias=tuple(inertias.values()),
@@ -109,7 +123,9 @@ class DriveReader:
         turns = cursor.has("inertia")
         self._turns[name] = turns
         if turns == cursor.has("mass"):
-            what = "both inertia and mass are given" if turns else "neither inertia nor mass is given"
+            what = (
+                "both inertia and mass are given" if turns else "neither inertia nor mass is given"
+            )
             cursor.problem(what, "give inertia (it turns) or mass (it slides)")
         value = self.need(cursor, "inertia" if turns else "mass", turns)
         plain, dynamic = cursor.get("friction"), cursor.get("lugre")
@@ -121,20 +137,30 @@ class DriveReader:
         return LineInertia(name=name, turns=turns, value=value, friction=friction)
 
     def _connection(self, name: str, cursor: Cursor) -> Connection:
-        first, second = (self.refer(cursor, key, self._turns, "inertia") for key in ("first", "second"))
+        first, second = (
+            self.refer(cursor, key, self._turns, "inertia") for key in ("first", "second")
+        )
         if first == second:
             cursor.problem(f"{first} is joined to itself", "name two inertias", "second")
         turns = self.turns(second)
         named = [key for key in _TRANSMISSIONS if cursor.has(key)]
         if len(named) > 1:
-            cursor.problem(f"{' and '.join(named)} are given", "keep one, or put an inertia between them", named[1])
+            cursor.problem(
+                f"{' and '.join(named)} are given",
+                "keep one, or put an inertia between them",
+                named[1],
+            )
         kind = named[0] if named else ""
         slides = kind in ("rack_and_pinion", "ball_screw")
         if first in self._turns and second in self._turns:
             alike = self._turns[first] == turns
             if alike == slides or (slides and turns):
                 what = "{} {} and {} {}".format(
-                    *(word for n in (first, second) for word in (n, "turns" if self._turns[n] else "slides"))
+                    *(
+                        word
+                        for n in (first, second)
+                        for word in (n, "turns" if self._turns[n] else "slides")
+                    )
                 )
                 remedy = "a rack and pinion or a ball screw makes the second slide; a gear, or nothing, keeps the kind"
                 cursor.problem(what, remedy, kind)
@@ -148,7 +174,11 @@ class DriveReader:
             }[kind]
         stated = [key for key in (*_COMPLIANCES, "rigid") if cursor.has(key)]
         if len(stated) != 1:
-            what = f"{' and '.join(stated)} are given" if stated else "it is neither rigid nor has it a compliance"
+            what = (
+                f"{' and '.join(stated)} are given"
+                if stated
+                else "it is neither rigid nor has it a compliance"
+            )
             cursor.problem(what, f"give exactly one of {listing((*_COMPLIANCES, 'rigid'), 5)}")
         compliance: Compliance | None = None
         for key, law in _COMPLIANCES.items():
@@ -160,17 +190,30 @@ class DriveReader:
     def _motor(self, name: str, cursor: Cursor) -> Motor:
         on = self.refer(cursor, "on", self._turns, "inertia")
         motor = self._values.element(Motor, cursor, self.turns(on), name=name, on=on)
-        if cursor.has("rated_speed") != cursor.has("speed") or (cursor.has("speed") and not cursor.has("torque")):
-            cursor.problem("the limits are not complete", "give torque alone, or torque, rated_speed and speed")
+        if cursor.has("rated_speed") != cursor.has("speed") or (
+            cursor.has("speed") and not cursor.has("torque")
+        ):
+            cursor.problem(
+                "the limits are not complete", "give torque alone, or torque, rated_speed and speed"
+            )
         else:
             self._require_rising(cursor, "rated_speed", motor.rated_speed, "speed", motor.speed)
         return motor
 
     def _require_rising(
-        self, cursor: Cursor, lower: str, low: Expression | None, upper: str, high: Expression | None
+        self,
+        cursor: Cursor,
+        lower: str,
+        low: Expression | None,
+        upper: str,
+        high: Expression | None,
     ) -> None:
         """Note two values the first of which is not below the second."""
-        if low is not None and high is not None and self._values.nominal(low) >= self._values.nominal(high):
+        if (
+            low is not None
+            and high is not None
+            and self._values.nominal(low) >= self._values.nominal(high)
+        ):
             what = f"{lower} {self._values.nominal(low):g} is not below {upper} {self._values.nominal(high):g}"
             cursor.problem(what, "swap or correct them", lower)
 
@@ -185,8 +228,14 @@ class DriveReader:
         pid = self._values.element(Pid, cursor)
         return pid if cursor.has("filter") else replace(pid, filter=Constant(FILTER))
 
-    def _control(self, cursor: Cursor, motors: Mapping[str, Motor], encoders: Mapping[str, Encoder]) -> Control:
-        position, speed, dual = self.place(cursor, "position"), cursor.get("speed"), cursor.get("dual")
+    def _control(
+        self, cursor: Cursor, motors: Mapping[str, Motor], encoders: Mapping[str, Encoder]
+    ) -> Control:
+        position, speed, dual = (
+            self.place(cursor, "position"),
+            cursor.get("speed"),
+            cursor.get("dual"),
+        )
         if (dual is None) == (not cursor.has("motor")):
             what = "both motor and dual are given" if dual is not None else "no motor is named"
             cursor.problem(what, "give motor, or dual")
@@ -200,7 +249,10 @@ class DriveReader:
             known = {"master": master, "slave": slave, "switch_min": least, "switch_max": most}
             drive = self._values.element(DualDrive, dual, turns, **known)
             if (least is None) != (most is None):
-                dual.problem("switch_min and switch_max stand together", "give both, or none: the slave pulls back")
+                dual.problem(
+                    "switch_min and switch_max stand together",
+                    "give both, or none: the slave pulls back",
+                )
             else:
                 self._require_rising(dual, "switch_min", least, "switch_max", most)
         else:

@@ -9,7 +9,13 @@ from dataclasses import field
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import ONE, ZERO, Expression, add, multiply
-from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_reference, scalar_start, with_limits
+from tauloop.mechanism.joints import (
+    note_unknown_freedom,
+    read_friction,
+    read_reference,
+    scalar_start,
+    with_limits,
+)
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -91,7 +97,9 @@ class Coordinates:
         return None
 
 
-def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates) -> Actuator | None:
+def read_actuator(
+    name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
+) -> Actuator | None:
     """An actuator; None if something is wrong, which is noted."""
     on, several = cursor.get("on"), cursor.get("drives")
     if on is not None and several is not None:
@@ -104,11 +112,14 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
     drives, is_angular = read_terms(cursor, places, values, coordinates, "motor")
     if is_angular is None:
         return None
-    most = {key: values.number(cursor.get(key), is_angular) for key in ("force", "rated_force", "speed")}
+    most = {
+        key: values.number(cursor.get(key), is_angular) for key in ("force", "rated_force", "speed")
+    }
     copper = values.number(cursor.get("copper"), is_angular)
     place = cursor.get("drive")
     drive = None
-    if place is not None:  # few machines have one, and all of drive lines takes as long to import as the machine
+    # few machines have one, and all of drive lines takes as long to import as the machine
+    if place is not None:
         from tauloop.mechanism.drive_on_actuator import read_actuator_drive
 
         drive = read_actuator_drive(name, place, values, is_angular)
@@ -124,7 +135,9 @@ def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: C
     )
 
 
-def read_coupling(name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates) -> Coupling | None:
+def read_coupling(
+    name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
+) -> Coupling | None:
     """A gear between coordinates; None if something is wrong, which is noted."""
     terms, turns = read_terms(cursor, _summed(cursor, "of"), values, coordinates, "gear")
     if turns is None:
@@ -157,7 +170,9 @@ def read_terms(
             continue
         if coordinate in dict(drives):
             place.problem(f"{word} is driven twice by this actuator", "name each coordinate once")
-        turns = motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE)
+        turns = motor_turns(
+            coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE
+        )
         if turns is None:
             (ratio_place or place).problem(
                 f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, "
@@ -204,7 +219,10 @@ def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint |
         if suffix not in kind.velocities:
             note_unknown_freedom(place, suffix, motion)
         elif suffix not in kind.coordinates:
-            place.problem(f"{suffix} is an angular velocity without a coordinate of its own", "limit other coordinates")
+            place.problem(
+                f"{suffix} is an angular velocity without a coordinate of its own",
+                "limit other coordinates",
+            )
         else:
             i = kind.velocities.index(suffix)
             start = scalar_start(kind, suffix, reference)
@@ -222,7 +240,11 @@ def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint |
 
 
 def read_platform(
-    cursor: Cursor, placements: Placements, values: ValueReader, names: Names, coordinates: Coordinates
+    cursor: Cursor,
+    placements: Placements,
+    values: ValueReader,
+    names: Names,
+    coordinates: Coordinates,
 ) -> Platform | None:
     """The platform; None if something is wrong, which is noted."""
     body = names.find(cursor.get("body"), ("body",))
@@ -231,7 +253,11 @@ def read_platform(
     tool = placements.on(body or BASE, cursor.get("tool"))
     independent = _read_independent(cursor, coordinates)
     payload = values.number(cursor.get("payload")) or 0.0
-    return None if body is None else Platform(body=body, tool=tool, independent=independent, payload=payload)
+    return (
+        None
+        if body is None
+        else Platform(body=body, tool=tool, independent=independent, payload=payload)
+    )
 
 
 def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ...]:
@@ -258,7 +284,11 @@ def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ..
 
 
 def read_loss(
-    name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates, actuators: Mapping[str, Actuator | None]
+    name: str,
+    cursor: Cursor,
+    values: ValueReader,
+    coordinates: Coordinates,
+    actuators: Mapping[str, Actuator | None],
 ) -> CombinedFriction | None:
     """Friction of a combination of coordinates or motors; None if something is wrong, which is noted."""
     of, motors = cursor.get("of"), cursor.get("motors")
@@ -285,7 +315,10 @@ def _of_motors(
     terms: dict[str, Expression] = {}
     turning: set[bool] = set()
     for word, place in cursor.entries_of("motors"):
-        motor = next((candidate for candidate in (cursor.prefix + word, word) if candidate in actuators), None)
+        motor = next(
+            (candidate for candidate in (cursor.prefix + word, word) if candidate in actuators),
+            None,
+        )
         if motor is None:
             note_unknown(place, word, "actuator", actuators)
             continue
@@ -304,5 +337,9 @@ def _of_motors(
             new = multiply(ratio.expression, own)
             terms[coordinate] = add(terms[coordinate], new) if coordinate in terms else new
     if len(turning) > 1:
-        cursor.problem("the loss would turn for one motor and slide for another", "give the ratios units", "motors")
+        cursor.problem(
+            "the loss would turn for one motor and slide for another",
+            "give the ratios units",
+            "motors",
+        )
     return tuple(terms.items()), (True in turning) if turning else None

@@ -95,7 +95,9 @@ class ParameterTable(Tabular):
 
     def vector(self, names: Iterable[str] | None = None) -> np.ndarray:
         """Nominal values (n,), SI, of all parameters or of those named, in their order."""
-        return np.array([p.value for p in (self if names is None else map(self.__getitem__, names))])
+        return np.array(
+            [p.value for p in (self if names is None else map(self.__getitem__, names))]
+        )
 
     def near(self, name: str) -> str:
         """A remedy for a name that is not in the table."""
@@ -152,7 +154,9 @@ def triple(items: Iterable[Item]) -> tuple[Item, Item, Item]:
     return x, y, z
 
 
-def moved(vector: Sequence[Expression], by: Sequence[float]) -> tuple[Expression, Expression, Expression]:
+def moved(
+    vector: Sequence[Expression], by: Sequence[float]
+) -> tuple[Expression, Expression, Expression]:
     """A vector of three expressions with numbers added to them (three too)."""
     pairs = zip(vector, by, strict=True)
     return triple(add(term, Constant(float(number))) if number else term for term, number in pairs)
@@ -160,7 +164,13 @@ def moved(vector: Sequence[Expression], by: Sequence[float]) -> tuple[Expression
 
 def negate(x: Expression) -> Expression:
     """Negative of an expression."""
-    return Constant(-x.value) if isinstance(x, Constant) and x.value != 0.0 else x if x == ZERO else Call("neg", (x,))
+    return (
+        Constant(-x.value)
+        if isinstance(x, Constant) and x.value != 0.0
+        else x
+        if x == ZERO
+        else Call("neg", (x,))
+    )
 
 
 def subtract(x: Expression, y: Expression) -> Expression:
@@ -217,11 +227,19 @@ def with_leaves(item: Any, changed: Mapping[str, Expression]) -> Any:
     if isinstance(item, Leaf):
         return changed.get(item.name, item)
     if isinstance(item, Call):
-        return Call(item.operation, tuple(with_leaves(argument, changed) for argument in item.arguments))
+        return Call(
+            item.operation, tuple(with_leaves(argument, changed) for argument in item.arguments)
+        )
     if isinstance(item, tuple):
         return tuple(with_leaves(part, changed) for part in item)
     if is_dataclass(item) and not isinstance(item, Constant | ParameterTable | type):
-        return replace(item, **{field.name: with_leaves(getattr(item, field.name), changed) for field in fields(item)})
+        return replace(
+            item,
+            **{
+                field.name: with_leaves(getattr(item, field.name), changed)
+                for field in fields(item)
+            },
+        )
     return item
 
 
@@ -247,7 +265,8 @@ def evaluate(
     Args:
         expression: the tree.
         values: leaf parameters by name, SI units; floats or symbols.
-        operations: what each operation and function means for that kind of number; floats by default.
+        operations: what each operation and function means for that kind of number; floats by
+            default.
 
     Returns:
         A number of the kind that `values` and `operations` deal in (a float for a constant).
@@ -256,7 +275,9 @@ def evaluate(
         return expression.value
     if isinstance(expression, Leaf):
         return values[expression.name]
-    return operations[expression.operation](*(evaluate(a, values, operations) for a in expression.arguments))
+    return operations[expression.operation](
+        *(evaluate(a, values, operations) for a in expression.arguments)
+    )
 
 
 def steps_from(start: str, pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
@@ -276,11 +297,13 @@ def steps_from(start: str, pairs: Iterable[tuple[str, str]]) -> dict[str, int]:
 def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], None]) -> list[str]:
     """Names in an order in which each follows those it needs; the same for the same graph.
 
-    Depth first, without recursion, in time linear in the graph. (`graphlib` finds one circle at a time.)
+    Depth first, without recursion, in time linear in the graph. (`graphlib` finds one circle at a
+    time.)
 
     Args:
         graph: what each name needs; what is no name of the graph is no matter.
-        report: called with the names of a circle, the first repeated at the end; no name is told twice.
+        report: called with the names of a circle, the first repeated at the end; no name is told
+            twice.
     """
     order: list[str] = []
     done: set[str] = set()
@@ -311,10 +334,13 @@ def chain(names: list[str]) -> str:
     """Names with arrows between them; the middle of a long row is left out."""
     if len(names) <= 12:
         return " -> ".join(names)
-    return f"{' -> '.join(names[:6])} -> ... {len(names) - 12} more ... -> {' -> '.join(names[-6:])}"
+    return (
+        f"{' -> '.join(names[:6])} -> ... {len(names) - 12} more ... -> {' -> '.join(names[-6:])}"
+    )
 
 
-#: An angle this near a multiple of 90 degrees, in quarter turns, is one: 90 deg has no exact number in radians.
+#: An angle this near a multiple of 90 degrees, in quarter turns, is one: 90 deg has no exact number
+#: in radians.
 RIGHT_ANGLE_TOLERANCE = 1e-12
 
 
@@ -334,9 +360,15 @@ def exact_cosine(angle: float) -> float:
 
 def sine(angle: Expression) -> Expression:
     """Sine; of a constant at once."""
-    return Constant(exact_sine(angle.value)) if isinstance(angle, Constant) else Call("sin", (angle,))
+    return (
+        Constant(exact_sine(angle.value)) if isinstance(angle, Constant) else Call("sin", (angle,))
+    )
 
 
 def cosine(angle: Expression) -> Expression:
     """Cosine; of a constant at once."""
-    return Constant(exact_cosine(angle.value)) if isinstance(angle, Constant) else Call("cos", (angle,))
+    return (
+        Constant(exact_cosine(angle.value))
+        if isinstance(angle, Constant)
+        else Call("cos", (angle,))
+    )

@@ -1,6 +1,7 @@
 """The grammar of machine files, once: the reader, the checks, the JSON Schema and the reference page come from here.
 
-Conditions between fields (a rod is either fixed or telescopic) are kept by the reader and told in the docs of fields.
+Conditions between fields (a rod is either fixed or telescopic) are kept by the reader and told in
+the docs of fields.
 """
 
 from __future__ import annotations
@@ -43,9 +44,17 @@ QUALIFIED = Shape(
     doc="A value with what is known about it. Such a literal is a leaf parameter even if it is zero.",
     fields=(
         need("value", Value(linear=None, is_plain=True), "number, literal or expression"),
-        field("status", Choice(options=STATUSES), "how well it is founded; the file's `provenance` if absent"),
+        field(
+            "status",
+            Choice(options=STATUSES),
+            "how well it is founded; the file's `provenance` if absent",
+        ),
         field("source", Text(), "where it comes from; the file's `provenance` if absent"),
-        field("bounds", ListOf(item=Value(linear=None, is_plain=True), length=2), "[lower, upper]; literals only"),
+        field(
+            "bounds",
+            ListOf(item=Value(linear=None, is_plain=True), length=2),
+            "[lower, upper]; literals only",
+        ),
         field("note", Text(), "a remark"),
     ),
 )
@@ -89,10 +98,16 @@ TOOL = Shape(
 MOMENTS = Shape(
     name="inertia",
     doc="The symmetric inertia matrix; what is absent is zero. Products are the matrix elements, I_xy = -∫ x y dm.",
-    fields=tuple(field(name, _MOMENT, f"I_{name}") for name in ("xx", "yy", "zz", "xy", "xz", "yz")),
+    fields=tuple(
+        field(name, _MOMENT, f"I_{name}") for name in ("xx", "yy", "zz", "xy", "xz", "yz")
+    ),
 )
 
-_ABOUT = field("about", Choice(options=("center", "origin")), "point that `inertia` refers to; `center` if absent")
+_ABOUT = field(
+    "about",
+    Choice(options=("center", "origin")),
+    "point that `inertia` refers to; `center` if absent",
+)
 _UNCHECKED = field(
     "unchecked",
     Choice(options=("yes", "no")),
@@ -104,7 +119,11 @@ BODY = Shape(
     "`center` and without `inertia` it is a point mass at the body's origin.",
     fields=(
         need("mass", _MASS, "mass"),
-        field("center", ListOf(item=_CENTER, length=3), "mass centre in body coordinates; the origin if absent"),
+        field(
+            "center",
+            ListOf(item=_CENTER, length=3),
+            "mass centre in body coordinates; the origin if absent",
+        ),
         field(
             "first_moment",
             ListOf(item=value(units.FIRST_MOMENT, "inertia"), length=3),
@@ -139,7 +158,9 @@ FRICTION = Shape(
             value(units.FORCES, "friction", "not negative"),
             "friction at the slowest motion, at least `coulomb`; with `stribeck`",
         ),
-        field("stribeck", value(units.SPEEDS, "friction", "positive"), "Stribeck speed, with `static`"),
+        field(
+            "stribeck", value(units.SPEEDS, "friction", "positive"), "Stribeck speed, with `static`"
+        ),
     ),
 )
 
@@ -159,13 +180,21 @@ LIMITS = Shape(
     "excitation, poses to measure) keep within both kinds; a pose or motion that is given is judged by stops alone.",
     fields=(
         field("stop", _RANGE, "[lower, upper] that the machine cannot leave"),
-        field("drawing", _RANGE, "[lower, upper] in which it is drawn and sampled, and which it may leave"),
+        field(
+            "drawing",
+            _RANGE,
+            "[lower, upper] in which it is drawn and sampled, and which it may leave",
+        ),
     ),
 )
 _LIMITS = Either(kinds=(_RANGE, LIMITS))
 
 _FREEDOM_FIELDS = (
-    field("limits", _LIMITS, "[lower, upper] of the coordinate, or with its kind: `{drawing: [lower, upper]}`"),
+    field(
+        "limits",
+        _LIMITS,
+        "[lower, upper] of the coordinate, or with its kind: `{drawing: [lower, upper]}`",
+    ),
     field("speed", value(units.SPEEDS, "", "positive"), "largest speed"),
     field("friction", FRICTION, "losses"),
     field("spring", SPRING, "elastic element"),
@@ -211,7 +240,9 @@ JOINT = Shape(
     fields=(
         need("type", Choice(options=JOINT_KINDS), "kind of joint"),
         field(
-            "axis", _AXIS, "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers"
+            "axis",
+            _AXIS,
+            "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers",
         ),
         field(
             "axes",
@@ -221,7 +252,9 @@ JOINT = Shape(
         need("parent", _PLACED, "frame on the one body"),
         need("child", _PLACED, "frame on the other body"),
         field(
-            "reference", Either(kinds=(_STEERED, REFERENCE)), "start value, which also picks the branch; zero if absent"
+            "reference",
+            Either(kinds=(_STEERED, REFERENCE)),
+            "start value, which also picks the branch; zero if absent",
         ),
         *_FREEDOM_FIELDS,
         field(
@@ -240,7 +273,10 @@ JOINT = Shape(
 TELESCOPE = Shape(
     name="telescope",
     doc="The length of a telescopic rod as a coordinate, which slides: units of m, not rad.",
-    fields=(need("reference", value(units.LENGTH, "", "positive"), "start value of the length"), *_FREEDOM_FIELDS),
+    fields=(
+        need("reference", value(units.LENGTH, "", "positive"), "start value of the length"),
+        *_FREEDOM_FIELDS,
+    ),
 )
 
 LINK = Shape(
@@ -256,7 +292,11 @@ LINK = Shape(
             ListOf(item=value(units.FIRST_MOMENT, "inertia"), length=3),
             "full only: mass times mass centre, in place of `center`; then `about: origin` is required",
         ),
-        field("inertia", Either(kinds=(value(units.INERTIA, "inertia", "not negative"), MOMENTS)), "moment of inertia"),
+        field(
+            "inertia",
+            Either(kinds=(value(units.INERTIA, "inertia", "not negative"), MOMENTS)),
+            "moment of inertia",
+        ),
         _ABOUT,
         _UNCHECKED,
     ),
@@ -268,7 +308,11 @@ TENSION = Shape(
     "with max(0, stiffness x + damping x'), x its stretch; one without does not stretch (docs/cables.md).",
     fields=(
         need("least", value(units.FORCE, "", "not negative"), "least tension"),
-        field("greatest", value(units.FORCE, "", "positive"), "greatest tension; without bound if absent"),
+        field(
+            "greatest",
+            value(units.FORCE, "", "positive"),
+            "greatest tension; without bound if absent",
+        ),
         field("stiffness", value(units.STIFFNESS, "spring", "positive"), "force per stretch"),
         field("damping", value(units.DAMPING, "friction", "not negative"), "force per rate"),
         field(
@@ -320,16 +364,36 @@ ACTUATOR = Shape(
     doc="A motor behind a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
     "screw) the motor turns although the joint slides; inertia, friction, force and speed are those of the motor.",
     fields=(
-        field("on", Reference(to="coordinate"), "joint with one freedom, `joint.freedom`, or telescopic rod"),
+        field(
+            "on",
+            Reference(to="coordinate"),
+            "joint with one freedom, `joint.freedom`, or telescopic rod",
+        ),
         field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
-        field("drives", _terms(_RATIO), "in place of `on`: several coordinates, each with its ratio"),
-        field("inertia", value(units.INERTIAS, "drive", "not negative"), "inertia on the motor's side"),
+        field(
+            "drives", _terms(_RATIO), "in place of `on`: several coordinates, each with its ratio"
+        ),
+        field(
+            "inertia", value(units.INERTIAS, "drive", "not negative"), "inertia on the motor's side"
+        ),
         field("friction", FRICTION, "losses on the motor's side"),
         field("force", value(units.FORCES, "", "positive"), "largest force or torque"),
-        field("rated_force", value(units.FORCES, "", "positive"), "the root mean square that it bears for ever"),
+        field(
+            "rated_force",
+            value(units.FORCES, "", "positive"),
+            "the root mean square that it bears for ever",
+        ),
         field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
-        field("copper", value(units.COPPERS, "", "positive"), "heat of its windings per squared force, R/k^2"),
-        field("drive", ON_ACTUATOR, "motors, gears, play and control behind this actuator (docs/drives.md)"),
+        field(
+            "copper",
+            value(units.COPPERS, "", "positive"),
+            "heat of its windings per squared force, R/k^2",
+        ),
+        field(
+            "drive",
+            ON_ACTUATOR,
+            "motors, gears, play and control behind this actuator (docs/drives.md)",
+        ),
     ),
 )
 
@@ -364,16 +428,28 @@ PLATFORM = Shape(
     "`platform` from the base.",
     fields=(
         need("body", Reference(to="body"), "the body"),
-        field("motion", Choice(options=MOTIONS), "kind of the joint `platform`; absent: the body hangs in the tree"),
+        field(
+            "motion",
+            Choice(options=MOTIONS),
+            "kind of the joint `platform`; absent: the body hangs in the tree",
+        ),
         field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
-        field("payload", value(units.MASS, "", "positive"), "the heaviest that the tool is rated to carry"),
+        field(
+            "payload",
+            value(units.MASS, "", "positive"),
+            "the heaviest that the tool is rated to carry",
+        ),
         need(
             "independent",
             ListOf(item=Reference(to="coordinate"), may_be_empty=True),
             "independent coordinates: freedoms of the joint `platform` (x, wy, ...) and complete names of others",
         ),
         field("reference", REFERENCE, "start pose, with `motion` only"),
-        field("limits", MapOf(item=_LIMITS, key="freedom", is_known=True), "limits by freedom, with `motion` only"),
+        field(
+            "limits",
+            MapOf(item=_LIMITS, key="freedom", is_known=True),
+            "limits by freedom, with `motion` only",
+        ),
     ),
 )
 
@@ -383,21 +459,40 @@ _EXTENT = value(units.LENGTH, sign="positive")
 ROUND = Shape(
     name="round solid",
     doc="A solid about the z axis of its frame, half of it on each side of the origin.",
-    fields=(need("radius", _EXTENT, "radius"), need("length", _EXTENT, "length; of a capsule without its round ends")),
+    fields=(
+        need("radius", _EXTENT, "radius"),
+        need("length", _EXTENT, "length; of a capsule without its round ends"),
+    ),
 )
 VISUAL = Shape(
     name="visual",
     doc="A solid that is drawn, with exactly one shape. A body or rod without one is drawn by what its joints show. "
     "Numbers are no parameters: they are taken at the nominal values.",
     fields=(
-        need("on", Reference(to="body, frame or rod"), "what it is fixed to; of a rod: origin in A, z along it"),
-        field("at", ListOf(item=value(units.LENGTH), length=3), "its middle, in the axes of `on`; zero if absent"),
-        field("turn", ListOf(item=CONSTANT_TURN, may_be_empty=True), "successive turns; none if absent"),
+        need(
+            "on",
+            Reference(to="body, frame or rod"),
+            "what it is fixed to; of a rod: origin in A, z along it",
+        ),
+        field(
+            "at",
+            ListOf(item=value(units.LENGTH), length=3),
+            "its middle, in the axes of `on`; zero if absent",
+        ),
+        field(
+            "turn",
+            ListOf(item=CONSTANT_TURN, may_be_empty=True),
+            "successive turns; none if absent",
+        ),
         field("box", ListOf(item=_EXTENT, length=3), "edges along x, y and z"),
         field("cylinder", ROUND, "a cylinder"),
         field("capsule", ROUND, "a cylinder with round ends"),
         field("sphere", _EXTENT, "radius"),
-        field("mesh", Text(is_needed=True), "file (STL, OBJ, GLB, PLY, OFF), from the folder of the machine file"),
+        field(
+            "mesh",
+            Text(is_needed=True),
+            "file (STL, OBJ, GLB, PLY, OFF), from the folder of the machine file",
+        ),
         field(
             "scale",
             Either(kinds=(value(units.ONE, sign="positive"), ListOf(item=_NUMBER, length=3))),
@@ -410,7 +505,9 @@ VISUAL = Shape(
 _PARAMETERS = MapOf(item=value(None), key="parameter")
 _ELEMENTS = (
     field("frames", MapOf(item=PLACEMENT), "named placements; they may build on each other"),
-    field("bodies", MapOf(item=Either(kinds=(Choice(options=("massless",)), BODY))), "rigid bodies"),
+    field(
+        "bodies", MapOf(item=Either(kinds=(Choice(options=("massless",)), BODY))), "rigid bodies"
+    ),
     field("joints", MapOf(item=JOINT), "joints"),
     field("rods", MapOf(item=ROD), "two-point links"),
     field("couplings", MapOf(item=COUPLING), "gears between coordinates"),
@@ -428,7 +525,11 @@ LEG = Shape(
     fields=(
         need("name", Name(), "name of the pattern; the number is appended"),
         need("repeat", Whole(least=1, most=MAX_REPEAT), "how many"),
-        field("each", MapOf(item=ListOf(item=value(None)), key="parameter"), "parameters with one value per leg"),
+        field(
+            "each",
+            MapOf(item=ListOf(item=value(None)), key="parameter"),
+            "parameters with one value per leg",
+        ),
         field("parameters", _PARAMETERS, "parameters of each leg, by one expression or value"),
         *_ELEMENTS,
     ),
@@ -463,7 +564,11 @@ MACHINE = Shape(
             ListOf(item=value(units.ACCELERATION, "gravity"), length=3),
             "acceleration of gravity in the base frame",
         ),
-        field("parameters", _PARAMETERS, "named values: a literal is a leaf parameter, an expression is derived"),
+        field(
+            "parameters",
+            _PARAMETERS,
+            "named values: a literal is a leaf parameter, an expression is derived",
+        ),
         *_ELEMENTS,
         field("legs", ListOf(item=LEG), "patterns"),
         need("platform", PLATFORM, "the body that does the work"),

@@ -14,7 +14,8 @@ from tauloop.result import Status
 if TYPE_CHECKING:
     from tauloop.mechanism.model import Mechanism
 
-#: The index beside the machine files; a test keeps it true (`pytest --update-golden` writes it anew).
+#: The index beside the machine files; a test keeps it true (`pytest --update-golden` writes it
+#: anew).
 INDEX = SHIPPED / "index.json"
 
 
@@ -78,7 +79,23 @@ def summarised(name: str, mechanism: Mechanism) -> MachineSummary:
 
 
 #: Words whose full stop ends no sentence.
-ABBREVIATIONS = ("Fig", "Figs", "fig", "Eq", "Eqs", "eq", "eqs", "Sec", "No", "al", "cf", "e.g", "i.e", "approx", "vs")
+ABBREVIATIONS = (
+    "Fig",
+    "Figs",
+    "fig",
+    "Eq",
+    "Eqs",
+    "eq",
+    "eqs",
+    "Sec",
+    "No",
+    "al",
+    "cf",
+    "e.g",
+    "i.e",
+    "approx",
+    "vs",
+)
 _END = re.compile("".join(rf"(?<!\b{re.escape(word)})" for word in ABBREVIATIONS) + r"\. |: ")
 
 

@@ -46,13 +46,16 @@ REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
 }
 #: Keys of scalar coordinates in a start value.
 SCALARS = ("first", "second", "angle", "slide", "x", "y", "z")
-#: Two axes whose cosine is below this are at right angles; the files print directions with some six digits.
+#: Two axes whose cosine is below this are at right angles; the files print directions with some six
+#: digits.
 PERPENDICULAR_TOLERANCE = 1e-6
 
 Direction = tuple[float, float, float]
 
 
-def read_joint(name: str, cursor: Cursor, values: ValueReader, placements: Placements) -> Joint | None:
+def read_joint(
+    name: str, cursor: Cursor, values: ValueReader, placements: Placements
+) -> Joint | None:
     """A joint; None if something is wrong, which is noted."""
     kind_name = cursor.word("type") or ""
     kind = JOINT_KINDS.get(kind_name)
@@ -79,7 +82,9 @@ def read_joint(name: str, cursor: Cursor, values: ValueReader, placements: Place
     )
 
 
-def _read_axes(cursor: Cursor, kind: str, values: ValueReader) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
+def _read_axes(
+    cursor: Cursor, kind: str, values: ValueReader
+) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
     """Letters of the axes, and constant turns of both frames that bring the letters there."""
     number = JOINT_KINDS[kind].axes
     key, other = ("axes", "axis") if number == 2 else ("axis", "axes")
@@ -93,7 +98,11 @@ def _read_axes(cursor: Cursor, kind: str, values: ValueReader) -> tuple[tuple[Ax
     if place is None:
         if not cursor.has(key):
             example = "axes: [x, y]" if number == 2 else "axis: z"
-            cursor.problem(f"a {kind} joint needs {'two axes' if number == 2 else 'an axis'}", f"add {example}", key)
+            cursor.problem(
+                f"a {kind} joint needs {'two axes' if number == 2 else 'an axis'}",
+                f"add {example}",
+                key,
+            )
         return None
     directions = [_direction(item, values) for item in (place.items() if number == 2 else [place])]
     if number == 1:
@@ -147,7 +156,9 @@ def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
     return triple(component / length for component in components)
 
 
-def read_reference(cursor: Cursor | None, kind: str, values: ValueReader) -> tuple[float, ...] | None:
+def read_reference(
+    cursor: Cursor | None, kind: str, values: ValueReader
+) -> tuple[float, ...] | None:
     """Start values of the coordinates of a joint (m, rad, quaternion w x y z); neutral where nothing is given."""
     coordinates = JOINT_KINDS[kind].coordinates
     if cursor is None:
@@ -190,7 +201,9 @@ def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...
         if turn is not None and any(axis != "z" for axis, _ in turns):
             turn.problem(f"a {kind} joint turns about z only", "write turn: [{z: ...}]")
         if at is not None and any(cursor.has(slide) for slide in slides):
-            cursor.problem(f"{', '.join(slides)} and at say the same thing twice", "keep one of them", "at")
+            cursor.problem(
+                f"{', '.join(slides)} and at say the same thing twice", "keep one of them", "at"
+            )
         if turn is not None and cursor.has("angle"):
             cursor.problem("angle and turn say the same thing twice", "keep one of them", "turn")
         read["angle"] = sum(angle for _, angle in turns)
@@ -210,13 +223,19 @@ def _read_freedoms(
     several = cursor.get("freedoms")
     if kind.velocities == ("",):
         if several is not None:
-            several.problem(f"a {kind_name} joint has one freedom", "write these keys on the joint itself")
+            several.problem(
+                f"a {kind_name} joint has one freedom", "write these keys on the joint itself"
+            )
         return (read_freedom(cursor, values, kind.angular[0], reference[0] if reference else None),)
     example = f"freedoms: {{{kind.velocities[0]}: ...}}" if kind.velocities else ""
     for field in FREEDOM.fields:
         if cursor.has(field.name):
             if example:
-                cursor.problem(f"a {kind_name} joint has several freedoms", f"write it under {example}", field.name)
+                cursor.problem(
+                    f"a {kind_name} joint has several freedoms",
+                    f"write it under {example}",
+                    field.name,
+                )
             else:
                 cursor.problem("a fixed joint has no freedom", "remove the key", field.name)
     entries = dict(several.entries()) if several is not None else {}
@@ -225,7 +244,11 @@ def _read_freedoms(
             note_unknown_freedom(place, name, kind_name)
     return tuple(
         read_freedom(
-            entries[name], values, kind.angular[i], scalar_start(kind, name, reference), _is_scalar(kind, name)
+            entries[name],
+            values,
+            kind.angular[i],
+            scalar_start(kind, name, reference),
+            _is_scalar(kind, name),
         )
         if name in entries
         else Freedom()
@@ -236,7 +259,9 @@ def _read_freedoms(
 def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
     """Note that a joint has no freedom of that name."""
     velocities = JOINT_KINDS[kind].velocities
-    remedy = suggestion(name, velocities) or (f"its freedoms are {listing(velocities)}" if velocities else "remove it")
+    remedy = suggestion(name, velocities) or (
+        f"its freedoms are {listing(velocities)}" if velocities else "remove it"
+    )
     cursor.problem(f"a {kind} joint has no freedom {name}", remedy)
 
 
@@ -251,7 +276,11 @@ def scalar_start(kind: JointKind, name: str, reference: tuple[float, ...] | None
 
 
 def read_freedom(
-    cursor: Cursor, values: ValueReader, is_angular: bool, start: float | None, is_scalar: bool = True
+    cursor: Cursor,
+    values: ValueReader,
+    is_angular: bool,
+    start: float | None,
+    is_scalar: bool = True,
 ) -> Freedom:
     """What acts on one freedom; what is wrong is noted and left out.
 
@@ -264,7 +293,11 @@ def read_freedom(
     """
     for key in () if is_scalar else ("limits", "spring"):
         if cursor.has(key):
-            cursor.problem(f"an angular velocity has no coordinate for {key}", "use a universal or revolute joint", key)
+            cursor.problem(
+                f"an angular velocity has no coordinate for {key}",
+                "use a universal or revolute joint",
+                key,
+            )
     speed = values.number(cursor.get("speed"), is_angular)
     freedom = Freedom(
         friction=read_friction(cursor.get("friction"), values, is_angular),
@@ -276,15 +309,23 @@ def read_freedom(
 
 
 def with_limits(
-    freedom: Freedom, cursor: Cursor | None, values: ValueReader, is_angular: bool, start: float | None
+    freedom: Freedom,
+    cursor: Cursor | None,
+    values: ValueReader,
+    is_angular: bool,
+    start: float | None,
 ) -> Freedom:
     """A freedom with its range and the kind of that; without if there is none. A start value outside is noted."""
     kind: LimitKind = "stop"
     if cursor is not None and isinstance(cursor.node, yaml_nodes.Mapping):
         words = [word for word in LIMIT_KINDS if cursor.has(word)]
         if len(words) != 1:
-            what = f"a range is of one kind, got {listing(words)}" if words else "the range is missing"
-            cursor.problem(what, "write {drawing: [lower, upper]}, or [lower, upper] alone for stops")
+            what = (
+                f"a range is of one kind, got {listing(words)}" if words else "the range is missing"
+            )
+            cursor.problem(
+                what, "write {drawing: [lower, upper]}, or [lower, upper] alone for stops"
+            )
             return freedom
         kind = words[0]
         cursor = cursor.get(kind)
@@ -292,7 +333,9 @@ def with_limits(
     if cursor is None or ends is None:
         return freedom
     if start is not None and not ends[0] <= start <= ends[1]:
-        lower, upper, value = (shown(number, ANGLE if is_angular else LENGTH) for number in (*ends, start))
+        lower, upper, value = (
+            shown(number, ANGLE if is_angular else LENGTH) for number in (*ends, start)
+        )
         cursor.problem(
             f"the limits {lower} to {upper} leave out the start value {value}",
             "widen the limits or correct the reference",
@@ -305,12 +348,16 @@ def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) 
     return read_law(Friction, cursor, values, is_angular)
 
 
-def read_law(law: type[Made], cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Made | None:
+def read_law(
+    law: type[Made], cursor: Cursor | None, values: ValueReader, is_angular: bool
+) -> Made | None:
     """Friction of any law that has these coefficients; None if there is none."""
     if cursor is None:
         return None
     friction = values.element(law, cursor, is_angular)
-    terms = {field.name: getattr(friction, field.name) for field in fields(law) if cursor.has(field.name)}
+    terms = {
+        field.name: getattr(friction, field.name) for field in fields(law) if cursor.has(field.name)
+    }
     for key, what, remedy in friction_faults(terms, values.nominal):
         cursor.problem(what, remedy, key)
     return friction
@@ -319,7 +366,9 @@ def read_law(law: type[Made], cursor: Cursor | None, values: ValueReader, is_ang
 def _read_spring(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Spring | None:
     if cursor is None:
         return None
-    stiffness, rest = (values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest"))
+    stiffness, rest = (
+        values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest")
+    )
     if rest is None and not cursor.has("rest"):
         rest = ZERO  # only a side file may leave it out
     return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)

@@ -1,8 +1,8 @@
 """The machine as data: a frozen `Mechanism` of bodies, joints, rods and actuators in any graph.
 
-Every physical value is an `Expression` over the leaf parameters of one `ParameterTable` (theta), so that
-geometry, inertia, friction and drives can be symbols in one use and numbers in the next. Values that only
-steer a computation (start values, limits) are plain floats in SI units.
+Every physical value is an `Expression` over the leaf parameters of one `ParameterTable` (theta), so
+that geometry, inertia, friction and drives can be symbols in one use and numbers in the next.
+Values that only steer a computation (start values, limits) are plain floats in SI units.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ BASE = "base"
 #: Name of the joint by which a platform with its own coordinates hangs on the base.
 PLATFORM_JOINT = "platform"
 
-#: What a limit of a coordinate is. A stop: the machine cannot go beyond it. Drawing: the range in which the machine is
-#: drawn and sampled; a motion that leaves it is as good as any other.
+#: What a limit of a coordinate is. A stop: the machine cannot go beyond it. Drawing: the range in
+#: which the machine is drawn and sampled; a motion that leaves it is as good as any other.
 LimitKind = Literal["stop", "drawing"]
 LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
 
@@ -83,7 +83,9 @@ class Inertia:
 
     mass: Expression
     first_moment: Vector = ZERO_VECTOR
-    second_moment: tuple[Expression, Expression, Expression, Expression, Expression, Expression] = (ZERO,) * 6
+    second_moment: tuple[Expression, Expression, Expression, Expression, Expression, Expression] = (
+        ZERO,
+    ) * 6
 
     @classmethod
     def of(cls, parameters: Iterable[Expression]) -> Inertia:
@@ -109,13 +111,15 @@ class Body:
 class Friction:
     """Friction force of one motion, opposing v (N or N m).
 
-    F = viscous v + viscous_asymmetry |v| + (coulomb + (static - coulomb) exp(-(v / stribeck)^2)) sign(v)
-    + coulomb_asymmetry |sign(v)| + offset (Stribeck's curve as in Armstrong-Helouvry, Dupont and Canudas de Wit 1994, A
-    survey of models, analysis tools and compensation methods for the control of machines with friction, eq. 7).
+    F = viscous v + viscous_asymmetry |v| + (coulomb + (static - coulomb) exp(-(v / stribeck)^2))
+    sign(v) + coulomb_asymmetry |sign(v)| + offset (Stribeck's curve as in Armstrong-Helouvry,
+    Dupont and Canudas de Wit 1994, A survey of models, analysis tools and compensation methods for
+    the control of machines with friction, eq. 7).
 
     Attributes:
         viscous, coulomb, offset: coefficients; None for none.
-        viscous_asymmetry, coulomb_asymmetry: by how much they are larger forwards, and smaller backwards.
+        viscous_asymmetry, coulomb_asymmetry: by how much they are larger forwards, and smaller
+            backwards.
         static: friction at the slowest motion, with `coulomb` and `stribeck`.
         stribeck: speed at which its excess over Coulomb friction has fallen to 1 / e, m/s or rad/s.
     """
@@ -136,7 +140,10 @@ class Friction:
     @property
     def reversed(self) -> Friction:
         """The same friction of the motion the other way round."""
-        turned = {name: getattr(self, name) for name in ("offset", "viscous_asymmetry", "coulomb_asymmetry")}
+        turned = {
+            name: getattr(self, name)
+            for name in ("offset", "viscous_asymmetry", "coulomb_asymmetry")
+        }
         return replace(self, **{name: value and negate(value) for name, value in turned.items()})
 
 
@@ -179,20 +186,21 @@ class Freedom:
 class JointKind:
     """What kind of joint: names of its coordinates and velocities, and how the child moves with them.
 
-    A suffix is appended to the joint's name with a dot; the empty suffix is the joint's name itself.
-    Positions have more numbers than velocities where a quaternion is among them.
+    A suffix is appended to the joint's name with a dot; the empty suffix is the joint's name
+    itself. Positions have more numbers than velocities where a quaternion is among them.
 
-    A kind that a package brings (see `docs/extending.md`) gives its `placement`; velocities, accelerations and their
-    derivatives follow from it by differentiation. Its coordinates are scalars, whose rates are its velocities.
+    A kind that a package brings (see `docs/extending.md`) gives its `placement`; velocities,
+    accelerations and their derivatives follow from it by differentiation. Its coordinates are
+    scalars, whose rates are its velocities.
 
     Attributes:
         coordinates, velocities: suffixes.
         axes: how many axes the file gives, 0 to 2; the others are fixed by the kind.
         angular: whether each velocity turns.
         reversible: whether the tree may run through the joint from its child to its parent.
-        placement: (axes, x) -> (R, p): orientation (3, 3) and origin (3,) of the child's frame in the parent's, as
-            CasADi expressions of the coordinates x (n,) and of the unit vectors (3,) of the axes; identity and zero
-            at x = 0. None for Tauloop's own kinds.
+        placement: (axes, x) -> (R, p): orientation (3, 3) and origin (3,) of the child's frame in
+            the parent's, as CasADi expressions of the coordinates x (n,) and of the unit vectors
+            (3,) of the axes; identity and zero at x = 0. None for Tauloop's own kinds.
     """
 
     coordinates: tuple[str, ...]
@@ -208,7 +216,9 @@ class JointKind:
         return tuple(float(name == "qw") for name in self.coordinates)
 
 
-def _own(scalars: dict[str, bool], *, axes: int = 0, is_ball: bool = False, reversible: bool = True) -> JointKind:
+def _own(
+    scalars: dict[str, bool], *, axes: int = 0, is_ball: bool = False, reversible: bool = True
+) -> JointKind:
     """A kind of Tauloop's own, from its scalar coordinates, each with whether it turns, and a ball behind them."""
     return JointKind(
         coordinates=(*scalars, *("qw", "qx", "qy", "qz") * is_ball),
@@ -244,13 +254,15 @@ class Joint:
         name: unique name; prefix of its coordinates' names.
         kind: key of `JOINT_KINDS`.
         parent, child: the two frames; they coincide at zero coordinates.
-        axes: axis of a revolute, prismatic or cylindrical joint, in both frames; the two axes of a universal
-            joint, the first fixed to the parent frame and the second to the child frame. A planar joint moves
-            in the x-y plane of the parent frame and turns about its z; a Schoenflies joint moves along z too.
-        reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the branch.
+        axes: axis of a revolute, prismatic or cylindrical joint, in both frames; the two axes of a
+            universal joint, the first fixed to the parent frame and the second to the child frame.
+            A planar joint moves in the x-y plane of the parent frame and turns about its z; a
+            Schoenflies joint moves along z too.
+        reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the
+            branch.
         freedoms: one per velocity.
-        is_cut: whether the description says that this joint closes a loop, so that it has no coordinates; else the
-            toolkit chooses which joints it cuts.
+        is_cut: whether the description says that this joint closes a loop, so that it has no
+            coordinates; else the toolkit chooses which joints it cuts.
     """
 
     name: str
@@ -270,12 +282,16 @@ class Joint:
     @property
     def coordinate_names(self) -> tuple[str, ...]:
         """Full names of the coordinates."""
-        return tuple(f"{self.name}.{s}" if s else self.name for s in JOINT_KINDS[self.kind].coordinates)
+        return tuple(
+            f"{self.name}.{s}" if s else self.name for s in JOINT_KINDS[self.kind].coordinates
+        )
 
     @property
     def velocity_names(self) -> tuple[str, ...]:
         """Full names of the velocities."""
-        return tuple(f"{self.name}.{s}" if s else self.name for s in JOINT_KINDS[self.kind].velocities)
+        return tuple(
+            f"{self.name}.{s}" if s else self.name for s in JOINT_KINDS[self.kind].velocities
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,18 +334,18 @@ class Rod:
 
     Attributes:
         name: unique name; also the name of the length coordinate of a telescopic rod.
-        start, end: the joint centres A and B (only the positions matter; for a full rod the start body also
-            carries `first_axis`).
+        start, end: the joint centres A and B (only the positions matter; for a full rod the start
+            body also carries `first_axis`).
         length: fixed length, m; None for a telescopic rod.
         telescope: the length coordinate of a telescopic rod; None for a fixed rod.
-        lower: inertia of the link, or of the part at A: `SlenderPart` (slender), `Inertia` about A in the rod
-            frame (full), or None (massless).
-        upper: the part at B of a telescopic rod: `SlenderPart` measured from B towards A, or `Inertia` about B in
-            the rod frame.
-        spin: how a full rod turns about its own axis: "universal" (a universal joint at A forces it) or "none"
-            (no spin at all, the convention of the RCID paper).
-        first_axis: first axis h of the universal joint at A, in coordinates of the start body. The rod frame has z
-            along the rod from A to B and y along h x z.
+        lower: inertia of the link, or of the part at A: `SlenderPart` (slender), `Inertia` about A
+            in the rod frame (full), or None (massless).
+        upper: the part at B of a telescopic rod: `SlenderPart` measured from B towards A, or
+            `Inertia` about B in the rod frame.
+        spin: how a full rod turns about its own axis: "universal" (a universal joint at A forces
+            it) or "none" (no spin at all, the convention of the RCID paper).
+        first_axis: first axis h of the universal joint at A, in coordinates of the start body. The
+            rod frame has z along the rod from A to B and y along h x z.
         tension: bounds of the pull in a cable; None for a rod that pushes as well.
     """
 
@@ -359,19 +375,24 @@ class Rod:
 class Actuator:
     """A motor behind a transmission: its position is p = sum of ratio_j q_j over the coordinates it drives.
 
-    The force on coordinate j is ratio_j u. One term is an ordinary gear or direct drive, several are a coupling.
+    The force on coordinate j is ratio_j u. One term is an ordinary gear or direct drive, several
+    are a coupling.
 
     Attributes:
         name: unique name.
-        drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a telescopic rod.
+        drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
+            telescopic rod.
         inertia: inertia on the motor side, kg m^2 (or kg for a linear motor).
         friction: losses on the motor side.
-        turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it drives.
+        turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it
+            drives.
         force: largest force or torque of the motor, N or N m.
         rated_force: the largest root mean square of it that the motor bears for ever.
         speed: largest motor speed.
-        copper: heat of its windings per squared force, R/k^2 with a torque constant k, W/N^2 or W/(N m)^2.
-        drive: the drive line behind it; the force is then what that exerts here. None where the motor acts directly.
+        copper: heat of its windings per squared force, R/k^2 with a torque constant k, W/N^2 or
+            W/(N m)^2.
+        drive: the drive line behind it; the force is then what that exerts here. None where the
+            motor acts directly.
     """
 
     name: str
@@ -392,7 +413,8 @@ class Coupling:
 
     Attributes:
         name: unique name.
-        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a telescopic rod.
+        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
+            telescopic rod.
         offset: the sum's value, in its unit.
         turns: whether the sum is an angle (rad) or a length (m).
     """
@@ -409,7 +431,8 @@ class CombinedFriction:
 
     Attributes:
         name: unique name.
-        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a telescopic rod.
+        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a
+            telescopic rod.
         friction: of the combination's speed; the force on coordinate j is ratio_j times it.
         turns: whether the combination is an angle (rad, N m) or a length (m, N).
     """
@@ -427,8 +450,9 @@ class Platform:
     Attributes:
         body: name of the body.
         tool: frame of the tool on that body.
-        independent: velocity names of the independent coordinates, complete (such as ``platform.x``); for a machine
-            whose platform has no coordinates of its own, joint coordinates.
+        independent: velocity names of the independent coordinates, complete (such as
+            ``platform.x``); for a machine whose platform has no coordinates of its own, joint
+            coordinates.
         payload: the heaviest mass that the tool is rated to carry beside the platform's own, kg.
     """
 
@@ -443,10 +467,12 @@ class Mechanism(Shown):
     """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data.
 
     Attributes:
-        unstated_motors: joints of an imported file that may have motors, where the file does not state which have one.
-            There are no actuators then, and forces are refused.
-        omitted_forces: forces that the description of another tool states and that are not part of this machine.
-        unknown_elements: elements of that description of which it is not known whether they change the machine.
+        unstated_motors: joints of an imported file that may have motors, where the file does not
+            state which have one. There are no actuators then, and forces are refused.
+        omitted_forces: forces that the description of another tool states and that are not part of
+            this machine.
+        unknown_elements: elements of that description of which it is not known whether they change
+            the machine.
 
     Examples:
         >>> import tauloop as tl
@@ -496,7 +522,9 @@ class Mechanism(Shown):
     def freedoms(self) -> dict[str, Freedom]:
         """Freedoms of joints and telescopic rods by the names of their velocities, where the file says anything."""
         joints = (zip(joint.velocity_names, joint.freedoms, strict=False) for joint in self.joints)
-        lengths = {rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None}
+        lengths = {
+            rod.name: rod.telescope.freedom for rod in self.rods if rod.telescope is not None
+        }
         return {name: freedom for joint in joints for name, freedom in joint} | lengths
 
     @property
@@ -506,7 +534,9 @@ class Mechanism(Shown):
         lengths += [rod.telescope.reference for rod in self.rods if rod.telescope is not None]
         frames = [frame for joint in self.joints for frame in (joint.parent, joint.child)]
         frames += [frame for rod in self.rods for frame in (rod.start, rod.end)]
-        lengths += [float(np.linalg.norm([self.value(x) for x in frame.position])) for frame in frames]
+        lengths += [
+            float(np.linalg.norm([self.value(x) for x in frame.position])) for frame in frames
+        ]
         least = _ZERO_LENGTH * max(lengths, default=0.0)
         lengths = sorted(length for length in lengths if length > least) or [1.0]
         return 0.5 * (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2])
@@ -526,7 +556,10 @@ class Mechanism(Shown):
         def rod(old: Rod) -> Rod:
             if old.telescope is None:
                 return old
-            return replace(old, telescope=replace(old.telescope, freedom=change(old.name, old.telescope.freedom)))
+            return replace(
+                old,
+                telescope=replace(old.telescope, freedom=change(old.name, old.telescope.freedom)),
+            )
 
         return replace(self, joints=tuple(map(joint, self.joints)), rods=tuple(map(rod, self.rods)))
 
@@ -537,8 +570,9 @@ class Mechanism(Shown):
     def with_given_dry_friction(self, names: Iterable[str]) -> Mechanism:
         """Return the same machine, whose dry friction in some elements is given from outside.
 
-        It has no Coulomb, static or Stribeck friction there. What acts in their place is a leaf parameter of each
-        element, zero nominally (see `given_friction`), which does not depend on the speed.
+        It has no Coulomb, static or Stribeck friction there. What acts in their place is a leaf
+        parameter of each element, zero nominally (see `given_friction`), which does not depend on
+        the speed.
 
         Args:
             names: of velocities, actuators and losses that have friction.
@@ -552,11 +586,15 @@ class Mechanism(Shown):
             offset = add(friction.offset or ZERO, Leaf(given_friction(name)))
             return replace(friction, offset=offset, **nothing)
 
-        parameters = tuple(Parameter(name=given_friction(name), value=0.0, group="friction") for name in names)
+        parameters = tuple(
+            Parameter(name=given_friction(name), value=0.0, group="friction") for name in names
+        )
         machine = self._with_friction(changed)
         return replace(machine, parameters=ParameterTable((*self.parameters, *parameters)))
 
-    def _with_friction(self, change: Callable[[str, Friction | None], Friction | None]) -> Mechanism:
+    def _with_friction(
+        self, change: Callable[[str, Friction | None], Friction | None]
+    ) -> Mechanism:
         """Return the same machine with another friction law in each of its elements, by their names."""
 
         def freedom(name: str, old: Freedom) -> Freedom:
@@ -566,7 +604,8 @@ class Mechanism(Shown):
         return replace(
             self.with_freedoms(freedom),
             actuators=tuple(
-                replace(actuator, friction=change(actuator.name, actuator.friction)) for actuator in self.actuators
+                replace(actuator, friction=change(actuator.name, actuator.friction))
+                for actuator in self.actuators
             ),
             losses=tuple(replace(loss, friction=friction) for loss, friction in losses if friction),
         )
@@ -574,11 +613,15 @@ class Mechanism(Shown):
     def is_loaded(self, joint: Joint) -> bool:
         """Whether something acts on a joint or asks for its coordinate: losses, springs, rotors, motors, gears, users.
 
-        A kind that a package brings says how its coordinates move the child, and so always has them.
+        A kind that a package brings says how its coordinates move the child, and so always has
+        them.
         """
         driven = {name for actuator in self.actuators for name, _ in actuator.drives}
         wanted = self.combined | driven | set(self.platform.independent)
-        acts = any(f.friction is not None or f.spring is not None or f.inertia is not None for f in joint.freedoms)
+        acts = any(
+            f.friction is not None or f.spring is not None or f.inertia is not None
+            for f in joint.freedoms
+        )
         is_brought = JOINT_KINDS[joint.kind].placement is not None
         return acts or is_brought or not wanted.isdisjoint(joint.velocity_names)
 
@@ -591,14 +634,16 @@ class Mechanism(Shown):
     def without_unused_parameters(self) -> Mechanism:
         """The same machine with only those leaf parameters that its values depend on."""
         used = leaves(self)
-        return replace(self, parameters=ParameterTable(tuple(p for p in self.parameters if p.name in used)))
+        return replace(
+            self, parameters=ParameterTable(tuple(p for p in self.parameters if p.name in used))
+        )
 
     def with_values(self, values: Mapping[str, float]) -> Mechanism:
         """The same machine with other nominal values of some leaf parameters (SI).
 
         Raises:
-            InputError: a name is not a leaf parameter, or a value is no finite number or outside its bounds; all of
-                them.
+            InputError: a name is not a leaf parameter, or a value is no finite number or outside
+                its bounds; all of them.
         """
         problems = Problems()
         for name, value in values.items():
@@ -621,12 +666,16 @@ class Mechanism(Shown):
             values: by the names of leaf parameters, SI; nothing is checked.
         """
         table = ParameterTable(
-            tuple(replace(p, value=float(values[p.name])) if p.name in values else p for p in self.parameters)
+            tuple(
+                replace(p, value=float(values[p.name])) if p.name in values else p
+                for p in self.parameters
+            )
         )
         return replace(self, parameters=table)
 
 
-#: What comes first among joints that are equal otherwise, from the depth of the near body and the place in the file.
+#: What comes first among joints that are equal otherwise, from the depth of the near body and the
+#: place in the file.
 Order = Callable[[int, int], tuple[int, ...]]
 
 
@@ -639,8 +688,8 @@ def spanning_joints(
 ) -> list[tuple[Joint, bool]]:
     """Joints of the tree from the base outwards, each with whether it is run from its child to its parent.
 
-    It grows by the cheapest joint (Prim): the platform's own, then fixed joints, then joints that something acts on,
-    which need a coordinate, then those with few freedoms.
+    It grows by the cheapest joint (Prim): the platform's own, then fixed joints, then joints that
+    something acts on, which need a coordinate, then those with few freedoms.
 
     Args:
         mechanism: the machine; joints that its file cuts are never in the tree.

@@ -44,7 +44,9 @@ def place(name: str, names: Iterable[str], kind: str) -> int:
     """
     names = list(names)
     if name not in names:
-        remedy = suggestion(str(name), names) or (f"there are {listing(names)}" if names else f"there is no {kind}")
+        remedy = suggestion(str(name), names) or (
+            f"there are {listing(names)}" if names else f"there is no {kind}"
+        )
         raise InputError.of(str(name), f"no {kind} has this name", remedy)
     return names.index(name)
 

@@ -16,13 +16,21 @@ def omission_evidence(mechanism: Mechanism) -> tuple[Evidence, ...]:
     if not mechanism.omitted_forces:
         return ()
     advice = f"{'; '.join(mechanism.omitted_forces)}: {_REMEDY}"
-    return (Evidence(name=OMITTED, value=float(len(mechanism.omitted_forces)), upper=0.0, advice=advice),)
+    return (
+        Evidence(
+            name=OMITTED, value=float(len(mechanism.omitted_forces)), upper=0.0, advice=advice
+        ),
+    )
 
 
 def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:
     """Return a problem for each force that is left out, and for each element of which it is not known what it does."""
     omitted = (
-        Problem(where="omitted_forces", what=f"the file states {force}, which is left out", remedy=_REMEDY)
+        Problem(
+            where="omitted_forces",
+            what=f"the file states {force}, which is left out",
+            remedy=_REMEDY,
+        )
         for force in mechanism.omitted_forces
     )
     unknown = (

@@ -6,8 +6,8 @@
     power   = atom [ "^" sign ]                      right associative
     atom    = NUMBER [ UNIT ] | NAME | FUNCTION "(" sum { "," sum } ")" | "(" sum ")"
 
-A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT behind a number is one name from
-`tauloop.mechanism.units`.
+A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT behind a
+number is one name from `tauloop.mechanism.units`.
 """
 
 from __future__ import annotations
@@ -34,21 +34,35 @@ from tauloop.mechanism.expression import (
     subtract,
 )
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.units import ANGLE, MAX_CHARACTERS, NUMBER, ONE, Dimension, UnitError, named, parse_unit
+from tauloop.mechanism.units import (
+    ANGLE,
+    MAX_CHARACTERS,
+    NUMBER,
+    ONE,
+    Dimension,
+    UnitError,
+    named,
+    parse_unit,
+)
 from tauloop.records import dataclass
 
 #: Deepest nesting, and most operations when all names are written out.
 MAX_NESTING, MAX_OPERATIONS = 32, 5000
-#: Most operators in one text, and deepest chain of operations when all names are written out: evaluation is recursive.
+#: Most operators in one text, and deepest chain of operations when all names are written out:
+#: evaluation is recursive.
 MAX_OPERATORS, MAX_CHAIN = 100, 150
 #: Most operations of all expressions of a file; the largest shipped machine has some thousand.
 MAX_ALL_OPERATIONS = 300_000
 
-#: The names of numbers that every expression knows; an angle of half a turn, so that `pi / 2` is an angle.
+#: The names of numbers that every expression knows; an angle of half a turn, so that `pi / 2` is an
+#: angle.
 CONSTANTS = {"pi": (math.pi, ANGLE)}
 
 _PART = r"[A-Za-z_]\w*(?:\[\d+\])*"
-_TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>{_PART}(?:\.{_PART})*)|(?P<operator>[-+*/^(),]))", re.ASCII)
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<number>{NUMBER})|(?P<name>{_PART}(?:\.{_PART})*)|(?P<operator>[-+*/^(),]))",
+    re.ASCII,
+)
 
 
 class ExpressionError(ValueError):
@@ -137,10 +151,13 @@ class _Parser:
         self._tokens = list(self._split())
         self._index = 0
         self._nesting = 0
-        operators = sum(kind == "operator" and operator in "+-*/^" for kind, operator, _ in self._tokens)
+        operators = sum(
+            kind == "operator" and operator in "+-*/^" for kind, operator, _ in self._tokens
+        )
         if operators > MAX_OPERATORS:
             raise ExpressionError(
-                f"the expression has {operators} operators, more than {MAX_OPERATORS}", "split it into named parameters"
+                f"the expression has {operators} operators, more than {MAX_OPERATORS}",
+                "split it into named parameters",
             )
 
     def _split(self) -> Iterator[tuple[str, str, int]]:
@@ -170,7 +187,9 @@ class _Parser:
     def _unexpected(self, wanted: str) -> ExpressionError:
         kind, text = self._peek()
         if kind == "end":
-            return ExpressionError(f"{self._text!r} ends where {wanted} is needed", "complete the expression")
+            return ExpressionError(
+                f"{self._text!r} ends where {wanted} is needed", "complete the expression"
+            )
         place = f"{text!r} (character {self._tokens[self._index][2] + 1})"
         previous = self._tokens[self._index - 1][1] if self._index else ""
         if text == previous == "*":
@@ -180,12 +199,16 @@ class _Parser:
                 f"{self._text!r}: {place} follows without an operator",
                 "write * between factors; a compound unit stands only in a value of its own (a named parameter)",
             )
-        return ExpressionError(f"{self._text!r}: {place} stands where {wanted} is needed", "check the expression")
+        return ExpressionError(
+            f"{self._text!r}: {place} stands where {wanted} is needed", "check the expression"
+        )
 
     def whole(self) -> Syntax:
         """The whole text as one expression."""
         if not self._tokens:
-            raise ExpressionError("there is no value", "write a number with its unit, or an expression")
+            raise ExpressionError(
+                "there is no value", "write a number with its unit, or an expression"
+            )
         syntax = self._sum()
         if self._index < len(self._tokens):
             raise self._unexpected("an operator")
@@ -195,7 +218,8 @@ class _Parser:
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             raise ExpressionError(
-                f"the expression is nested more than {MAX_NESTING} deep", "split it into named parameters"
+                f"the expression is nested more than {MAX_NESTING} deep",
+                "split it into named parameters",
             )
         syntax = rule()
         self._nesting -= 1
@@ -243,7 +267,9 @@ class _Parser:
 
     def _number(self, text: str) -> Number:
         if not math.isfinite(float(text)):
-            raise ExpressionError(f"{self._text!r}: the number {text} is too large", "check its exponent")
+            raise ExpressionError(
+                f"{self._text!r}: the number {text} is too large", "check its exponent"
+            )
         kind, unit = self._peek()
         if kind != "name":
             return Number(float(text), ONE)
@@ -256,7 +282,9 @@ class _Parser:
         except UnitError as error:
             raise ExpressionError(
                 f"{self._text!r}: {error.what} behind the number {text}",
-                error.remedy if error.remedy.startswith("did you") else f"for a product write {text} * {unit}",
+                error.remedy
+                if error.remedy.startswith("did you")
+                else f"for a product write {text} * {unit}",
             ) from None
         return Number(float(text) * read.scale, read.dimension)
 
@@ -264,7 +292,8 @@ class _Parser:
         if name not in FUNCTIONS:
             hint = suggestion(name, FUNCTIONS)
             raise ExpressionError(
-                f"{self._text!r} calls the unknown function {name}", hint or f"functions are {listing(FUNCTIONS)}"
+                f"{self._text!r} calls the unknown function {name}",
+                hint or f"functions are {listing(FUNCTIONS)}",
             )
         arguments = [self._nested(self._sum)]
         while self._accept(","):
@@ -291,7 +320,8 @@ def resolve(syntax: Syntax, lookup: Callable[[str], Quantity | None]) -> Quantit
         The quantity; None when a name in it has failed.
 
     Raises:
-        ExpressionError: dimensions do not fit together, or a constant part has no value (division by zero).
+        ExpressionError: dimensions do not fit together, or a constant part has no value (division
+            by zero).
     """
     if isinstance(syntax, Number):
         return Quantity(Constant(syntax.value), syntax.dimension)
@@ -325,8 +355,14 @@ def _dimension(operation: str, arguments: list[Quantity]) -> Dimension:
         return first.dimension ** Fraction(1, 2)
     wanted = ANGLE if operation in ("sin", "cos", "tan") else ONE
     if not first.fits(wanted):
-        remedy = "write the angle with its unit, such as 30 deg" if wanted == ANGLE else "divide by a reference value"
-        raise ExpressionError(f"{operation} takes {named(wanted)}, not {named(first.dimension)}", remedy)
+        remedy = (
+            "write the angle with its unit, such as 30 deg"
+            if wanted == ANGLE
+            else "divide by a reference value"
+        )
+        raise ExpressionError(
+            f"{operation} takes {named(wanted)}, not {named(first.dimension)}", remedy
+        )
     return ONE if wanted == ANGLE else ANGLE
 
 
@@ -350,7 +386,9 @@ def _common(operation: str, first: Quantity, last: Quantity) -> Dimension:
 
 def _power_dimension(base: Quantity, exponent: Quantity) -> Dimension:
     if not isinstance(exponent.expression, Constant) or not exponent.dimension.is_one:
-        raise ExpressionError("the exponent of ^ is not a plain number", "write a constant exponent, such as x^2")
+        raise ExpressionError(
+            "the exponent of ^ is not a plain number", "write a constant exponent, such as x^2"
+        )
     value = exponent.expression.value
     if abs(value) > 12:
         raise ExpressionError(f"the exponent {value:g} of ^ is beyond 12", "check the expression")
@@ -379,8 +417,12 @@ def _fold(operation: str, arguments: list[Expression]) -> Expression:
     else:
         return Call(operation, tuple(arguments))
     if isinstance(folded, Constant) and not math.isfinite(folded.value):
-        numbers = ", ".join(f"{argument.value:g}" for argument in arguments if isinstance(argument, Constant))
-        raise ExpressionError(f"{operation} has no finite real value at {numbers}", "check the numbers")
+        numbers = ", ".join(
+            f"{argument.value:g}" for argument in arguments if isinstance(argument, Constant)
+        )
+        raise ExpressionError(
+            f"{operation} has no finite real value at {numbers}", "check the numbers"
+        )
     return folded
 
 

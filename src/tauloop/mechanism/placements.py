@@ -1,6 +1,7 @@
 """Placements of a machine file: frames on bodies or on other frames, brought down to a frame on a body.
 
-Turns are applied to vectors of expressions; exact zeros and right angles fold, so that sparse geometry stays sparse.
+Turns are applied to vectors of expressions; exact zeros and right angles fold, so that sparse
+geometry stays sparse.
 """
 
 from __future__ import annotations
@@ -78,15 +79,17 @@ def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...
         direction: unit vector (3,).
 
     Returns:
-        The letter itself without turns where the direction is that of a letter; the letter and half a turn about
-        another axis for its opposite; else z, turned about z and then about y.
+        The letter itself without turns where the direction is that of a letter; the letter and half
+        a turn about another axis for its opposite; else z, turned about z and then about y.
     """
     letters: tuple[AxisName, ...] = ("x", "y", "z")
     d = [0.0 if abs(component) < _ROUNDING else float(component) for component in direction]
     for i, letter in enumerate(letters):
         if d[(i + 1) % 3] == d[(i + 2) % 3] == 0.0:
             return letter, () if d[i] > 0 else _turn(letters[(i + 1) % 3], math.pi)
-    return "z", _turn("z", math.atan2(d[1], d[0])) + _turn("y", math.acos(max(-1.0, min(1.0, d[2]))))
+    return "z", _turn("z", math.atan2(d[1], d[0])) + _turn(
+        "y", math.acos(max(-1.0, min(1.0, d[2])))
+    )
 
 
 def turns_to_axes(first: Sequence[float], second: Sequence[float]) -> tuple[Turn, ...]:
@@ -106,7 +109,9 @@ _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
 def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Placement:
     """A frame given in another frame, on the body of that one: p = p_1 + R_1 p_2, turns one after the other."""
-    shifted = triple(add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True))
+    shifted = triple(
+        add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True)
+    )
     return Placement(body=outer.body, position=shifted, turns=(*outer.turns, *turns))
 
 
@@ -127,7 +132,8 @@ class Placements:
 
         def note(cycle: list[str]) -> None:
             frames[cycle[0]].problem(
-                f"the frames stand on each other in a circle: {chain(cycle)}", "put one of them on a body"
+                f"the frames stand on each other in a circle: {chain(cycle)}",
+                "put one of them on a body",
             )
             self._frames.update(dict.fromkeys(cycle))
 
@@ -154,10 +160,16 @@ class Placements:
         if outer is None or local is None:
             return None
         placement = placed(outer, *local)
-        if len(placement.turns) > 100 or any(is_too_large(component) for component in placement.position):
-            cursor.problem("too many turns stand inside one another", "place the frame on its body directly")
+        if len(placement.turns) > 100 or any(
+            is_too_large(component) for component in placement.position
+        ):
+            cursor.problem(
+                "too many turns stand inside one another", "place the frame on its body directly"
+            )
             return None
-        if not all(math.isfinite(self.values.nominal(component)) for component in placement.position):
+        if not all(
+            math.isfinite(self.values.nominal(component)) for component in placement.position
+        ):
             cursor.problem("the position is not finite", "check the exponents of its numbers")
             return None
         return placement
@@ -165,13 +177,19 @@ class Placements:
     def on(self, body: str, cursor: Cursor | None) -> Placement:
         """The frame on a body that `at` and `turn` say; the body's own without them, or if they are wrong."""
         local = self.local(cursor) if cursor is not None else None
-        return Placement(body=body) if local is None else Placement(body=body, position=local[0], turns=local[1])
+        return (
+            Placement(body=body)
+            if local is None
+            else Placement(body=body, position=local[0], turns=local[1])
+        )
 
     def local(self, cursor: Cursor) -> tuple[Vector, tuple[Turn, ...]] | None:
         """`at` and `turn` of a mapping."""
         at = cursor.get("at")
         position = self.values.vector(at) if at is not None else ZERO_VECTOR
-        turns: list[tuple[AxisName, Expression]] | None = read_turns(cursor.get("turn"), self.values.expression)
+        turns: list[tuple[AxisName, Expression]] | None = read_turns(
+            cursor.get("turn"), self.values.expression
+        )
         if position is None or turns is None:
             return None
         return position, tuple(Turn(axis, angle) for axis, angle in turns if angle != ZERO)
@@ -181,7 +199,10 @@ def read_turns(
     cursor: Cursor | None, read: Callable[[Cursor | None], Angle | None]
 ) -> list[tuple[AxisName, Angle]] | None:
     """Axes and angles of successive turns, read as expressions or numbers; None if one is wrong, which is noted."""
-    turns = [(axis, read(place)) for axis, place in map(single_turn, cursor.items() if cursor is not None else ())]
+    turns = [
+        (axis, read(place))
+        for axis, place in map(single_turn, cursor.items() if cursor is not None else ())
+    ]
     whole = [(axis, angle) for axis, angle in turns if axis is not None and angle is not None]
     return whole if len(whole) == len(turns) else None
 
@@ -191,20 +212,25 @@ def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
     axes = [axis for axis in _AXES if cursor.has(axis)]
     if len(axes) != 1:
         cursor.problem(
-            f"a turn has exactly one axis, not {len(axes)}", "write one item for each turn: [{z: 90 deg}, {x: 20 deg}]"
+            f"a turn has exactly one axis, not {len(axes)}",
+            "write one item for each turn: [{z: 90 deg}, {x: 20 deg}]",
         )
         return None, None
     return axes[0], cursor.get(axes[0])
 
 
-def constant_turns(cursor: Cursor | None, values: ValueReader) -> list[tuple[AxisName, float]] | None:
+def constant_turns(
+    cursor: Cursor | None, values: ValueReader
+) -> list[tuple[AxisName, float]] | None:
     """Turns as numbers (rad), for a start value."""
     return read_turns(cursor, values.number)
 
 
 def with_turns(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
     """A frame turned further about its own origin."""
-    return Placement(body=placement.body, position=placement.position, turns=(*placement.turns, *turns))
+    return Placement(
+        body=placement.body, position=placement.position, turns=(*placement.turns, *turns)
+    )
 
 
 def constant_vector(components: tuple[float, float, float]) -> Vector:

@@ -1,7 +1,7 @@
 """Rotations and poses in numbers, on batches: leading axes are samples.
 
-SciPy's Rotation stands behind what is about quaternions; it is imported by whoever calls, since a command that only
-reads a machine would pay for it.
+SciPy's Rotation stands behind what is about quaternions; it is imported by whoever calls, since a
+command that only reads a machine would pay for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from tauloop.records import dataclass
 Array = NDArray[np.float64]
 
 #: Unit vectors by axis letter.
-UNIT_VECTORS: dict[str, tuple[float, float, float]] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+UNIT_VECTORS: dict[str, tuple[float, float, float]] = {
+    "x": (1.0, 0.0, 0.0),
+    "y": (0.0, 1.0, 0.0),
+    "z": (0.0, 0.0, 1.0),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +40,9 @@ class FramePose:
 
     def __matmul__(self, other: FramePose) -> FramePose:
         """The pose of C in A, from that of B in A (self) and that of C in B."""
-        return FramePose(self.rotation @ other.rotation, self.position + turned(self.rotation, other.position))
+        return FramePose(
+            self.rotation @ other.rotation, self.position + turned(self.rotation, other.position)
+        )
 
     def inverse(self) -> FramePose:
         """The pose of A in B."""
@@ -60,7 +66,9 @@ IDENTITY = FramePose()
 def placement_pose(mechanism: Mechanism, placement: Placement) -> FramePose:
     """Pose of a placed frame in its body, at the nominal parameters."""
     turns = [(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]
-    return FramePose(rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position]))
+    return FramePose(
+        rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position])
+    )
 
 
 def turned(rotation: Array, vector: Array) -> Array:
@@ -71,7 +79,11 @@ def turned(rotation: Array, vector: Array) -> Array:
 def rotation_about(axis: Array, angle: Array) -> Array:
     """Rotation (..., 3, 3) by angles (...) in rad about one unit vector (3,): I + sin K + (1 - cos) K K (Rodrigues)."""
     K = skew(axis)
-    return np.eye(3) + np.sin(angle)[..., None, None] * K + (1.0 - np.cos(angle))[..., None, None] * (K @ K)
+    return (
+        np.eye(3)
+        + np.sin(angle)[..., None, None] * K
+        + (1.0 - np.cos(angle))[..., None, None] * (K @ K)
+    )
 
 
 def skew(vector: Array) -> Array:
@@ -98,7 +110,9 @@ def rotation_quaternion(rotation: Array) -> Array:
     """Unit quaternions (..., 4), w x y z with w not negative, of rotations (..., 3, 3)."""
     from scipy.spatial.transform import Rotation
 
-    quaternion = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_quat(canonical=True, scalar_first=True)
+    quaternion = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_quat(
+        canonical=True, scalar_first=True
+    )
     return np.asarray(quaternion.reshape(*rotation.shape[:-2], 4))
 
 

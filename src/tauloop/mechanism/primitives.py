@@ -30,8 +30,8 @@ class Primitive:
     Attributes:
         kind: which of the three.
         name: of its coordinate; of the joint for a ball, with ``.turn`` where that slides too.
-        axis: unit vector (3,) of a hinge or slide in its frame; it points backwards where the joint is run from its
-            child to its parent, so that the coordinate keeps the file's sign.
+        axis: unit vector (3,) of a hinge or slide in its frame; it points backwards where the joint
+            is run from its child to its parent, so that the coordinate keeps the file's sign.
         coordinates, velocities: names of its coordinates and velocities.
         reference: start values of the coordinates: m, rad, or the quaternion.
         freedom: what acts on it; of a ball, on its first component.
@@ -65,8 +65,14 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
     """The chain from a joint's parent frame to its child frame, or backwards: inverse motions in reverse order."""
     q, v = joint.coordinate_names, joint.velocity_names
     kind = JOINT_KINDS[joint.kind]
-    start, freedoms = joint.reference or kind.neutral, joint.freedoms or (Freedom(),) * len(kind.velocities)
-    chain = [single(word, q[i], axis, start[i], freedoms[i]) for i, (word, axis) in enumerate(_scalar_chain(joint))]
+    start, freedoms = (
+        joint.reference or kind.neutral,
+        joint.freedoms or (Freedom(),) * len(kind.velocities),
+    )
+    chain = [
+        single(word, q[i], axis, start[i], freedoms[i])
+        for i, (word, axis) in enumerate(_scalar_chain(joint))
+    ]
     if joint.kind in ("spherical", "free"):
         chain.append(
             Primitive(
@@ -81,10 +87,14 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
         )
     if not is_reversed:
         return tuple(chain)
-    return tuple(replace(primitive, axis=-primitive.axis, is_reversed=True) for primitive in reversed(chain))
+    return tuple(
+        replace(primitive, axis=-primitive.axis, is_reversed=True) for primitive in reversed(chain)
+    )
 
 
-def single(kind: Literal["hinge", "slide"], name: str, axis: str, start: float, freedom: Freedom) -> Primitive:
+def single(
+    kind: Literal["hinge", "slide"], name: str, axis: str, start: float, freedom: Freedom
+) -> Primitive:
     """A hinge or slide along the axis of a letter; its coordinate and its velocity share its name."""
     return Primitive(
         kind=kind,
@@ -104,9 +114,14 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
         EngineError: a package brings the joint's kind.
     """
     if JOINT_KINDS[joint.kind].placement is not None:
-        what = f"a {joint.kind} joint, which a package brings, is no chain of hinges, slides and balls"
+        what = (
+            f"a {joint.kind} joint, which a package brings, is no chain of hinges, slides and balls"
+        )
         raise EngineError.of(joint.name, what, "compare by another route, or keep a machine file")
-    return [(kind, axis if isinstance(axis, str) else joint.axes[axis]) for kind, axis in _CHAINS.get(joint.kind, ())]
+    return [
+        (kind, axis if isinstance(axis, str) else joint.axes[axis])
+        for kind, axis in _CHAINS.get(joint.kind, ())
+    ]
 
 
 _SLIDES: tuple[tuple[Literal["slide"], str], ...] = (("slide", "x"), ("slide", "y"), ("slide", "z"))
@@ -147,7 +162,9 @@ def spread(
     """
     waiting = list(joints)
     while True:
-        joint = next((j for j in waiting if (j.parent.body in poses) != (j.child.body in poses)), None)
+        joint = next(
+            (j for j in waiting if (j.parent.body in poses) != (j.child.body in poses)), None
+        )
         if joint is None:
             return poses
         parent, child = joint.bodies
@@ -166,13 +183,20 @@ def joint_coordinates(joint: Joint, pose: FramePose) -> Array:
     if joint.kind == "universal":
         first, second = (np.array(UNIT_VECTORS[axis]) for axis in joint.axes)
         back = np.swapaxes(R, -1, -2)
-        angles = [angle_about(first, second, turned(R, second)), -angle_about(second, first, turned(back, first))]
+        angles = [
+            angle_about(first, second, turned(R, second)),
+            -angle_about(second, first, turned(back, first)),
+        ]
         return np.stack([_near(joint, i, angle) for i, angle in enumerate(angles)], axis=-1)
     columns = []
     for i, (kind, letter) in enumerate(_scalar_chain(joint)):
         axis = np.array(UNIT_VECTORS[letter])
         across = np.roll(axis, 1)
-        columns.append(_near(joint, i, angle_about(axis, across, turned(R, across))) if kind == "hinge" else p @ axis)
+        columns.append(
+            _near(joint, i, angle_about(axis, across, turned(R, across)))
+            if kind == "hinge"
+            else p @ axis
+        )
     if joint.kind in ("spherical", "free"):
         columns += list(np.moveaxis(rotation_quaternion(R), -1, 0))
     return np.stack(columns, axis=-1) if columns else np.zeros((len(p), 0))

@@ -1,7 +1,8 @@
 """Operation counts that papers print of their machines, to be shown beside ours.
 
-A file `machines/published/NAME.yaml` belongs to the shipped machine of that name. It holds `tables` (counts by part and
-formulation) and `ratios` (one formulation over another where a paper prints no more); nothing is computed from it.
+A file `machines/published/NAME.yaml` belongs to the shipped machine of that name. It holds `tables`
+(counts by part and formulation) and `ratios` (one formulation over another where a paper prints no
+more); nothing is computed from it.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def published_operations(machine: str) -> Published:
     known = {path.stem: path for path in _PUBLISHED.glob("*.yaml")}
     if machine not in known:
         return Published()
-    data: dict[str, list[dict[str, Any]]] = yaml.safe_load(known[machine].read_text(encoding="utf-8"))
+    data: dict[str, list[dict[str, Any]]] = yaml.safe_load(
+        known[machine].read_text(encoding="utf-8")
+    )
     return Published(
         counts=tuple(
             PublishedCount(

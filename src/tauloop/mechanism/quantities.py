@@ -1,7 +1,7 @@
 """Numbers with units as people write them, wherever they do: in files of every kind and on the command line.
 
-``0.5 mm``, ``0.5mm`` and ``+5e-1 mm`` are one number. In a file only an exact zero has no unit; on the command line a
-number alone is in SI units.
+``0.5 mm``, ``0.5mm`` and ``+5e-1 mm`` are one number. In a file only an exact zero has no unit; on
+the command line a number alone is in SI units.
 """
 
 from __future__ import annotations
@@ -57,12 +57,15 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
         is_si: whether a number alone is in SI units.
 
     Raises:
-        UnitError: no two ends, both left out, two dimensions, the wrong order, or an end that is no quantity.
+        UnitError: no two ends, both left out, two dimensions, the wrong order, or an end that is no
+            quantity.
     """
     low, separator, high = (part.strip() for part in f" {text} ".partition(between))
     form = f"LOW{between}HIGH"
     if not separator or not (low or high):
-        raise UnitError(f"{text.strip()!r} is not {form}", f"write {form}, such as 1 mm{between}2 mm")
+        raise UnitError(
+            f"{text.strip()!r} is not {form}", f"write {form}, such as 1 mm{between}2 mm"
+        )
     upper = read_quantity(high, *wanted, is_si=is_si) if high else None
     if low and upper is not None and upper.unit and not literal(low).unit:
         low = f"{low} {upper.unit}"
@@ -73,7 +76,9 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
     dimension = next((end.dimension for end in ends if end.number or end.unit), ends[0].dimension)
     if lower is not None and upper is not None and lower.value > upper.value:
         names = (shown(end.value, dimension) for end in (lower, upper))
-        raise UnitError("the lower end {} is above the upper end {}".format(*names), "swap or correct them")
+        raise UnitError(
+            "the lower end {} is above the upper end {}".format(*names), "swap or correct them"
+        )
     return Interval(
         lower=-math.inf if lower is None else lower.value,
         upper=math.inf if upper is None else upper.value,
@@ -82,7 +87,12 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
 
 
 def pairs(
-    where: str, texts: str | Iterable[str] | None, problems: Problems, example: str = "x=0.1", *, bare: bool = False
+    where: str,
+    texts: str | Iterable[str] | None,
+    problems: Problems,
+    example: str = "x=0.1",
+    *,
+    bare: bool = False,
 ) -> dict[str, str]:
     """Texts by name from ``NAME=TEXT,NAME=TEXT``, or several such; what is not so, or is given twice, is noted.
 
@@ -105,7 +115,9 @@ def pairs(
     return named
 
 
-def pairs_reader(where: str, example: str = "x=0.1", *, bare: bool = False) -> Callable[[Any], dict[str, str]]:
+def pairs_reader(
+    where: str, example: str = "x=0.1", *, bare: bool = False
+) -> Callable[[Any], dict[str, str]]:
     """What reads `pairs` for a field of options (`tauloop.options.option`); the arguments are those of `pairs`."""
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:

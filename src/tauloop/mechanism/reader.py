@@ -59,8 +59,13 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
     platform_place = root.get("platform")
 
     bodies = {name: read_body(name, cursor, values) for name, cursor in places["body"].items()}
-    joints = {name: read_joint(name, cursor, values, placements) for name, cursor in places["joint"].items()}
-    rods = {name: read_rod(name, cursor, values, placements) for name, cursor in places["rod"].items()}
+    joints = {
+        name: read_joint(name, cursor, values, placements)
+        for name, cursor in places["joint"].items()
+    }
+    rods = {
+        name: read_rod(name, cursor, values, placements) for name, cursor in places["rod"].items()
+    }
 
     coordinates = Coordinates()
     for name, cursor in places["joint"].items():
@@ -76,19 +81,33 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
                 "motion",
             )
         coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
-    actuators = {name: read_actuator(name, cursor, values, coordinates) for name, cursor in places["actuator"].items()}
-    losses = {name: read_loss(name, cursor, values, coordinates, actuators) for name, cursor in places["loss"].items()}
-    couplings = {name: read_coupling(name, cursor, values, coordinates) for name, cursor in places["coupling"].items()}
+    actuators = {
+        name: read_actuator(name, cursor, values, coordinates)
+        for name, cursor in places["actuator"].items()
+    }
+    losses = {
+        name: read_loss(name, cursor, values, coordinates, actuators)
+        for name, cursor in places["loss"].items()
+    }
+    couplings = {
+        name: read_coupling(name, cursor, values, coordinates)
+        for name, cursor in places["coupling"].items()
+    }
     motion = platform_joint(platform_place, values, names) if platform_place is not None else None
     platform = (
-        read_platform(platform_place, placements, values, names, coordinates) if platform_place is not None else None
+        read_platform(platform_place, placements, values, names, coordinates)
+        if platform_place is not None
+        else None
     )
 
     all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
     check_connection(places["body"], all_joints, platform_place)
     check_actuators(places["actuator"], actuators)
     unstated = _unstated_motors(root, coordinates, has_actuators=bool(actuators))
-    solids = {n: read_visual(cursor, values, placements, places["rod"]) for n, cursor in places["visual"].items()}
+    solids = {
+        n: read_visual(cursor, values, placements, places["rod"])
+        for n, cursor in places["visual"].items()
+    }
     elements = (bodies, all_joints, rods, couplings, actuators, losses, solids)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
@@ -119,11 +138,15 @@ def _texts(root: Cursor, key: str) -> tuple[str, ...]:
     return () if place is None else tuple(item.text or "" for item in place.items())
 
 
-def _unstated_motors(root: Cursor, coordinates: Coordinates, *, has_actuators: bool) -> tuple[str, ...]:
+def _unstated_motors(
+    root: Cursor, coordinates: Coordinates, *, has_actuators: bool
+) -> tuple[str, ...]:
     """Return the coordinates that may have motors; those that are unknown, or next to actuators, are problems."""
     names = _texts(root, "unstated_motors")
     if names and has_actuators:
-        root.problem("the file has actuators, so its motors are stated", "remove this key", "unstated_motors")
+        root.problem(
+            "the file has actuators, so its motors are stated", "remove this key", "unstated_motors"
+        )
     place = root.get("unstated_motors")
     for item in () if place is None else place.items():
         coordinates.find(item, item.text or "")
@@ -138,7 +161,10 @@ def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
             values.count(scope.prefix, scope.number)
         for name, cursor in scope.parameters():
             if name in defined:
-                cursor.problem(f"the parameter is defined in line {defined[name].line} already", "keep one of the two")
+                cursor.problem(
+                    f"the parameter is defined in line {defined[name].line} already",
+                    "keep one of the two",
+                )
             else:
                 defined[name] = cursor
                 values.define(name, cursor)
@@ -159,7 +185,8 @@ def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
                     places[kind].setdefault(name, cursor)
                     continue
                 if kind == "actuator" and names.kind(name) == "joint":
-                    # nothing refers to an actuator, and others' formats name motors after their joints
+                    # nothing refers to an actuator, and others' formats name motors after their
+                    # joints
                     places[kind].setdefault(name, replace(cursor, leaf=f"{name}.motor"))
                     continue
                 names.add(name, kind, cursor)
@@ -167,23 +194,34 @@ def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
     return names, places
 
 
-def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None) -> None:
+def check_connection(
+    bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None
+) -> None:
     """Note bodies that no chain of joints leads to from the base; a rod alone does not hold a body.
 
     Args:
         bodies: where each body stands.
-        joints: the joints; one that could not be read (None, or the platform's missing) leaves the matter open.
+        joints: the joints; one that could not be read (None, or the platform's missing) leaves the
+            matter open.
         platform: where the platform stands.
     """
     has_motion = platform is not None and platform.has("motion")
-    if any(joint is None for joint in joints.values()) or (has_motion and PLATFORM_JOINT not in joints):
+    if any(joint is None for joint in joints.values()) or (
+        has_motion and PLATFORM_JOINT not in joints
+    ):
         return
-    reached = steps_from(BASE, (joint.bodies for joint in joints.values() if joint is not None and not joint.is_cut))
+    reached = steps_from(
+        BASE, (joint.bodies for joint in joints.values() if joint is not None and not joint.is_cut)
+    )
     platform_body = platform.word("body") if platform is not None else None
     for name, cursor in bodies.items():
         if name not in reached:
             is_idle_platform = name == platform_body and not has_motion
-            remedy = "add platform.motion, or a joint" if is_idle_platform else "give it a joint (a rod is none)"
+            remedy = (
+                "add platform.motion, or a joint"
+                if is_idle_platform
+                else "give it a joint (a rod is none)"
+            )
             cursor.problem(f"no chain of joints leads from {BASE} to {name}", remedy)
 
 

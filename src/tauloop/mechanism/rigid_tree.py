@@ -1,9 +1,10 @@
 """A mechanism at its nominal parameters as a tree of rigid links with loop closures, for formats that know only these.
 
-A rod becomes a link (a telescopic one two links) that hangs on its start body by a universal joint and closes a loop by
-a ball at its other end. A slender rod has no inertia about its own axis, hence that joint moves it exactly as the
-ball joint of the machine file does. A joint that the tree must cut and that is no closure of the target, or on whose
-coordinate something acts, is kept on a massless copy of its child, which is then welded to the child.
+A rod becomes a link (a telescopic one two links) that hangs on its start body by a universal joint
+and closes a loop by a ball at its other end. A slender rod has no inertia about its own axis, hence
+that joint moves it exactly as the ball joint of the machine file does. A joint that the tree must
+cut and that is no closure of the target, or on whose coordinate something acts, is kept on a
+massless copy of its child, which is then welded to the child.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ from tauloop.records import dataclass
 
 #: Unit vectors (3,) by axis letter.
 VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}
-#: Sine of the least angle between a rod and a neighbouring joint's axis that serves as the first axis of its hinges.
+#: Sine of the least angle between a rod and a neighbouring joint's axis that serves as the first
+#: axis of its hinges.
 _CLEAR = 0.5
 #: Asymmetry about the rod's axis, relative to its inertia, that counts as rounding.
 _ROUNDING = 1e-12
-#: Below this share of the heaviest mass of the machine there is no mass centre, and must be no first moment either.
+#: Below this share of the heaviest mass of the machine there is no mass centre, and must be no
+#: first moment either.
 LEAST_MASS = 1e-12
 
 
@@ -104,7 +107,8 @@ class RodLinks:
 
     Attributes:
         name: the rod; also the name of its length when it is telescopic.
-        start, end: the joint centres A (with the frame of the two hinges) and B, as (body, pose in it).
+        start, end: the joint centres A (with the frame of the two hinges) and B, as (body, pose in
+            it).
         angles: names of the two angles.
         is_telescopic: whether its length is a coordinate.
     """
@@ -146,20 +150,24 @@ def rigid_tree(
 
     Args:
         mechanism: any mechanism.
-        closable: kinds of joints that the target can close a loop by; ball joints must be among them.
+        closable: kinds of joints that the target can close a loop by; ball joints must be among
+            them.
         error: type of what is raised.
-        keeps_loaded: whether a joint on which something acts is kept where it must be cut, on a massless copy.
+        keeps_loaded: whether a joint on which something acts is kept where it must be cut, on a
+            massless copy.
 
     Raises:
-        TauloopError: of the given type; a body without a joint to the base, or a rod or mass that no rigid link and
-            ideal joints represent.
+        TauloopError: of the given type; a body without a joint to the base, or a rod or mass that
+            no rigid link and ideal joints represent.
     """
     builder = _TreeBuilder(mechanism, keeps_loaded)
     # among equals the last in the file: mostly ball joints on which nothing acts are left to be cut
     for joint, is_reversed in spanning_joints(mechanism, error, lambda depth, index: (-index,)):
         builder.hang(joint, is_reversed)
     for joint in mechanism.joints:
-        if joint.name not in builder.used and (joint.kind != "free" or (keeps_loaded and mechanism.is_loaded(joint))):
+        if joint.name not in builder.used and (
+            joint.kind != "free" or (keeps_loaded and mechanism.is_loaded(joint))
+        ):
             builder.cut(joint, closable)
     for rod in mechanism.rods:
         builder.hang_rod(rod)
@@ -213,14 +221,28 @@ class _TreeBuilder:
         second = (joint.child.body, placement_pose(self.mechanism, joint.child))
         if joint.kind in closable and not (self.keeps_loaded and self.mechanism.is_loaded(joint)):
             first = (joint.parent.body, placement_pose(self.mechanism, joint.parent))
-            closure = Closure(name=joint.name, kind=joint.kind, first=first, second=second, axes=joint.axes)
+            closure = Closure(
+                name=joint.name, kind=joint.kind, first=first, second=second, axes=joint.axes
+            )
             self.closures.append(closure)
             return
         copy = f"{joint.name}.end"
         at = placement_pose(self.mechanism, joint.parent)
-        self._append(Link(name=copy, parent=joint.parent.body, at=at, chain=primitives(joint), joint=joint.name))
-        self.notes.append(f"joint {joint.name} closes a loop: it carries the massless link {copy}, which is welded on")
-        self.closures.append(Closure(name=joint.name, kind="fixed", first=(copy, IDENTITY), second=second))
+        self._append(
+            Link(
+                name=copy,
+                parent=joint.parent.body,
+                at=at,
+                chain=primitives(joint),
+                joint=joint.name,
+            )
+        )
+        self.notes.append(
+            f"joint {joint.name} closes a loop: it carries the massless link {copy}, which is welded on"
+        )
+        self.closures.append(
+            Closure(name=joint.name, kind="fixed", first=(copy, IDENTITY), second=second)
+        )
 
     def hang_rod(self, rod: Rod) -> None:
         """Append the links of a rod, and its closure."""
@@ -232,23 +254,37 @@ class _TreeBuilder:
         # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
         first, second = float(np.arctan2(-y, z)), float(np.arcsin(np.clip(x, -1.0, 1.0)))
         angles = (("first", "x", first), ("second", "y", second))
-        hinges = tuple(single("hinge", f"{rod.name}.{word}", axis, angle, Freedom()) for word, axis, angle in angles)
+        hinges = tuple(
+            single("hinge", f"{rod.name}.{word}", axis, angle, Freedom())
+            for word, axis, angle in angles
+        )
         if rod.tension is not None:
             self.notes.append(
                 f"rod {rod.name}: bounds of its tension have no place there; it pushes as well as it pulls"
             )
         lower = f"{rod.name}.lower" if rod.telescope is not None else rod.name
         mass = self._part(rod, rod.lower, 1.0)
-        self._append(Link(name=lower, parent=rod.start.body, at=frame, chain=hinges, mass=mass, joint=rod.name))
+        self._append(
+            Link(
+                name=lower, parent=rod.start.body, at=frame, chain=hinges, mass=mass, joint=rod.name
+            )
+        )
         length = 0.0 if rod.length is None else self.mechanism.value(rod.length)
         tip, tip_pose = lower, FramePose(position=np.array([0.0, 0.0, length]))
         if rod.telescope is not None:
             slide = single("slide", rod.name, "z", rod.telescope.reference, rod.telescope.freedom)
             tip, tip_pose = f"{rod.name}.upper", IDENTITY
             mass = self._part(rod, rod.upper, -1.0)
-            self._append(Link(name=tip, parent=lower, at=IDENTITY, chain=(slide,), mass=mass, joint=rod.name))
+            self._append(
+                Link(name=tip, parent=lower, at=IDENTITY, chain=(slide,), mass=mass, joint=rod.name)
+            )
         self.closures.append(
-            Closure(name=f"{rod.name}.tip", kind="spherical", first=(rod.end.body, B), second=(tip, tip_pose))
+            Closure(
+                name=f"{rod.name}.tip",
+                kind="spherical",
+                first=(rod.end.body, B),
+                second=(tip, tip_pose),
+            )
         )
         self.rods.append(
             RodLinks(
@@ -280,7 +316,9 @@ class _TreeBuilder:
         """Return the largest mass of a body, or of a part of a rod, kg."""
         parts: list[SlenderPart | Inertia | None] = [body.inertia for body in self.mechanism.bodies]
         parts += [part for rod in self.mechanism.rods for part in (rod.lower, rod.upper)]
-        masses = (abs(self.mechanism.value(part.parameters[0])) for part in parts if part is not None)
+        masses = (
+            abs(self.mechanism.value(part.parameters[0])) for part in parts if part is not None
+        )
         return max(masses, default=0.0)
 
     def _mass(self, where: str, inertia: Inertia | None) -> LinkInertia | None:
@@ -288,7 +326,9 @@ class _TreeBuilder:
             return None
         return self._about_center(where, *map(self.mechanism.value, inertia.parameters))
 
-    def _part(self, rod: Rod, part: SlenderPart | Inertia | None, sign: float) -> LinkInertia | None:
+    def _part(
+        self, rod: Rod, part: SlenderPart | Inertia | None, sign: float
+    ) -> LinkInertia | None:
         """Inertia of a rod's part in the rod frame at A (`sign` +1), or at B (-1)."""
         where = f"rods.{rod.name}"
         if part is None:
@@ -301,7 +341,10 @@ class _TreeBuilder:
             return self._mass(where, part)
         offset = max(abs(hz), abs(m) * self.mechanism.characteristic_length)
         skewness = max(abs(xx - yy), abs(xy), abs(xz), abs(yz))
-        if skewness > _ROUNDING * max(abs(xx), abs(yy)) or max(abs(hx), abs(hy)) > _ROUNDING * offset:
+        if (
+            skewness > _ROUNDING * max(abs(xx), abs(yy))
+            or max(abs(hx), abs(hy)) > _ROUNDING * offset
+        ):
             self.problems.add(
                 where,
                 f"a rod without spin whose inertia is not that of a body of revolution (I_xx = {xx:.6g}, "
@@ -310,8 +353,8 @@ class _TreeBuilder:
                 "write spin: universal, or make the rod slender",
                 file=self.mechanism.file,
             )
-        # With w.u = 0 and dw/dt.u = 0 a body of revolution moves as if it had no inertia about its axis u: neither
-        # I_zz dw_z/dt nor (I_yy - I_xx) w_x w_y is there.
+        # With w.u = 0 and dw/dt.u = 0 a body of revolution moves as if it had no inertia about its
+        # axis u: neither I_zz dw_z/dt nor (I_yy - I_xx) w_x w_y is there.
         return self._about_center(where, m, 0.0, 0.0, hz, xx, 0.0, xx, 0.0, 0.0, 0.0)
 
     def _about_center(self, where: str, *parameters: float) -> LinkInertia | None:
@@ -320,9 +363,15 @@ class _TreeBuilder:
         if abs(m) <= LEAST_MASS * self._heaviest():
             if h.any():
                 what = f"first moment {np.linalg.norm(h):.3g} kg m with mass {m:.3g} kg has no centre of mass"
-                remedy = "engines and other formats take masses and mass centres: give this part a mass"
+                remedy = (
+                    "engines and other formats take masses and mass centres: give this part a mass"
+                )
                 self.problems.add(where, what, remedy, file=self.mechanism.file)
-            return LinkInertia(mass=0.0, center=np.zeros(3), about_center=about) if about.any() else None
+            return (
+                LinkInertia(mass=0.0, center=np.zeros(3), about_center=about)
+                if about.any()
+                else None
+            )
         center, about = about_center(m, h, about)
         return LinkInertia(mass=m, center=center, about_center=about)
 
@@ -347,7 +396,11 @@ def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
             axis = placement_pose(mechanism, side).rotation @ VECTORS[joint.axes[0]]
             across = np.cross(axis, along)
             if np.linalg.norm(across) > _CLEAR:
-                return axis if joint.kind == "revolute" else np.asarray(across / np.linalg.norm(across))
+                return (
+                    axis
+                    if joint.kind == "revolute"
+                    else np.asarray(across / np.linalg.norm(across))
+                )
     first = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
     return np.asarray(first / np.linalg.norm(first))
 
@@ -355,8 +408,8 @@ def first_hinge(mechanism: Mechanism, rod: Rod, along: Array) -> Array:
 def _hinge_frame(first: np.ndarray, along: np.ndarray) -> np.ndarray:
     """Axes (3, 3): x against the first hinge, z as near to `along` as this allows, so that the hinges start near zero.
 
-    A rod along z of the frame, turned about x and then about y by less than a right angle, has its y along first x z,
-    which is the rod frame of the machine file.
+    A rod along z of the frame, turned about x and then about y by less than a right angle, has its
+    y along first x z, which is the rod frame of the machine file.
     """
     z = along - first * (first @ along)
     if np.linalg.norm(z) < _CLEAR:

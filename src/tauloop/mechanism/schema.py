@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tauloop.mechanism.cursor import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
+from tauloop.mechanism.cursor import (
+    Choice,
+    Either,
+    Kind,
+    ListOf,
+    MapOf,
+    Name,
+    Reference,
+    Shape,
+    Text,
+    Value,
+    Whole,
+)
 from tauloop.mechanism.grammar import FORMAT, MACHINE, QUALIFIED
 from tauloop.mechanism.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
 
@@ -18,15 +30,19 @@ _VALUE, _LITERAL = "value", "number or text"
 def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of machine files, for editors and other tools.
 
-    It describes the form. What only the reader can tell stands there for people and pages: units (``x-unit``), signs
-    (``x-bounds``), what names refer to (``x-names``) and what keys of mappings are (``x-key``).
+    It describes the form. What only the reader can tell stands there for people and pages: units
+    (``x-unit``), signs (``x-bounds``), what names refer to (``x-names``) and what keys of mappings
+    are (``x-key``).
 
     Args:
         top: the shape of a whole file; `tauloop.mechanism.drive_file.DRIVE` for drive-line files.
         title: its format and version.
     """
     definitions: dict[str, Any] = {
-        _LITERAL: {"type": ["number", "string"], "description": "number, literal with unit, or expression"}
+        _LITERAL: {
+            "type": ["number", "string"],
+            "description": "number, literal with unit, or expression",
+        }
     }
     qualified = _shape(QUALIFIED)
     qualified["properties"]["value"] |= _ref(_LITERAL)
@@ -81,7 +97,9 @@ def _shape(shape: Shape) -> dict[str, Any]:
     return {
         "type": "object",
         "description": shape.doc,
-        "properties": {field.name: _schema(field.kind) | {"description": field.doc} for field in shape.fields},
+        "properties": {
+            field.name: _schema(field.kind) | {"description": field.doc} for field in shape.fields
+        },
         "required": [field.name for field in shape.fields if field.required],
         "additionalProperties": False,
     }
@@ -89,7 +107,11 @@ def _shape(shape: Shape) -> dict[str, Any]:
 
 def _schema(kind: Kind) -> dict[str, Any]:
     if isinstance(kind, Value):
-        units = [str(dimension) or "1" for dimension in (kind.linear, kind.angular) if dimension is not None]
+        units = [
+            str(dimension) or "1"
+            for dimension in (kind.linear, kind.angular)
+            if dimension is not None
+        ]
         facts = {"x-unit": " or ".join(units), "x-bounds": kind.sign}
         return _ref(_VALUE) | {name: fact for name, fact in facts.items() if fact}
     if isinstance(kind, Shape):
@@ -119,4 +141,9 @@ def _word(kind: Text | Name | Reference | Choice | Whole) -> dict[str, Any]:
         return {"type": ["string", "number"]}
     if isinstance(kind, Name):
         return {"type": "string", "pattern": f"^{IDENTIFIER.pattern}$", "maxLength": MAX_NAME}
-    return {"type": "string", "pattern": f"^{REFERENCE.pattern}$", "maxLength": 2 * MAX_NAME, "x-names": kind.to}
+    return {
+        "type": "string",
+        "pattern": f"^{REFERENCE.pattern}$",
+        "maxLength": 2 * MAX_NAME,
+        "x-names": kind.to,
+    }

@@ -11,7 +11,8 @@ from tauloop.mechanism.suggestions import suggestion
 #: Folders of the machine files: those that every test goes over, and those that the gallery adds.
 SHIPPED = Path(__file__).parent / "machines"
 GALLERY = SHIPPED / "gallery"
-#: Characters of the name of a shipped machine; a longer word is a path, which systems bound by themselves.
+#: Characters of the name of a shipped machine; a longer word is a path, which systems bound by
+#: themselves.
 LONGEST_NAME = 100
 
 
@@ -37,13 +38,17 @@ def machine_path(name: str) -> Path:
     Raises:
         DescriptionError: there is no machine of that name.
     """
-    paths = [folder / f"{name}.yaml" for folder in (SHIPPED, GALLERY)] if is_shipped_name(name) else []
+    paths = (
+        [folder / f"{name}.yaml" for folder in (SHIPPED, GALLERY)] if is_shipped_name(name) else []
+    )
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
         problem = Problem(
             where=name,
             what="no machine of this name comes with Tauloop",
-            remedy=(suggestion(name, shipped_machines()) or f"there are {', '.join(shipped_machines())}")
+            remedy=(
+                suggestion(name, shipped_machines()) or f"there are {', '.join(shipped_machines())}"
+            )
             + f"; a file of this name is written ./{name}",
         )
         raise DescriptionError(problem)
@@ -52,7 +57,10 @@ def machine_path(name: str) -> Path:
 
 def is_shipped_name(name_or_path: str | Path) -> bool:
     """Whether a machine is named by a plain word, so that it must be a shipped one."""
-    return isinstance(name_or_path, str) and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
+    return (
+        isinstance(name_or_path, str)
+        and re.fullmatch(rf"\w{{1,{LONGEST_NAME}}}", name_or_path) is not None
+    )
 
 
 def source_path(name_or_path: str | Path) -> Path:

@@ -14,8 +14,8 @@ from tauloop.records import dataclass
 SolidShape = Literal["box", "cylinder", "capsule", "sphere", "mesh"]
 SHAPES: tuple[SolidShape, ...] = get_args(SolidShape)
 
-#: Colours by role, which differ in lightness too: for the colour-blind, and in grey (after Okabe and Ito 2008, Color
-#: universal design).
+#: Colours by role, which differ in lightness too: for the colour-blind, and in grey (after Okabe
+#: and Ito 2008, Color universal design).
 COLOURS: Mapping[str, str] = {
     "base": "#424a53",
     "rail": "#9aa3ad",
@@ -47,10 +47,11 @@ class Solid:
     """A shape fixed to a body, or to a rod, whose frame has its origin in A and z along the rod.
 
     Attributes:
-        body: name of the body or of the rod; ``ROD.lower`` and ``ROD.upper`` (origin in B) of a telescopic one.
+        body: name of the body or of the rod; ``ROD.lower`` and ``ROD.upper`` (origin in B) of a
+            telescopic one.
         shape: one of `SHAPES`, centred on the solid's frame; round ones about its z axis.
-        size: edges of a box; radius and length of a cylinder, and of a capsule without its ends; radius of a sphere;
-            three factors of a mesh; m.
+        size: edges of a box; radius and length of a cylinder, and of a capsule without its ends;
+            radius of a sphere; three factors of a mesh; m.
         position: of its frame in that of the body, m.
         turns: successive turns of its frame from that of the body: axis and angle, rad.
         colour: ``#rrggbb``; "" for that of its `role`.
@@ -76,7 +77,9 @@ def convex(points: np.ndarray) -> Mesh:
     faces = hull.simplices.copy()
     corners = points[faces]
     outwards = np.einsum(
-        "fi,fi->f", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), hull.equations[:, :3]
+        "fi,fi->f",
+        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]),
+        hull.equations[:, :3],
     )
     faces[outwards < 0] = faces[outwards < 0][:, ::-1]
     kept, numbers = np.unique(faces, return_inverse=True)

@@ -1,7 +1,7 @@
 """Form of a machine file: what stands there against the grammar, legs written once and repeated, each name once.
 
-Unknown, missing and misplaced keys and wrong words are noted all at once; then the file is a list of scopes, each with
-its prefix of names.
+Unknown, missing and misplaced keys and wrong words are noted all at once; then the file is a list
+of scopes, each with its prefix of names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from tauloop.records import dataclass
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
-#: Name of a parameter: dotted, and numbered where it names a part of a list, as leaf parameters do (``gravity[2]``).
+#: Name of a parameter: dotted, and numbered where it names a part of a list, as leaf parameters do
+#: (``gravity[2]``).
 PARAMETER = re.compile(
     r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])*(\.[A-Za-z][A-Za-z0-9_]*(\[\d+\])*)*",
     re.ASCII,
@@ -57,7 +58,11 @@ _RESERVED = {
 
 
 def document(
-    node: Node, file: str, shape: Shape, folder: Path | None = None, collector: Collector | None = None
+    node: Node,
+    file: str,
+    shape: Shape,
+    folder: Path | None = None,
+    collector: Collector | None = None,
 ) -> Cursor:
     """The top of a document whose form is checked; what is wrong is with its collector, which raises it.
 
@@ -78,7 +83,9 @@ def check_structure(cursor: Cursor) -> None:
     """Note every place below a cursor whose form is not that of its kind."""
     kind = chosen(cursor.kind, cursor.node)
     if isinstance(cursor.node, Scalar) and not cursor.node.text and not cursor.node.is_quoted:
-        cursor.problem("there is nothing behind the colon", f"write {describe(cursor.kind)}, or remove the key")
+        cursor.problem(
+            "there is nothing behind the colon", f"write {describe(cursor.kind)}, or remove the key"
+        )
     elif not accepts(cursor.kind, cursor.node):
         cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}")
     elif isinstance(kind, Value):
@@ -119,7 +126,10 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
         elif field.required:
             where = f"{cursor.where}.{field.name}" if cursor.where else field.name
             cursor.collector.add(
-                where, cursor.line, f"this key of {a(shape.name)} is missing", f"add {field.name}: {field.doc}"
+                where,
+                cursor.line,
+                f"this key of {a(shape.name)} is missing",
+                f"add {field.name}: {field.doc}",
             )
 
 
@@ -145,7 +155,10 @@ def _check_list(cursor: Cursor, kind: ListOf) -> None:
 def _check_word(cursor: Cursor, kind: Kind) -> None:
     text = cursor.text or ""
     if isinstance(kind, Choice) and text not in kind.options:
-        cursor.problem(f"{text!r} is not known here", suggestion(text, kind.options) or f"write {describe(kind)}")
+        cursor.problem(
+            f"{text!r} is not known here",
+            suggestion(text, kind.options) or f"write {describe(kind)}",
+        )
     elif isinstance(kind, Text) and kind.is_needed and not text:
         cursor.problem("the text is empty", "write one, or remove the key")
     elif isinstance(kind, Name):
@@ -174,13 +187,17 @@ def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> 
     elif name == BASE:
         cursor.problem(f"the name {BASE} is reserved for the immovable body", "choose another name")
     elif name in _RESERVED.get(of, {}):
-        cursor.problem(f"the name {name} is reserved: it is {_RESERVED[of][name]}", "choose another name")
+        cursor.problem(
+            f"the name {name} is reserved: it is {_RESERVED[of][name]}", "choose another name"
+        )
 
 
 def _form(cursor: Cursor) -> str:
     if isinstance(cursor.node, Sequence):
         return "a list"
-    return "a mapping" if isinstance(cursor.node, Mapping) else f"the text {cursor.node.text[:40]!r}"
+    return (
+        "a mapping" if isinstance(cursor.node, Mapping) else f"the text {cursor.node.text[:40]!r}"
+    )
 
 
 def describe(kind: Kind) -> str:
@@ -188,7 +205,9 @@ def describe(kind: Kind) -> str:
     if isinstance(kind, Either):
         return " or ".join(describe(alternative) for alternative in kind.kinds)
     if isinstance(kind, Value):
-        return "a number with its unit, or an expression" if kind.is_plain else "a value with its unit"
+        return (
+            "a number with its unit, or an expression" if kind.is_plain else "a value with its unit"
+        )
     if isinstance(kind, Choice):
         return f"{'one of ' * (len(kind.options) > 1)}{listing(kind.options, 20)}"
     if isinstance(kind, Whole):
@@ -200,7 +219,9 @@ def describe(kind: Kind) -> str:
     if isinstance(kind, MapOf):
         return f"a mapping from {kind.key} names"
     if isinstance(kind, Shape):
-        return f"{a(kind.name)}: a mapping with {listing([field.name for field in kind.fields], 20)}"
+        return (
+            f"{a(kind.name)}: a mapping with {listing([field.name for field in kind.fields], 20)}"
+        )
     return "text" if isinstance(kind, Text) else "a name"
 
 
@@ -263,7 +284,9 @@ def scopes(machine: Cursor) -> list[Scope]:
             if count and count != number:
                 values.problem(f"{count} value{'s' * (count != 1)} for {number} legs", remedy)
         if len(listed) + number > MAX_LEGS:
-            raise leg.refused(f"there are more than {MAX_LEGS} legs with all repeats", "repeat less")
+            raise leg.refused(
+                f"there are more than {MAX_LEGS} legs with all repeats", "repeat less"
+            )
         for i in range(1, number + 1):
             prefix = f"{name}{i}."
             listed.append(Scope(prefix, replace(leg, leaf=prefix[:-1], prefix=prefix), i))
@@ -285,10 +308,15 @@ def _check_counts(parts: list[Scope]) -> None:
             kinds = sum(len(list(part.elements(section))) for section in SECTIONS)
             sizes[place] = (len(list(part.parameters())), kinds)
         parameters, elements = parameters + sizes[place][0], elements + sizes[place][1]
-        for what, count, most in (("parameters", parameters, MAX_PARAMETERS), ("elements", elements, MAX_ELEMENTS)):
+        for what, count, most in (
+            ("parameters", parameters, MAX_PARAMETERS),
+            ("elements", elements, MAX_ELEMENTS),
+        ):
             if count > most:
                 more = f"there are more than {most} {what} with all repeats"
-                raise part.cursor.refused(more, "describe the machine alone; machines have tens of bodies and joints")
+                raise part.cursor.refused(
+                    more, "describe the machine alone; machines have tens of bodies and joints"
+                )
 
 
 @dataclass(slots=True)
@@ -329,13 +357,19 @@ class Names:
             return match
         wanted = " or ".join(kinds)
         if candidates:
-            cursor.problem(f"{word} is a {self.kind(candidates[0])}, not a {wanted}", f"name a {wanted}")
+            cursor.problem(
+                f"{word} is a {self.kind(candidates[0])}, not a {wanted}", f"name a {wanted}"
+            )
         else:
-            note_unknown(cursor, word, wanted, [name for name in self._kinds if self._kinds[name] in kinds])
+            note_unknown(
+                cursor, word, wanted, [name for name in self._kinds if self._kinds[name] in kinds]
+            )
         return None
 
 
 def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
     """Note that a name refers to nothing, and what it may have meant."""
     hint = "" if cursor.collector.is_full else nearest(word, known, cursor.prefix)
-    cursor.problem(f"there is no {wanted} named {word}", hint or f"define it, or name a {wanted} that is there")
+    cursor.problem(
+        f"there is no {wanted} named {word}", hint or f"define it, or name a {wanted} that is there"
+    )

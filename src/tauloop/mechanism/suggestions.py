@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from tauloop.errors import Problem
 
-#: Beyond these, similarity is not worth its time: a name is short, and a machine has hundreds of names.
+#: Beyond these, similarity is not worth its time: a name is short, and a machine has hundreds of
+#: names.
 MAX_LENGTH, MAX_NAMES = 60, 2000
 
 
@@ -48,7 +49,9 @@ def unknown_names(
         Problem(
             where.format(name),
             what.format(name),
-            (isinstance(name, str) and suggestion(name, known)) or remedy or f"choose among {listing(known) or 'none'}",
+            (isinstance(name, str) and suggestion(name, known))
+            or remedy
+            or f"choose among {listing(known) or 'none'}",
         )
         for name in names
         if not isinstance(name, str) or name not in known
@@ -58,4 +61,6 @@ def unknown_names(
 def nearest(word: str, known: Iterable[str], prefix: str) -> str:
     """What an unknown name may have meant: names of the same leg and of the top come before those of other legs."""
     visible = [name.removeprefix(prefix) for name in known]
-    return suggestion(word, [name for name in visible if "." not in name]) or suggestion(word, visible)
+    return suggestion(word, [name for name in visible if "." not in name]) or suggestion(
+        word, visible
+    )

@@ -14,11 +14,11 @@ class Tension:
 
     Attributes:
         least, greatest: bounds of the tension, N; the least is not negative.
-        stiffness: in a simulation the cable pulls with max(0, stiffness x + damping x'), x its stretch; None for a
-            cable that does not stretch.
+        stiffness: in a simulation the cable pulls with max(0, stiffness x + damping x'), x its
+            stretch; None for a cable that does not stretch.
         damping: N s/m; None for none.
-        restitution: share of its speed with which a cable that does not stretch rebounds when it is tautened (0 to
-            1); None where this is not known.
+        restitution: share of its speed with which a cable that does not stretch rebounds when it is
+            tautened (0 to 1); None where this is not known.
     """
 
     least: float

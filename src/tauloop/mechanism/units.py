@@ -1,7 +1,8 @@
 """Units, dimensions, and numbers with a unit: text such as ``N m s/rad`` to a scale and exponents, and back.
 
-An angle is a dimension of its own here, but a soft one: it is left out when two dimensions are compared (torque times
-angle is energy), and asked for only where an angle or an angular speed is meant, so that ``35`` is never 35 rad.
+An angle is a dimension of its own here, but a soft one: it is left out when two dimensions are
+compared (torque times angle is energy), and asked for only where an angle or an angular speed is
+meant, so that ``35`` is never 35 rad.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Dimension:
     angle: Fraction = _ZERO
 
     def __mul__(self, other: Dimension) -> Dimension:
-        return Dimension(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+        return Dimension(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
 
     def __truediv__(self, other: Dimension) -> Dimension:
         return self * other ** Fraction(-1)
@@ -62,7 +65,9 @@ class Dimension:
 
 
 def _dimension(mass: int = 0, length: int = 0, time: int = 0, angle: int = 0) -> Dimension:
-    return Dimension(mass=Fraction(mass), length=Fraction(length), time=Fraction(time), angle=Fraction(angle))
+    return Dimension(
+        mass=Fraction(mass), length=Fraction(length), time=Fraction(time), angle=Fraction(angle)
+    )
 
 
 ONE = _dimension()
@@ -86,11 +91,17 @@ ANGLE_PER_LENGTH = ANGLE / LENGTH
 LENGTH_PER_ANGLE = LENGTH / ANGLE
 
 #: What a sliding freedom has, and a turning one.
-POSITIONS, SPEEDS, FORCES, INERTIAS = (LENGTH, ANGLE), (SPEED, ANGULAR_SPEED), (FORCE, TORQUE), (MASS, INERTIA)
+POSITIONS, SPEEDS, FORCES, INERTIAS = (
+    (LENGTH, ANGLE),
+    (SPEED, ANGULAR_SPEED),
+    (FORCE, TORQUE),
+    (MASS, INERTIA),
+)
 COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
 STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
 
-#: How the SI unit of a dimension is written, where the plain product of kg, m, s and rad is not what people write.
+#: How the SI unit of a dimension is written, where the plain product of kg, m, s and rad is not
+#: what people write.
 _SI_NAMES: dict[Dimension, str] = {
     FORCE: "N",
     TORQUE: "N m",
@@ -171,7 +182,17 @@ class UnitError(ValueError):
         self.what, self.remedy = what, remedy
 
 
-_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_PREFIXES = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "c": 1e-2,
+    "d": 1e-1,
+    "": 1.0,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+}
 #: Symbols of units: scale to SI, dimension, and the prefixes that they are written with.
 _SYMBOLS: dict[str, tuple[float, Dimension, str]] = {
     "m": (1.0, LENGTH, "kdcmun"),
@@ -235,7 +256,9 @@ def parse_unit(text: str) -> Unit:
     while position < len(text):
         match = _FACTOR.match(text, position)
         if match is None or (match["name"] == "1" and (position or match["exponent"])):
-            raise UnitError(f"{text!r} is not a unit", "write factors such as kg m^2/s^2 or N m s/rad")
+            raise UnitError(
+                f"{text!r} is not a unit", "write factors such as kg m^2/s^2 or N m s/rad"
+            )
         divides = match["slash"] is not None
         if has_divided and not divides:
             raise UnitError(
@@ -243,7 +266,9 @@ def parse_unit(text: str) -> Unit:
                 "put what multiplies first and write / before each unit that divides, as in N m/rad/s",
             )
         if position and not divides and not text[position].isspace():
-            raise UnitError(f"{text!r} is not a unit", "write a space between factors, as in kg m^2")
+            raise UnitError(
+                f"{text!r} is not a unit", "write a space between factors, as in kg m^2"
+            )
         factor, of = _factor(match["name"])
         exponent = int(match["exponent"] or 1) * (-1 if divides else 1)
         if abs(exponent) > 12:
@@ -316,7 +341,9 @@ def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
     """
     text = text.strip()
     if NOT_FINITE.fullmatch(text):
-        raise UnitError(f"{text} is not a finite number", "write a finite value, or leave the key out")
+        raise UnitError(
+            f"{text} is not a finite number", "write a finite value, or leave the key out"
+        )
     if len(text) > MAX_CHARACTERS:
         what = f"the value has {len(text)} characters, more than {MAX_CHARACTERS}"
         raise UnitError(what, "round the number, or split the expression into named parameters")
@@ -340,7 +367,9 @@ def _needed(wanted: Sequence[Dimension]) -> str:
     return " or ".join(named(dimension) for dimension in wanted)
 
 
-def misfit(written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None) -> UnitError:
+def misfit(
+    written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None
+) -> UnitError:
     """Why what is written may not stand where other dimensions are wanted.
 
     Args:
@@ -361,7 +390,9 @@ def misfit(written: str, dimension: Dimension, wanted: Sequence[Dimension], numb
         what = f"{written} does not say that it is an angle: {needed} is needed"
         return UnitError(what, "write rad or deg, or rpm; Hz and 1/s could mean turns or radians")
     what = f"{written} is {named(dimension)} where {needed} is needed"
-    return UnitError(what, "check the unit" if number is not None else "check the unit or the expression")
+    return UnitError(
+        what, "check the unit" if number is not None else "check the unit or the expression"
+    )
 
 
 def _unit(wanted: Sequence[Dimension]) -> str:

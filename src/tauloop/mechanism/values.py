@@ -80,7 +80,8 @@ class ValueReader:
 
         Args:
             provenance: status and source of values that say none.
-            origins: the same by the id of a value's node, where mappings inside the file have their own.
+            origins: the same by the id of a value's node, where mappings inside the file have their
+                own.
             unknown: parameter groups whose zeros are leaves too, for they are to be identified.
         """
         self._status = (provenance.word("status") if provenance else None) or "chosen"
@@ -129,7 +130,8 @@ class ValueReader:
     def _cycle(self, cycle: list[str]) -> None:
         first = self._definitions[cycle[0]].cursor
         first.problem(
-            f"the parameters define each other in a circle: {chain(cycle)}", "give one of them a value of its own"
+            f"the parameters define each other in a circle: {chain(cycle)}",
+            "give one of them a value of its own",
         )
         self._quantities.update(dict.fromkeys(cycle))
 
@@ -168,7 +170,9 @@ class ValueReader:
         wanted = kind.dimensions(is_angular)
         if not isinstance(content, Literal):
             quantity = self._resolved(content, cursor)
-        elif kind.group and (content.number != 0.0 or isinstance(cursor.node, yaml_nodes.Mapping) or is_unknown):
+        elif kind.group and (
+            content.number != 0.0 or isinstance(cursor.node, yaml_nodes.Mapping) or is_unknown
+        ):
             if is_unknown and wanted and content.number == 0.0 and not content.unit:
                 content = replace(content, unit=str(wanted[0]), dimension=wanted[0])
             quantity = self._leaf(cursor.leaf, content, cursor)
@@ -186,7 +190,9 @@ class ValueReader:
                 self._groups.setdefault(leaf, set()).add(kind.group)
         return quantity
 
-    def element(self, made: type[Made], cursor: Cursor, is_angular: bool = False, **known: Any) -> Made:
+    def element(
+        self, made: type[Made], cursor: Cursor, is_angular: bool = False, **known: Any
+    ) -> Made:
         """An object whose fields are the expressions behind the keys of the same names.
 
         Args:
@@ -196,13 +202,20 @@ class ValueReader:
             known: fields that are not read.
 
         Returns:
-            The object; None is in it for what is absent, and one for what is required and wrong, which is noted.
+            The object; None is in it for what is absent, and one for what is required and wrong,
+            which is noted.
         """
         shape, read = chosen(cursor.kind, cursor.node), dict(known)
         for part in fields(made):
-            key = shape.field(part.name) if isinstance(shape, Shape) and part.name not in known else None
+            key = (
+                shape.field(part.name)
+                if isinstance(shape, Shape) and part.name not in known
+                else None
+            )
             if key is not None:
-                read[key.name] = self.expression(cursor.get(key.name), is_angular) or (UNIT if key.required else None)
+                read[key.name] = self.expression(cursor.get(key.name), is_angular) or (
+                    UNIT if key.required else None
+                )
         return made(**read)
 
     def number(self, cursor: Cursor | None, is_angular: bool = False) -> float | None:
@@ -223,7 +236,8 @@ class ValueReader:
         if cursor is None:
             return None
         ends = [
-            OPEN_ENDS[item.text] if item.text in OPEN_ENDS else self.number(item, is_angular) for item in cursor.items()
+            OPEN_ENDS[item.text] if item.text in OPEN_ENDS else self.number(item, is_angular)
+            for item in cursor.items()
         ]
         if len(ends) != 2 or ends[0] is None or ends[1] is None:
             return None
@@ -231,7 +245,9 @@ class ValueReader:
             kind = cursor.kind.item if isinstance(cursor.kind, ListOf) else None
             dimension = (kind.dimension(is_angular) if isinstance(kind, Value) else None) or ONE
             lower, upper = shown(ends[0], dimension), shown(ends[1], dimension)
-            cursor.problem(f"the lower end {lower} is not below the upper end {upper}", "swap or correct them")
+            cursor.problem(
+                f"the lower end {lower} is not below the upper end {upper}", "swap or correct them"
+            )
             return None
         return ends[0], ends[1]
 
@@ -267,7 +283,9 @@ class ValueReader:
                 ends = self.range(replace(bounds, kind=replace(bounds.kind, item=kind)))  # type: ignore[arg-type]
                 lower, upper = ends or (lower, upper)
                 if not lower <= literal.value <= upper:
-                    ends_and_value = (shown(number, literal.dimension) for number in (lower, upper, literal.value))
+                    ends_and_value = (
+                        shown(number, literal.dimension) for number in (lower, upper, literal.value)
+                    )
                     bounds.problem(
                         "the bounds {} to {} leave out the value {}".format(*ends_and_value),
                         "widen the bounds or correct the value",
@@ -291,7 +309,9 @@ class ValueReader:
         if syntax is None:
             return None
         _refuse_bounds(
-            cursor, "a derived value has no bounds of its own", "give bounds to the literals that it follows from"
+            cursor,
+            "a derived value has no bounds of its own",
+            "give bounds to the literals that it follows from",
         )
         try:
             quantity = resolve(syntax, lambda name: self._look_up(name, cursor))
@@ -328,10 +348,16 @@ class ValueReader:
         if NOT_FINITE.fullmatch(name):
             cursor.problem(f"{name} is not a finite number", "write a finite value")
         elif name == "i":
-            cursor.problem("i counts the legs of a pattern, and this is not in one", "write a number")
+            cursor.problem(
+                "i counts the legs of a pattern, and this is not in one", "write a number"
+            )
         else:
-            hint = "" if cursor.collector.is_full else nearest(name, self._definitions, cursor.prefix)
-            cursor.problem(f"unknown name {name}", hint or "define it under parameters, or check its spelling")
+            hint = (
+                "" if cursor.collector.is_full else nearest(name, self._definitions, cursor.prefix)
+            )
+            cursor.problem(
+                f"unknown name {name}", hint or "define it under parameters, or check its spelling"
+            )
         return None
 
     def _ingredients(self, content: Literal | Syntax, cursor: Cursor) -> str:
@@ -346,14 +372,24 @@ class ValueReader:
         return "; " + ", ".join(parts) if parts else ""
 
     def _fits(
-        self, quantity: Quantity, content: Literal | Syntax, wanted: tuple[Dimension, ...], cursor: Cursor
+        self,
+        quantity: Quantity,
+        content: Literal | Syntax,
+        wanted: tuple[Dimension, ...],
+        cursor: Cursor,
     ) -> bool:
         if not wanted or any(map(quantity.fits, wanted)):
             return True
         number = content.number if isinstance(content, Literal) else None
         wrong = misfit(_written(cursor), quantity.dimension, wanted, number)
-        says_all = wanted[0].is_angular and quantity.dimension.matches(wanted[0]) and not quantity.dimension.is_one
-        cursor.problem(wrong.what, wrong.remedy + ("" if says_all else self._ingredients(content, cursor)))
+        says_all = (
+            wanted[0].is_angular
+            and quantity.dimension.matches(wanted[0])
+            and not quantity.dimension.is_one
+        )
+        cursor.problem(
+            wrong.what, wrong.remedy + ("" if says_all else self._ingredients(content, cursor))
+        )
         return False
 
     def _has_sign(self, quantity: Quantity, kind: Value, cursor: Cursor) -> bool:
@@ -366,9 +402,16 @@ class ValueReader:
         if is_wrong:
             got = shown(value, quantity.dimension)
             must = f"must be {kind.sign}" if kind.sign != "not zero" else "must not be zero"
-            is_mass = quantity.dimension == kind.linear and cursor.leaf.endswith(".mass") and value == 0
-            is_mass = is_mass and "inertias." not in cursor.leaf  # a drive line has no massless parts
-            remedy = "write massless for a part without mass" if is_mass else "correct the value or its sign"
+            is_mass = (
+                quantity.dimension == kind.linear and cursor.leaf.endswith(".mass") and value == 0
+            )
+            # a drive line has no massless parts
+            is_mass = is_mass and "inertias." not in cursor.leaf
+            remedy = (
+                "write massless for a part without mass"
+                if is_mass
+                else "correct the value or its sign"
+            )
             cursor.problem(f"{must}, got {got}", remedy)
         return not is_wrong
 
@@ -386,14 +429,17 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
         if inner is None:
             return None
         scalar = inner
-    if not scalar.text and not (isinstance(scalar.node, yaml_nodes.Scalar) and scalar.node.is_quoted):
+    if not scalar.text and not (
+        isinstance(scalar.node, yaml_nodes.Scalar) and scalar.node.is_quoted
+    ):
         return None  # nothing stands there, which is noted with the form of the file
     text = (scalar.text or "").strip()
     try:
         return literal(text)
     except UnitError as error:
         wrong: UnitError | ExpressionError = error
-    if not NOT_FINITE.fullmatch(text) and len(text) <= MAX_CHARACTERS:  # ``2 m - x`` looks like a unit at first
+    # ``2 m - x`` looks like a unit at first
+    if not NOT_FINITE.fullmatch(text) and len(text) <= MAX_CHARACTERS:
         try:
             return parse(text)
         except ExpressionError as error:
@@ -405,7 +451,11 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
 
 def _is_exact_zero(literal: Literal, cursor: Cursor) -> bool:
     """Whether a named parameter is a bare ``0``: part of the structure, of any dimension, and no leaf."""
-    return literal.number == 0.0 and not literal.unit and not isinstance(cursor.node, yaml_nodes.Mapping)
+    return (
+        literal.number == 0.0
+        and not literal.unit
+        and not isinstance(cursor.node, yaml_nodes.Mapping)
+    )
 
 
 def _written(cursor: Cursor) -> str:

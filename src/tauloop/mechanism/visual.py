@@ -34,13 +34,19 @@ def read_visual(
     """
     shapes = [shape for shape in SHAPES if cursor.has(shape)]
     if len(shapes) != 1:
-        cursor.problem(f"a visual has one shape, not {len(shapes)}", f"write one of {', '.join(SHAPES)}")
+        cursor.problem(
+            f"a visual has one shape, not {len(shapes)}", f"write one of {', '.join(SHAPES)}"
+        )
         return None
     if shapes[0] != "mesh" and cursor.has("scale"):
         cursor.problem("only a mesh has a scale", "remove it, and give the size in units", "scale")
     colour = cursor.word("colour") or ""
     if colour and not re.fullmatch(COLOUR, colour):
-        cursor.problem(f"{colour!r} is no colour", "write red, green and blue in quotes, as '#d08c2e'", "colour")
+        cursor.problem(
+            f"{colour!r} is no colour",
+            "write red, green and blue in quotes, as '#d08c2e'",
+            "colour",
+        )
     frame = _frame(cursor, placements, rods)
     size = _size(cursor, shapes[0], values)
     turns = constant_turns(cursor.get("turn"), values)
@@ -78,7 +84,14 @@ def solid_at(
     x, y, z = position.tolist()
     turns = tuple(constant_angles(rotation).items())
     return Solid(
-        body=body, shape=shape, size=size, position=(x, y, z), turns=turns, role=role, colour=colour, mesh=mesh
+        body=body,
+        shape=shape,
+        size=size,
+        position=(x, y, z),
+        turns=turns,
+        role=role,
+        colour=colour,
+        mesh=mesh,
     )
 
 
@@ -91,7 +104,9 @@ def _frame(cursor: Cursor, placements: Placements, rods: Mapping[str, Cursor]) -
     for full in (cursor.prefix + on.text, on.text):
         if full in rods:
             if rods[full].has("telescopic"):
-                on.problem(f"{full} is telescopic: it has two parts", f"name {full}.lower or {full}.upper")
+                on.problem(
+                    f"{full} is telescopic: it has two parts", f"name {full}.lower or {full}.upper"
+                )
                 return None
             return Placement(body=full)
     for full in (cursor.prefix + name, name):
@@ -108,11 +123,17 @@ def _size(cursor: Cursor, shape: SolidShape, values: ValueReader) -> tuple[float
     if shape in ("cylinder", "capsule"):
         numbers = [values.number(place.get(key)) for key in ("radius", "length")]
     else:
-        numbers = [values.number(item) for item in (place.items() if place.text is None else [place])]
+        numbers = [
+            values.number(item) for item in (place.items() if place.text is None else [place])
+        ]
     if shape == "mesh" and len(numbers) == 1:
         numbers *= 3
     read = tuple(number for number in numbers if number is not None)
-    return read if len(read) == len(numbers) == {"box": 3, "mesh": 3, "sphere": 1}.get(shape, 2) else None
+    return (
+        read
+        if len(read) == len(numbers) == {"box": 3, "mesh": 3, "sphere": 1}.get(shape, 2)
+        else None
+    )
 
 
 def _mesh(cursor: Cursor) -> Path | None:
@@ -122,10 +143,17 @@ def _mesh(cursor: Cursor) -> Path | None:
         return None
     path = Path(place.text)
     if path.suffix.lower() not in MESH_ENDINGS:
-        place.problem(f"{path.name} is no mesh that is read", f"its ending must be one of {', '.join(MESH_ENDINGS)}")
+        place.problem(
+            f"{path.name} is no mesh that is read",
+            f"its ending must be one of {', '.join(MESH_ENDINGS)}",
+        )
     if cursor.collector.folder is None and not path.is_absolute():
         return path  # a text that is no file: looked for where the program runs
-    path = ((cursor.collector.folder or Path()) / path).resolve()  # other files that name it lie elsewhere
+    # other files that name it lie elsewhere
+    path = ((cursor.collector.folder or Path()) / path).resolve()
     if not path.is_file():
-        place.problem(f"there is no file {path}", "correct the path; it starts at the folder of the machine file")
+        place.problem(
+            f"there is no file {path}",
+            "correct the path; it starts at the folder of the machine file",
+        )
     return path

@@ -1,7 +1,8 @@
 """YAML text as plain nodes that know their line: no tags, no aliases, no Python objects.
 
-Text is turned into nodes event by event, so that a hostile file (aliases that multiply, nesting without end) is refused
-where it begins and never built. Scalars stay text; what they mean is decided by who reads them.
+Text is turned into nodes event by event, so that a hostile file (aliases that multiply, nesting
+without end) is refused where it begins and never built. Scalars stay text; what they mean is
+decided by who reads them.
 """
 
 from __future__ import annotations
@@ -81,15 +82,20 @@ def read_text(path: Path) -> str:
     except IsADirectoryError:
         raise refuse("this is a folder, not a file", "name the file itself") from None
     except OSError as error:
-        raise refuse(f"the file cannot be read: {error.strerror}", "check the path and its permissions") from None
+        raise refuse(
+            f"the file cannot be read: {error.strerror}", "check the path and its permissions"
+        ) from None
     except ValueError:
         raise refuse("the file's name holds a zero byte or no text", "check the path") from None
     if len(data) > MAX_BYTES:
         raise refuse(
-            f"the file has more than {MAX_BYTES / 1e6:g} MB", "check that this is a description and not a log or a mesh"
+            f"the file has more than {MAX_BYTES / 1e6:g} MB",
+            "check that this is a description and not a log or a mesh",
         )
     if b"\0" in data:
-        raise refuse(f"this is a binary file: byte {data.index(0) + 1} is zero", "give a text file in UTF-8")
+        raise refuse(
+            f"this is a binary file: byte {data.index(0) + 1} is zero", "give a text file in UTF-8"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -112,8 +118,9 @@ def parse_nodes(text: str, file: str) -> Node:
         file: its name, for messages.
 
     Raises:
-        DescriptionError: the text is not YAML, is empty, or uses what descriptions do without: anchors, aliases, tags,
-            several documents, repeated keys, lists or mappings as keys, deep nesting.
+        DescriptionError: the text is not YAML, is empty, or uses what descriptions do without:
+            anchors, aliases, tags, several documents, repeated keys, lists or mappings as keys,
+            deep nesting.
     """
     return _NodeReader(text, file).document()
 
@@ -136,7 +143,9 @@ class _NodeReader:
     def _problem(self, line: int | None, what: str, remedy: str, where: str = "") -> Problem:
         return Problem(where=where, what=what, remedy=remedy, file=self._file, line=line)
 
-    def _refuse(self, line: int | None, what: str, remedy: str, where: str = "") -> DescriptionError:
+    def _refuse(
+        self, line: int | None, what: str, remedy: str, where: str = ""
+    ) -> DescriptionError:
         return DescriptionError([*self._repeated, self._problem(line, what, remedy, where)])
 
     def _next(self) -> yaml.Event:
@@ -152,7 +161,9 @@ class _NodeReader:
             ) from None
         except (yaml.YAMLError, UnicodeError, ValueError) as error:
             reason = " ".join(str(error).split())
-            raise self._refuse(None, f"this is not YAML text: {reason}", "save the file as plain UTF-8 text") from None
+            raise self._refuse(
+                None, f"this is not YAML text: {reason}", "save the file as plain UTF-8 text"
+            ) from None
         return event
 
     def document(self) -> Node:
@@ -160,38 +171,55 @@ class _NodeReader:
         self._next()  # start of the stream
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
-            raise self._refuse(None, "the file is empty", "write a description; docs/machine-file.md shows one")
+            raise self._refuse(
+                None, "the file is empty", "write a description; docs/machine-file.md shows one"
+            )
         node = self._node(self._next(), 0, "")
         self._next()  # end of the document
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
             line = _line(event)
             raise self._refuse(
-                line, "a second document starts here (---)", "put each description into a file of its own"
+                line,
+                "a second document starts here (---)",
+                "put each description into a file of its own",
             )
         DescriptionError.raise_if_any(self._repeated)
         if isinstance(node, Scalar) and not node.text and not node.is_quoted:
-            raise self._refuse(None, "the file is empty", "write a description; docs/machine-file.md shows one")
+            raise self._refuse(
+                None, "the file is empty", "write a description; docs/machine-file.md shows one"
+            )
         return node
 
     def _node(self, event: yaml.Event, depth: int, where: str) -> Node:
         line = _line(event)
         if isinstance(event, yaml.AliasEvent):
             raise self._refuse(
-                line, f"the alias *{event.anchor} is not allowed", "write the value out, or name a parameter", where
+                line,
+                f"the alias *{event.anchor} is not allowed",
+                "write the value out, or name a parameter",
+                where,
             )
         if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
             raise AssertionError(f"a node cannot start with {event}")
         if event.anchor is not None:
-            what, remedy = f"the anchor &{event.anchor} is not allowed", "remove it; a parameter serves many places"
+            what, remedy = (
+                f"the anchor &{event.anchor} is not allowed",
+                "remove it; a parameter serves many places",
+            )
             raise self._refuse(line, what, remedy, where)
         if event.tag is not None:
-            what, remedy = f"the tag {event.tag} is not allowed", "remove it: values are text and numbers"
+            what, remedy = (
+                f"the tag {event.tag} is not allowed",
+                "remove it: values are text and numbers",
+            )
             raise self._refuse(line, what, remedy, where)
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(event.value, line, event.style not in (None, ""))
         if depth >= MAX_DEPTH:
-            raise self._refuse(line, f"nested more than {MAX_DEPTH} deep", "flatten the description", where)
+            raise self._refuse(
+                line, f"nested more than {MAX_DEPTH} deep", "flatten the description", where
+            )
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[Node] = []
             while not isinstance(event := self._next(), yaml.SequenceEndEvent):
@@ -206,7 +234,10 @@ class _NodeReader:
             key = self._node(event, depth + 1, where)
             if not isinstance(key, Scalar):
                 raise self._refuse(
-                    key_line, "a key is a list or a mapping", "write a plain name before the colon", where
+                    key_line,
+                    "a key is a list or a mapping",
+                    "write a plain name before the colon",
+                    where,
                 )
             path = f"{where}.{key.text}" if where else key.text
             value = self._node(self._next(), depth + 1, path)
@@ -214,7 +245,10 @@ class _NodeReader:
                 first = entries[key.text].line
                 self._repeated.append(
                     self._problem(
-                        key_line, f"the key is repeated; it stands in line {first} already", "keep one of the two", path
+                        key_line,
+                        f"the key is repeated; it stands in line {first} already",
+                        "keep one of the two",
+                        path,
                     )
                 )
             else:

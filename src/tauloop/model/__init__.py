@@ -14,9 +14,16 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.model.derivatives import Derivatives as Derivatives
-    from tauloop.model.export import Export as Export, ExportOptions as ExportOptions, export_c as export_c
+    from tauloop.model.export import (
+        Export as Export,
+        ExportOptions as ExportOptions,
+        export_c as export_c,
+    )
     from tauloop.model.force_sharing import ForceSharing as ForceSharing
-    from tauloop.model.hybrid import HybridForces as HybridForces, HybridFunctions as HybridFunctions
+    from tauloop.model.hybrid import (
+        HybridForces as HybridForces,
+        HybridFunctions as HybridFunctions,
+    )
     from tauloop.model.model import Model as Model
     from tauloop.model.motion import Motion as Motion
     from tauloop.model.operation_counts import (
@@ -25,7 +32,10 @@ if TYPE_CHECKING:
         count_operations as count_operations,
     )
     from tauloop.model.products import Products as Products
-    from tauloop.model.ready import FunctionOptions as FunctionOptions, load_function as load_function
+    from tauloop.model.ready import (
+        FunctionOptions as FunctionOptions,
+        load_function as load_function,
+    )
     from tauloop.model.tool import Payload as Payload, ToolMotion as ToolMotion
     from tauloop.model.written_equations import (
         EquationOptions as EquationOptions,

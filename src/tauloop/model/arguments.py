@@ -43,7 +43,8 @@ def full_coordinates(q: object, topology: Topology, where: str = "q") -> np.ndar
     """Return coordinates (..., n_q) as an array, finite or not: samples that were not reached have none.
 
     Raises:
-        InputError: they are not real numbers, or not as many as there are coordinates; with the argument's name.
+        InputError: they are not real numbers, or not as many as there are coordinates; with the
+            argument's name.
     """
     array = numbers(q, where)
     names = topology.coordinate_names
@@ -60,5 +61,7 @@ def assembled_poses(q: object, topology: Topology, where: str = "q") -> tuple[np
         InputError: wrong shapes or values; with the argument's name.
     """
     names = topology.coordinate_names
-    arrays, single = checked({where: Port(name=where, columns=names, units=("",) * len(names))}, {where: q})
+    arrays, single = checked(
+        {where: Port(name=where, columns=names, units=("",) * len(names))}, {where: q}
+    )
     return arrays[where], single

@@ -25,12 +25,16 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     newtons = ("N",) * len(cabled)
     closing = ["N" if assembly.loops.is_length[i] else "N m" for i in assembly.rows]
     thrusts = ["N m" if turns else "N" for turns in topology.angular]
-    pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
+    pairs = [
+        (row, unit, p)
+        for row, unit in zip(actuators, force_units, strict=True)
+        for p in model.parameters
+    ]
     entries = (f"{row} / {p.name}" for row, _, p in pairs)
-    weights = (
-        "w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from preloads; 1 for all alike"
+    weights = "w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from preloads; 1 for all alike"
+    holding = (
+        "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
     )
-    holding = "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
     freedoms = tuple(topology.velocity_names[i] for i in assembly.independent)
     pushes = tuple(thrusts[i] for i in assembly.independent)
@@ -38,7 +42,12 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     rows = f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters"
     listed = [
         ("start", topology.coordinate_names, coordinates, start),
-        ("theta", free, (f"SI unit for {table[leaf].unit or '1'}" for leaf in free), "parameters that were left free"),
+        (
+            "theta",
+            free,
+            (f"SI unit for {table[leaf].unit or '1'}" for leaf in free),
+            "parameters that were left free",
+        ),
         ("weight", actuators, ("1",) * len(actuators), weights),
         ("preload", cabled, newtons, holding),
         ("tension", cabled, newtons, "tensions of cables"),
@@ -48,20 +57,50 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         ("q", topology.coordinate_names, coordinates, "all coordinates"),
         ("v", topology.velocity_names, velocities, "all velocities"),
         ("a", topology.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
-        ("momentum", topology.velocity_names, (f"{unit} s" for unit in thrusts), "momenta of all velocities, dT/dv"),
-        ("momentum_rate", topology.velocity_names, thrusts, "their rates, such as differences from sample to sample"),
-        ("last_momentum", topology.velocity_names, (f"{unit} s" for unit in thrusts), "momenta of the last sample"),
+        (
+            "momentum",
+            topology.velocity_names,
+            (f"{unit} s" for unit in thrusts),
+            "momenta of all velocities, dT/dv",
+        ),
+        (
+            "momentum_rate",
+            topology.velocity_names,
+            thrusts,
+            "their rates, such as differences from sample to sample",
+        ),
+        (
+            "last_momentum",
+            topology.velocity_names,
+            (f"{unit} s" for unit in thrusts),
+            "momenta of the last sample",
+        ),
         ("last_external_force", freedoms, pushes, "estimate of the last sample; 0 to begin with"),
-        ("external_force", freedoms, pushes, "force from outside on the platform's velocities, a lag of `bandwidth`"),
-        ("period", ("period",), ("s",), "time since the last sample; 0 at the first, where there are no momenta yet"),
+        (
+            "external_force",
+            freedoms,
+            pushes,
+            "force from outside on the platform's velocities, a lag of `bandwidth`",
+        ),
+        (
+            "period",
+            ("period",),
+            ("s",),
+            "time since the last sample; 0 at the first, where there are no momenta yet",
+        ),
         ("bandwidth", ("bandwidth",), ("rad/s",), "K of the lag; its delay is 1/K"),
     ]
     moved = motion.ports.motion.items()
-    listed += [(name, port.columns, port.units, f"{name} of the {motion.ports.name}") for name, port in moved]
+    listed += [
+        (name, port.columns, port.units, f"{name} of the {motion.ports.name}")
+        for name, port in moved
+    ]
     ports = {}
     for name, columns, units, meaning in listed:
         named = tuple(columns)
-        ports[name] = CPort(name=name, size=len(named), columns=named, units=tuple(units), meaning=meaning)
+        ports[name] = CPort(
+            name=name, size=len(named), columns=named, units=tuple(units), meaning=meaning
+        )
     return ports | _jacobian_ports(motion, ports) | _product_ports(motion, ports)
 
 
@@ -80,7 +119,9 @@ def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPor
             made = Port(name=by(word, name), columns=port.columns, units=units)
             described.append((made, f"{meaning} by {name}, times the unit of what w weighs"))
     return {
-        port.name: CPort(name=port.name, size=port.size, columns=port.columns, units=port.units, meaning=meaning)
+        port.name: CPort(
+            name=port.name, size=port.size, columns=port.columns, units=port.units, meaning=meaning
+        )
         for port, meaning in described
     }
 
@@ -88,9 +129,14 @@ def _product_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPor
 def _jacobian_ports(motion: Motion, ports: Mapping[str, CPort]) -> dict[str, CPort]:
     """Ports of Jacobians, by columns; displacements of positions have the components of velocities."""
     turned = {
-        "position": replace(ports["velocity"], units=tuple(u.removesuffix("/s") for u in motion.ports.velocity.units))
+        "position": replace(
+            ports["velocity"],
+            units=tuple(u.removesuffix("/s") for u in motion.ports.velocity.units),
+        )
     }
-    turned |= {"q": replace(ports["v"], units=tuple(unit.removesuffix("/s") for unit in ports["v"].units))}
+    turned |= {
+        "q": replace(ports["v"], units=tuple(unit.removesuffix("/s") for unit in ports["v"].units))
+    }
     made = {}
     for output in ("q", "v", "a", "force", "closure_force", "acceleration"):
         for name in (*motion.ports.motion, "force", "theta"):

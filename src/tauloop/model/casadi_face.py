@@ -25,18 +25,25 @@ def casadi_function(runner: Runner, function: str, *, compiled: bool = False) ->
     """The first output of a function, its Jacobian with the zeros that it has at all states (see `Motion.casadi`)."""
     if isinstance(function, str) and function == "kinematics":
         what = "has positions, whose Jacobian is by displacements"
-        raise InputError.of(function, what, "choose inverse_dynamics or forward_dynamics, or `Motion.derivatives`")
+        raise InputError.of(
+            function, what, "choose inverse_dynamics or forward_dynamics, or `Motion.derivatives`"
+        )
     spec, _ = differentiated(function, None, loaded=False)
     output, program, sizes = spec.outputs[0], runner.program(spec), runner.empty_inputs()
     inputs = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in spec.inputs}
     baked = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
     values = unfolded(program, {**baked, **inputs})
-    blocks = [ca.sparsify(ca.reshape(values[by(output, name)], values[output].numel(), -1)) for name in inputs]
+    blocks = [
+        ca.sparsify(ca.reshape(values[by(output, name)], values[output].numel(), -1))
+        for name in inputs
+    ]
     turned = displacements(runner.topology, runner.ports, inputs["position"])
     blocks[0] = blocks[0] @ turned
     ahead = [*inputs.values(), ca.SX.sym("out", values[output].numel())]
     names = [*inputs, f"out_{output}"]
-    jacobian = ca.Function(f"jac_{function}", ahead, ca.cse(blocks), names, [f"jac_{output}_{name}" for name in inputs])
+    jacobian = ca.Function(
+        f"jac_{function}", ahead, ca.cse(blocks), names, [f"jac_{output}_{name}" for name in inputs]
+    )
     whole = [*inputs.values()], ca.cse([values[output]]), [*inputs], [output]
     if compiled:
         bent = _adjoints(runner, PRODUCTS[function], ahead, {**baked, **inputs}, turned, blocks)
@@ -65,27 +72,41 @@ def _adjoints(
     """
     function, output = spec.name.removesuffix("_products"), spec.outputs[0]
     names = [name for name in spec.inputs if step_of(name) in spec.inputs]
-    steps = {step_of(name): ca.SX.sym(name, runner.known_ports[step_of(name)].size) for name in names}
+    steps = {
+        step_of(name): ca.SX.sym(name, runner.known_ports[step_of(name)].size) for name in names
+    }
     factors = ca.SX.sym("factors", jacobian[0].size1())
     values = unfolded(runner.program(spec), {**inputs, **steps, factor_of(output): factors})
     slopes = [values[by("slope", name)] for name in names]
     second = [
-        [ca.sparsify(ca.jacobian(values[by("bend", other)], steps[step_of(name)]).T) for other in names]
+        [
+            ca.sparsify(ca.jacobian(values[by("bend", other)], steps[step_of(name)]).T)
+            for other in names
+        ]
         for name in names
     ]  # rows and columns by displacements
     held = ca.SX.sym("held", slopes[0].numel())
-    (bent,) = ca.substitute([ca.jacobian(turned.T @ held, inputs[names[0]])], [held], [ca.densify(slopes[0])])
+    (bent,) = ca.substitute(
+        [ca.jacobian(turned.T @ held, inputs[names[0]])], [held], [ca.densify(slopes[0])]
+    )
     second = [[blocks[0] @ turned, *blocks[1:]] for blocks in second]
     second[0] = [turned.T @ block for block in second[0]]
     second[0][0] += bent
     slopes[0] = turned.T @ slopes[0]
     none = ca.SX(factors.numel(), factors.numel())
-    rows = [[*row, ca.SX(row[0].size1(), none.size1()), J.T] for row, J in zip(second, jacobian, strict=True)]
+    rows = [
+        [*row, ca.SX(row[0].size1(), none.size1()), J.T]
+        for row, J in zip(second, jacobian, strict=True)
+    ]
     adjoint = f"adj1_{function}"
     behind = [ca.SX.sym("adjoint", slope.numel()) for slope in slopes]
     return (
         ca.Function(adjoint, [*ahead, factors], ca.cse(slopes)),
-        ca.Function(f"jac_{adjoint}", [*ahead, factors, *behind], ca.cse([block for row in rows for block in row])),
+        ca.Function(
+            f"jac_{adjoint}",
+            [*ahead, factors, *behind],
+            ca.cse([block for row in rows for block in row]),
+        ),
     )
 
 
@@ -94,20 +115,24 @@ def _external(function: ca.Function, *derivatives: ca.Function) -> ca.Function:
     generator = ca.CodeGenerator("function.c", {"casadi_int": "long long int"})
     for made in (function, *derivatives):
         generator.add(made)
-    # straight code of 100 000 operations takes gcc minutes at higher levels, for three times the speed
+    # straight code of 100 000 operations takes gcc minutes at higher levels, for three times the
+    # speed
     library = build(generator.dump(), require_compiler(), further=("-O0",))
     return ca.external(function.name(), str(library))
 
 
 def unfolded(
-    program: Program, inputs: Mapping[str, ca.SX], solution: Callable[[Newton, list[ca.SX]], ca.SX] | None = None
+    program: Program,
+    inputs: Mapping[str, ca.SX],
+    solution: Callable[[Newton, list[ca.SX]], ca.SX] | None = None,
 ) -> dict[str, ca.SX]:
     """All values of a program as expressions.
 
     Args:
         program: the program.
         inputs: expressions of its inputs, by name.
-        solution: what stands for the solution of a block of loops that iterates, which knows these expressions.
+        solution: what stands for the solution of a block of loops that iterates, which knows these
+            expressions.
 
     Raises:
         InputError: it iterates.
@@ -119,7 +144,9 @@ def unfolded(
             continue
         if not isinstance(step, Evaluate):
             what = "closes loops by iteration, which is no expression"
-            raise InputError.of(program.name, what, "take the other entry's motion, or `Motion.derivatives`")
+            raise InputError.of(
+                program.name, what, "take the other entry's motion, or `Motion.derivatives`"
+            )
         results = step.function.function.call([values[name] for name in step.inputs])
         values |= dict(zip(step.outputs, results, strict=True))
     return values

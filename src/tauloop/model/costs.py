@@ -39,9 +39,11 @@ DIFFERENTIATED = tuple(
         DERIVATIVES.items(), (("q", "v", "a"), ("force",), ("acceleration",)), strict=True
     )
 )
-#: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point differences, forces.
+#: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point
+#: differences, forces.
 SAMPLED = "hamilton, sampled"
-#: Coriolis and centripetal terms V(x, x') of the platform as a matrix, by parts, in the frames they may be put in.
+#: Coriolis and centripetal terms V(x, x') of the platform as a matrix, by parts, in the frames they
+#: may be put in.
 VELOCITY_MATRIX = "velocity matrix"
 BASE_FRAME, EULER = "base frame", "Euler angles"
 #: Lagrange's form by differentiating the platform's own mass matrix M(x), as the RCID paper does.
@@ -72,7 +74,11 @@ class Cost:
 
 
 def costs(
-    mechanism: Mechanism, entry: Entry = PLATFORM, *, derivatives: bool = False, progress: Progress | None = None
+    mechanism: Mechanism,
+    entry: Entry = PLATFORM,
+    *,
+    derivatives: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[tuple[Cost, ...], dict[str, str]]:
     """Operations of all quantities by all formulations, all numbers baked in, kinematics included.
 
@@ -115,7 +121,9 @@ def costs(
         except TauloopError as error:
             left_out[quantity] = _reason(error)
             continue
-        rows.append(Cost(quantity=quantity, formulation=NEWTON_EULER.name, frame="", part=ALL, **counts))
+        rows.append(
+            Cost(quantity=quantity, formulation=NEWTON_EULER.name, frame="", part=ALL, **counts)
+        )
     try:
         rows.append(_sampled_cost(base.motion(entry)))
     except TauloopError as error:
@@ -134,7 +142,9 @@ def _sampled_cost(functions: Motion) -> Cost:
     """Forces and momenta of one sample, and p' = (p[n+1] - p[n-1]) (1 / 2 dt): Miller's way, exact to second order."""
     program = functions.program(MOMENTUM_FORCES)
     counts = output_operations(program, "force", "momentum")
-    makers = [step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs]
+    makers = [
+        step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs
+    ]
     momenta = sum(step.function.output_sizes[step.outputs.index("momentum")] for step in makers)
     for kind in ("additions", "multiplications"):
         counts["once"][kind] += momenta
@@ -145,7 +155,11 @@ def _matrices(model: Model) -> list[tuple[str, str]]:
     """Formulations and frames of velocity matrices; Euler angles of a platform that moves in all six freedoms."""
     names = tuple(name.rpartition(".")[2] for name in model.platform.ports.velocity.columns)
     frames = (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
-    matrices = [(formulation, frame) for frame in frames for formulation in ("lagrange", "generalized-momentum")]
+    matrices = [
+        (formulation, frame)
+        for frame in frames
+        for formulation in ("lagrange", "generalized-momentum")
+    ]
     return [*matrices, *([(ON_PLATFORM, EULER)] if EULER in frames else [])]
 
 
@@ -178,15 +192,21 @@ def _by_parts(
 ) -> Iterator[Cost]:
     """The velocity matrix of each part alone, of all, and the parts' sum; each with the kinematics that it needs."""
     chosen = parts(platforms.labels)
-    counts = {part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())}
+    counts = {
+        part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())
+    }
     rods = len({name for name, kind, _ in platforms.labels if kind == "rod"})
     copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
     counts[ADDED_UP] = {
-        key: {kind: sum(n * counts[part][key][kind] for part, n in copies.items()) for kind in KINDS}
+        key: {
+            kind: sum(n * counts[part][key][kind] for part, n in copies.items()) for kind in KINDS
+        }
         for key in counts[ALL]
     }
     for part, counted in counts.items():
-        cost = Cost(quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **counted)
+        cost = Cost(
+            quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **counted
+        )
         if part in (ALL, ADDED_UP) or cost.total:
             yield cost
 
@@ -201,13 +221,21 @@ def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
     wanted = {
         "platform": lambda name, kind, part: kind == "platform",
         "bodies": lambda name, kind, part: kind == "body",
-        "one rod's translation": lambda name, kind, part: name == first_rod and kind == "rod" and part == "translation",
-        "one rod's rotation": lambda name, kind, part: name == first_rod and kind == "rod" and part == "rotation",
-        "one whole rod": lambda name, kind, part: name == first_rod and kind == "rod" and part == "whole",
+        "one rod's translation": lambda name, kind, part: (
+            name == first_rod and kind == "rod" and part == "translation"
+        ),
+        "one rod's rotation": lambda name, kind, part: (
+            name == first_rod and kind == "rod" and part == "rotation"
+        ),
+        "one whole rod": lambda name, kind, part: (
+            name == first_rod and kind == "rod" and part == "whole"
+        ),
         "rotors": lambda name, kind, part: kind == "rotor",
         ALL: lambda name, kind, part: True,
     }
-    chosen = {what: [i for i, label in enumerate(labels) if test(*label)] for what, test in wanted.items()}
+    chosen = {
+        what: [i for i, label in enumerate(labels) if test(*label)] for what, test in wanted.items()
+    }
     return {what: indices for what, indices in chosen.items() if indices}
 
 

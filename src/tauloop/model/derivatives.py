@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 class Derivatives(Shown):
     """A function of a motion, and how it changes with what it is a function of.
 
-    Columns by a position are displacements in the components of velocities: three of a rotation, in the base frame.
+    Columns by a position are displacements in the components of velocities: three of a rotation, in
+    the base frame.
 
     Attributes:
         function: name of the function.
         rows, columns: names of the rows by output, and of the columns by input.
         values: outputs by name (N, n), or (n,) for a single sample.
         jacobians: by output and input (N, n, m), or (n, m).
-        condition: condition numbers (N,) of the poses, free of units; near singularities derivatives grow with their
-            square or cube. They are computed when they are first read, for they take many times longer than the rest.
+        condition: condition numbers (N,) of the poses, free of units; near singularities
+            derivatives grow with their square or cube. They are computed when they are first read,
+            for they take many times longer than the rest.
         health: the evidence of every sample.
 
     Examples:
@@ -63,7 +65,9 @@ class Derivatives(Shown):
         problems = unknown_names([output], self.rows, f"is no output of {self.function}")
         problems += unknown_names([argument], self.columns, f"is no input of {self.function}")
         InputError.raise_if_any(problems)
-        zero = np.zeros((*self.values[output].shape[:-1], len(self.rows[output]), len(self.columns[argument])))
+        zero = np.zeros(
+            (*self.values[output].shape[:-1], len(self.rows[output]), len(self.columns[argument]))
+        )
         return self.jacobians.get((output, argument), zero)
 
     def single(self) -> Derivatives:
@@ -97,15 +101,25 @@ def differentiated(
     InputError.raise_if_any(unknown_names([function], DERIVATIVES, "{!r} is unknown", "function"))
     specs, names = DERIVATIVES[function], () if wrt is None else text_names(wrt, "wrt")
     known = (*specs[-1].inputs, "theta")
-    InputError.raise_if_any(unknown_names(names, known, f"{{!r}} is not an input of {function}", "wrt"))
+    InputError.raise_if_any(
+        unknown_names(names, known, f"{{!r}} is not an input of {function}", "wrt")
+    )
     if "theta" in names and not free:
-        raise InputError.of("theta", "no parameter of this model is free", 'name some: Model(machine, free=["length"])')
+        raise InputError.of(
+            "theta",
+            "no parameter of this model is free",
+            'name some: Model(machine, free=["length"])',
+        )
     spec = specs[-1 if loaded or set(names) & set(LOAD_PORTS) else 0]
     return spec, names or (*spec.inputs, "theta")
 
 
 def arranged(
-    runner: Runner, function: str, names: tuple[str, ...], outputs: Mapping[str, np.ndarray], health: Health
+    runner: Runner,
+    function: str,
+    names: tuple[str, ...],
+    outputs: Mapping[str, np.ndarray],
+    health: Health,
 ) -> Derivatives:
     """Outputs (N, n) of a program of derivatives in their places."""
     ports, topology, assembly = runner.ports, runner.topology, runner.assembly
@@ -121,7 +135,9 @@ def arranged(
     }
     values = [name for name in known if name in outputs]
     made = {
-        (output, name): outputs[by(output, name)].reshape(-1, len(known[name]), len(known[output])).swapaxes(-1, -2)
+        (output, name): outputs[by(output, name)]
+        .reshape(-1, len(known[name]), len(known[output]))
+        .swapaxes(-1, -2)
         for output in values
         for name in names
         if outputs.get(by(output, name), EMPTY).size

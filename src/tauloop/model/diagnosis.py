@@ -17,8 +17,8 @@ REGULAR = 1e6
 def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> np.ndarray:
     """Condition numbers (N,) of poses: the larger of the loops' and of the force map's, both free of units.
 
-    The loops' is that of K in the dependent velocities, with the entry's motion given; the force map is [S K^T]
-    of the leading actuators.
+    The loops' is that of K in the dependent velocities, with the entry's motion given; the force
+    map is [S K^T] of the leading actuators.
 
     Args:
         assembly: the machine.
@@ -32,7 +32,9 @@ def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> n
     dependent = [i for i in moving if i not in entry.v]
     S = (loops.transmission * loops.velocity_scale)[list(assembly.leading)][:, moving]
     S = S / np.maximum(np.abs(S).max(axis=1, keepdims=True, initial=0.0), 1e-300)
-    force_map = np.concatenate([np.broadcast_to(S, (len(q), *S.shape)), K_scaled[:, :, moving]], axis=1)
+    force_map = np.concatenate(
+        [np.broadcast_to(S, (len(q), *S.shape)), K_scaled[:, :, moving]], axis=1
+    )
     return np.maximum(conditions(K_scaled[:, :, dependent]), conditions(force_map))
 
 
@@ -40,13 +42,16 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
     """By how much loops miss (N, n): m for rods, positive where the ends are too far apart, negative where too near.
 
     Args:
-        extremes: (N, 3 n): least and greatest psi over the unknown, and the rod's length (zero for other loops).
+        extremes: (N, 3 n): least and greatest psi over the unknown, and the rod's length (zero for
+            other loops).
         discriminants: (N, n); loops close where they are not negative.
     """
     least, greatest, length = extremes[:, 0::3], extremes[:, 1::3], extremes[:, 2::3]
     with np.errstate(all="ignore"):
         far = np.where(length > 0, np.sqrt(np.maximum(length**2 + 2 * least, 0)) - length, least)
-        near = np.where(length > 0, length - np.sqrt(np.maximum(length**2 + 2 * greatest, 0)), -greatest)
+        near = np.where(
+            length > 0, length - np.sqrt(np.maximum(length**2 + 2 * greatest, 0)), -greatest
+        )
     gap = np.where(least > 0, far, -near)
     known = np.isfinite(gap) & np.isfinite(least)
     return np.where(discriminants >= 0, 0.0, np.where(known, gap, np.nan))
@@ -70,7 +75,11 @@ def unreached(health: Health, gap: np.ndarray, what: str, length: float) -> list
         if not form.unknown:
             text = f"is open by {column[worst]:.3g} characteristic lengths or rad in {where}: the other equations, "
             text += "from which it follows at the reference, have led to another posture"
-            problems.add(form.equation, text, "go there in small steps (`track`), or from a nearer pose (`start`)")
+            problems.add(
+                form.equation,
+                text,
+                "go there in small steps (`track`), or from a nearer pose (`start`)",
+            )
             continue
         direction = "too far away" if column[worst] > 0 else "too near"
         amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {where}"
@@ -82,7 +91,11 @@ def unreached(health: Health, gap: np.ndarray, what: str, length: float) -> list
         problems.add(form.element, text, remedy)
     open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
     if len(open_anywhere) and not problems:
-        loops = ", ".join(form.element for form, column in zip(health.closed_forms, gap.T, strict=True) if column.any())
+        loops = ", ".join(
+            form.element
+            for form, column in zip(health.closed_forms, gap.T, strict=True)
+            if column.any()
+        )
         what_for = f"these loops do not close in {_samples(open_anywhere, len(gap))}"
         problems.add(loops, what_for, f"move the {what} back into the workspace")
     for name, residual in health.residuals.items():
@@ -90,7 +103,11 @@ def unreached(health: Health, gap: np.ndarray, what: str, length: float) -> list
         if len(bad):
             worst = bad[np.argmax(np.abs(residual[bad]))]
             amount = length * abs(residual[worst])
-            text = f"misses by {1e3 * amount:.4g} mm" if np.isfinite(amount) else "the iteration diverged"
+            text = (
+                f"misses by {1e3 * amount:.4g} mm"
+                if np.isfinite(amount)
+                else "the iteration diverged"
+            )
             problems.add(
                 name,
                 f"the loop does not close: {text} in {_samples(bad, len(residual))}",
@@ -112,7 +129,11 @@ def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: st
     text = f"condition number {condition.max():.3g} in {_samples(bad, n)}"
     if condition.max() < REGULAR:
         text = f"a regular pose, but the order chosen for this machine's equations divides by zero there: {text}"
-        return Problem(what, text, "displace it by 1e-6 m or rad, or make one nearby the reference pose (`Model.at`)")
+        return Problem(
+            what,
+            text,
+            "displace it by 1e-6 m or rad, or make one nearby the reference pose (`Model.at`)",
+        )
     remedy = "stay away from configurations where the actuators lose control of the platform, or its motion no longer"
     remedy += " determines the legs'; or give another motion that determines the machine there"
     return Problem(what, f"singular pose ({kind}): {text}", remedy)

@@ -1,6 +1,7 @@
 """Dynamics in machine code for packages that differentiate: what JAX and PyTorch are given of a function.
 
-Their positions are numbers, which a rotation has four of; derivatives are by displacements, D(p) p', D linear in p.
+Their positions are numbers, which a rotation has four of; derivatives are by displacements, D(p)
+p', D linear in p.
 """
 
 from __future__ import annotations
@@ -61,7 +62,11 @@ class Differentiable:
             raise InputError.of(self.spec.name, what, f"give {', '.join(self.inputs)}")
         ports = [self._runner.known_ports[name] for name in self.inputs]
         problems = [
-            Problem(name, f"has shape {shape}, needs (..., {port.size})", f"the numbers are {', '.join(port.columns)}")
+            Problem(
+                name,
+                f"has shape {shape}, needs (..., {port.size})",
+                f"the numbers are {', '.join(port.columns)}",
+            )
             for name, shape, port in zip(self.inputs, shapes, ports, strict=True)
             if shape[-1:] != (port.size,)
         ]
@@ -69,7 +74,9 @@ class Differentiable:
         try:
             return np.broadcast_shapes(*(shape[:-1] for shape in shapes))
         except ValueError:
-            what = ", ".join(f"{name} {shape}" for name, shape in zip(self.inputs, shapes, strict=True))
+            what = ", ".join(
+                f"{name} {shape}" for name, shape in zip(self.inputs, shapes, strict=True)
+            )
             remedy = "give all inputs the same number of samples, or a single one"
             raise InputError.of("samples", f"batches do not fit together: {what}", remedy) from None
 
@@ -115,7 +122,9 @@ class Differentiable:
         for _, v0 in topology.quaternions:
             if v0 in ports.v:
                 rows = [ports.v.index(v0 + k) for k in range(3)]
-                full[np.ix_(rows, rows, rows)] = np.cross(unit[:, None], unit[None]).transpose(2, 0, 1)
+                full[np.ix_(rows, rows, rows)] = np.cross(unit[:, None], unit[None]).transpose(
+                    2, 0, 1
+                )
         back = np.linalg.inv(ports.to_v)
         return np.asarray(np.einsum("ki,kab,aj,lb->ijl", ports.to_v, full, ports.to_v, back))
 
@@ -123,7 +132,9 @@ class Differentiable:
 def held(compiled: CompiledFunction, motion: Mapping[str, _Array]) -> list[_Array | np.ndarray]:
     """Arrays of all inputs in their order: what is not named is nominal, or does not count."""
     return [
-        motion[port.name] if port.name in motion else compiled.nominal.get(port.name, np.zeros(port.size))
+        motion[port.name]
+        if port.name in motion
+        else compiled.nominal.get(port.name, np.zeros(port.size))
         for port in compiled.function.inputs
     ]
 
@@ -139,7 +150,9 @@ def computed(compiled: CompiledFunction, motion: Mapping[str, np.ndarray]) -> li
     arrays = held(compiled, motion)
     batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
     count = int(np.prod(batch))
-    rows = [np.broadcast_to(array, (*batch, array.shape[-1])).reshape(count, -1) for array in arrays]
+    rows = [
+        np.broadcast_to(array, (*batch, array.shape[-1])).reshape(count, -1) for array in arrays
+    ]
     names = [port.name for port in compiled.function.inputs]
     outputs, is_sound = compiled.run(dict(zip(names, rows, strict=True)), count)
     health = outputs.pop("health")

@@ -1,13 +1,14 @@
 """Poses from more encoders than freedoms: least squares over all readings, and which reading disagrees.
 
-With readings m of encoders S(q) whose standard deviations are sigma, and velocities v = G w of the given motion w, a
-step of Gauss and Newton from a state q that closes the loops is
+With readings m of encoders S(q) whose standard deviations are sigma, and velocities v = G w of the
+given motion w, a step of Gauss and Newton from a state q that closes the loops is
 
     dw = (H^T P H)^-1 H^T P (m - S(q)),    H = S_v G,    P = diag(1 / sigma^2).
 
-The residual r = m - S shows the misfit. A reading that disagrees stands out by r_i / (sigma_i sqrt(R_ii)) with
-R = 1 - H (H^T P H)^-1 H^T P; it alone would explain the misfit if it were wrong by r_i / R_ii. With one reading beyond
-the freedoms all readings stand out alike, and which of them is wrong cannot be determined.
+The residual r = m - S shows the misfit. A reading that disagrees stands out by r_i / (sigma_i
+sqrt(R_ii)) with R = 1 - H (H^T P H)^-1 H^T P; it alone would explain the misfit if it were wrong by
+r_i / R_ii. With one reading beyond the freedoms all readings stand out alike, and which of them is
+wrong cannot be determined.
 
 Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardised residual).
 """
@@ -32,19 +33,22 @@ from tauloop.records import dataclass
 if TYPE_CHECKING:
     from tauloop.model.motion import Motion
 
-#: Standard deviation of an encoder for which none is stated: rad, or a share of the machine's characteristic length.
+#: Standard deviation of an encoder for which none is stated: rad, or a share of the machine's
+#: characteristic length.
 USUAL_DEVIATION = 1e-5
 #: Standardised residual up to which a reading agrees with the others.
 AGREES = 4.0
 #: Steps of Gauss and Newton, and the longest that counts as an end, characteristic lengths or rad.
 STEPS, STILL = 8, 1e-12
-#: Share of an encoder's noise that the others leave unwatched below which nothing is known of its error.
+#: Share of an encoder's noise that the others leave unwatched below which nothing is known of its
+#: error.
 WATCHED = 1e-6
 #: Readings whose standardised residuals are this near to the largest cannot be distinguished.
 NOT_TOLD_APART = 0.99
 #: Steps of the straight line in readings along which poses are followed.
 WAYPOINTS = 12
-#: Readings determine the leading actuators where no singular value of their map is below this share of the largest.
+#: Readings determine the leading actuators where no singular value of their map is below this share
+#: of the largest.
 DETERMINED = 1e-8
 
 
@@ -57,7 +61,8 @@ class ReadingFit:
         q: coordinates (N, n_q).
         residual: reading less model (N, n_e), m or rad.
         standardised: the same over its standard deviation; zero where no other reading watches it.
-        alone: by how much each reading alone would be wrong (N, n_e), m or rad; zero where no other watches it.
+        alone: by how much each reading alone would be wrong (N, n_e), m or rad; zero where no other
+            watches it.
         projector: R (N, n_e, n_e), residuals per error of each reading.
     """
 
@@ -98,10 +103,15 @@ def least_squares(
     """
     n = entry.ports.velocity.size
     length = entry.runner.assembly.loops.length
-    scale = np.array([length if unit == "m/s" else 1.0 for unit in entry.ports.velocity.units[:moving]])
+    scale = np.array(
+        [length if unit == "m/s" else 1.0 for unit in entry.ports.velocity.units[:moving]]
+    )
     step = 0
     while True:
-        arguments: dict[str, object] = {"position": position, "velocity": np.zeros((len(position), n))}
+        arguments: dict[str, object] = {
+            "position": position,
+            "velocity": np.zeros((len(position), n)),
+        }
         outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
         q = outputs["q"]
         G = outputs["G"].reshape(len(q), n, -1).transpose(0, 2, 1)
@@ -179,22 +189,31 @@ def all_positions(assembly: Assembly, position: Port) -> Port:
     )
 
 
-def encoder_deviations(assembly: Assembly, noise: float | str | Mapping[str, float | str] | None) -> np.ndarray:
+def encoder_deviations(
+    assembly: Assembly, noise: float | str | Mapping[str, float | str] | None
+) -> np.ndarray:
     """Standard deviations of all actuators' positions (n_u,), m or rad.
 
     Args:
         assembly: the machine.
-        noise: one number in SI units for all, or numbers or texts with units by name; those that are not named have
-            `USUAL_DEVIATION`.
+        noise: one number in SI units for all, or numbers or texts with units by name; those that
+            are not named have `USUAL_DEVIATION`.
 
     Raises:
-        InputError: a name that is not an actuator's, a wrong unit, or a number that is not positive.
+        InputError: a name that is not an actuator's, a wrong unit, or a number that is not
+            positive.
     """
     port = motor_port(assembly, "position", "rad", "m")
-    result = np.array([USUAL_DEVIATION * (1.0 if unit == "rad" else assembly.loops.length) for unit in port.units])
+    result = np.array(
+        [USUAL_DEVIATION * (1.0 if unit == "rad" else assembly.loops.length) for unit in port.units]
+    )
     problems = Problems()
     if isinstance(noise, str):
-        noise = pairs("encoder_noise", noise, problems) if "=" in noise else dict.fromkeys(port.columns, noise)
+        noise = (
+            pairs("encoder_noise", noise, problems)
+            if "=" in noise
+            else dict.fromkeys(port.columns, noise)
+        )
     if isinstance(noise, Mapping):
         for name, text in noise.items():
             with problems.collecting(InputError):
@@ -205,7 +224,9 @@ def encoder_deviations(assembly: Assembly, noise: float | str | Mapping[str, flo
     elif noise is not None:
         result[:] = noise
     if not (np.isfinite(result).all() and (result > 0.0).all()):
-        problems.add("encoder_noise", f"is {result.min():g}", "give standard deviations above zero, m or rad")
+        problems.add(
+            "encoder_noise", f"is {result.min():g}", "give standard deviations above zero, m or rad"
+        )
     InputError.raise_if_any(problems)
     return result
 
@@ -224,7 +245,8 @@ def fit_actuators(
         entry: functions of the actuators' motion.
         position: of all actuators and passive freedoms (N, n) or (n,), m or rad.
         start: assembled coordinates (n_q,); the reference pose without it.
-        deviations: standard deviations of all actuators' positions (n_u,), which weigh them; see `encoder_deviations`.
+        deviations: standard deviations of all actuators' positions (n_u,), which weigh them; see
+            `encoder_deviations`.
         used: indices of the actuators whose positions count; all without it.
 
     Raises:
@@ -234,7 +256,9 @@ def fit_actuators(
     assembly = entry.assembly
     actuators = motor_port(assembly, "position", "rad", "m")
     count = len(assembly.leading)
-    arrays, single = checked({"position": all_positions(assembly, entry.ports.position)}, {"position": position})
+    arrays, single = checked(
+        {"position": all_positions(assembly, entry.ports.position)}, {"position": position}
+    )
     target, passive = np.split(arrays["position"], [actuators.size], axis=1)
     chosen = list(range(actuators.size) if used is None else used)
     sigma = (encoder_deviations(assembly, None) if deviations is None else deviations)[chosen]
@@ -254,7 +278,9 @@ def fit_actuators(
         free = begin_passive + fraction * (passive - begin_passive)
         waypoint = begin + fraction * (target[:, chosen] - begin)
         position = np.concatenate([at[:, :count], free], axis=1)
-        return least_squares(entry, A[chosen], readings, waypoint, sigma, position, q, moving=count, steps=steps)
+        return least_squares(
+            entry, A[chosen], readings, waypoint, sigma, position, q, moving=count, steps=steps
+        )
 
     for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:-1]:
         waypoint_fit = nearer(float(fraction), 2)
@@ -278,7 +304,9 @@ def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
     assembly = entry.assembly
     G = entry.embedding(entry.ports.at(assembly.q), start=assembly.q)[:, : len(assembly.leading)]
     rows = assembly.loops.transmission[list(used)] @ G
-    sigma = np.linalg.svd(rows / np.abs(rows).max(axis=1, initial=1e-300, keepdims=True), compute_uv=False)
+    sigma = np.linalg.svd(
+        rows / np.abs(rows).max(axis=1, initial=1e-300, keepdims=True), compute_uv=False
+    )
     return len(sigma) == G.shape[1] and bool(sigma[-1] > DETERMINED * sigma[0])
 
 

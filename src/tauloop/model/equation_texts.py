@@ -19,7 +19,11 @@ TITLES = {
     "solved": "Solved, block by block",
 }
 #: Of the functions in Python.
-FUNCTION_NAMES = {"loops": "loop_equations", "dynamics": "dynamic_equations", "solved": "inverse_dynamics"}
+FUNCTION_NAMES = {
+    "loops": "loop_equations",
+    "dynamics": "dynamic_equations",
+    "solved": "inverse_dynamics",
+}
 #: Names of intermediate values, which letters may not have.
 _INTERMEDIATE = re.compile(r"t\d+")
 _NEWTON = f'''
@@ -108,10 +112,16 @@ def written_name(role: str, name: str, index: str, taken: frozenset[str]) -> tup
     return python, dotted + (rf"_{{\mathrm{{{of}}}}}" if of else "")
 
 
-def plain_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]) -> str:
+def plain_text(
+    heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]
+) -> str:
     """The equations to be read."""
     width = max((len(symbol.python) for symbol in symbols), default=0)
-    lines = [heading, "", *(f"  {symbol.python:<{width}}  {symbol.meaning} [{symbol.unit}]" for symbol in symbols)]
+    lines = [
+        heading,
+        "",
+        *(f"  {symbol.python:<{width}}  {symbol.meaning} [{symbol.unit}]" for symbol in symbols),
+    ]
     texts = [right for part in parts for _, right in part.every_line]
     if any(mark in text for text in texts for mark in (" < ", " <= ", " == ", " != ", "[not")):
         lines.append("  [a < b]: one where it holds, else zero")
@@ -125,7 +135,9 @@ def plain_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedB
         for before, loop in part.before:
             lines += [f"  {left} = {right}" for left, right in (*before, *loop.lines)]
             starts = ", ".join(loop.arguments["start"])
-            lines += [f"  {', '.join(loop.arguments['unknowns'])} by Newton's method from {starts}:"]
+            lines += [
+                f"  {', '.join(loop.arguments['unknowns'])} by Newton's method from {starts}:"
+            ]
             lines += [f"    0 = {right}    ({title})" for title, right in loop.results["residual"]]
         lines += [f"  {left} = {right}" for left, right in part.lines]
         for results in part.results.values():
@@ -137,20 +149,39 @@ def plain_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedB
 
 
 def _blocks(blocks: Sequence[SolvedBlock]) -> list[str]:
-    return [f"{', '.join(block.equations)} -> {', '.join(block.unknowns)}: {block.method}" for block in blocks]
+    return [
+        f"{', '.join(block.equations)} -> {', '.join(block.unknowns)}: {block.method}"
+        for block in blocks
+    ]
 
 
-def latex_text(heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]) -> str:
+def latex_text(
+    heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]
+) -> str:
     """The equations as a LaTeX document."""
-    lines = [r"\documentclass{article}", r"\usepackage[landscape,margin=15mm]{geometry}", r"\begin{document}"]
+    lines = [
+        r"\documentclass{article}",
+        r"\usepackage[landscape,margin=15mm]{geometry}",
+        r"\begin{document}",
+    ]
     lines += [rf"\section*{{{_escaped(heading)}}}", r"\begin{itemize}"]
-    lines += [rf"\item ${symbol.latex}$: {_escaped(f'{symbol.meaning} [{symbol.unit}]')}" for symbol in symbols]
+    lines += [
+        rf"\item ${symbol.latex}$: {_escaped(f'{symbol.meaning} [{symbol.unit}]')}"
+        for symbol in symbols
+    ]
     lines += [r"\item $\left[ a < b \right]$: one where it holds, else zero", r"\end{itemize}"]
     for part in parts:
-        lines += [rf"\subsection*{{{_escaped(TITLES[part.name])}}}", *([] if any(part.every_line) else ["None."])]
+        lines += [
+            rf"\subsection*{{{_escaped(TITLES[part.name])}}}",
+            *([] if any(part.every_line) else ["None."]),
+        ]
         lines += [rf"{_escaped(note)}\par" for note in part.notes]
         if part.name == "solved" and blocks:
-            lines += [r"\begin{itemize}", *(rf"\item {_escaped(line)}" for line in _blocks(blocks)), r"\end{itemize}"]
+            lines += [
+                r"\begin{itemize}",
+                *(rf"\item {_escaped(line)}" for line in _blocks(blocks)),
+                r"\end{itemize}",
+            ]
         for before, loop in part.before:
             lines += [_displayed(*line) for line in (*before, *loop.lines)]
             lines += [rf"${', '.join(loop.arguments['unknowns'])}$ by Newton's method, from"]
@@ -184,7 +215,9 @@ def python_text(
 ) -> str:
     """The equations as a module that needs NumPy alone."""
     lines = [f"# {_comment(heading)}", "#"]
-    lines += [f"# {symbol.python}: {_comment(f'{symbol.meaning} [{symbol.unit}]')}" for symbol in symbols]
+    lines += [
+        f"# {symbol.python}: {_comment(f'{symbol.meaning} [{symbol.unit}]')}" for symbol in symbols
+    ]
     lines += ["", "import numpy as np", "", f"REFERENCE = {list(start)!r}"]
     lines += [f"PARAMETERS = {[nominal[name] for name in kept]!r}"]
     names = {symbol.meaning: symbol.python for symbol in symbols}
@@ -198,7 +231,9 @@ def python_text(
 
 def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
     arguments = {key: {"lambda": "multipliers"}.get(key, key) for key in part.arguments}
-    further = (["start=REFERENCE"] if part.name == "solved" else []) + (["parameters=PARAMETERS"] if letters else [])
+    further = (["start=REFERENCE"] if part.name == "solved" else []) + (
+        ["parameters=PARAMETERS"] if letters else []
+    )
     yield f"def {FUNCTION_NAMES[part.name]}({', '.join([*arguments.values(), *further])}):"
     yield f'    """{TITLES[part.name]}."""'
     yield from (f"    # {_comment(note)}" for note in part.notes)

@@ -31,10 +31,21 @@ from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.c_ports import c_ports
 from tauloop.model.export_library import library_files
 from tauloop.model.export_texts import Case, HeaderNotes, check_text, deviation, header_text
-from tauloop.model.exported_files import ExportedCode, as_c_and_cpp, refuse_another_project, written_files
+from tauloop.model.exported_files import (
+    ExportedCode,
+    as_c_and_cpp,
+    refuse_another_project,
+    written_files,
+)
 from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
-from tauloop.model.single_accuracy import FUSED, UNFUSED, SingleAccuracy, run_in_floats, single_accuracy
+from tauloop.model.single_accuracy import (
+    FUSED,
+    UNFUSED,
+    SingleAccuracy,
+    run_in_floats,
+    single_accuracy,
+)
 from tauloop.options import Options, listed, option
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS
 from tauloop.programs.derivatives import by
@@ -47,15 +58,17 @@ from tauloop.result import Evidence, Status, content, plain, provenance
 
 #: Samples that the test program holds.
 SAMPLES = 5
-#: States with a larger condition number are left out of the test program, so that rounding stays far below its limit.
+#: States with a larger condition number are left out of the test program, so that rounding stays
+#: far below its limit.
 WORST_CONDITION = 1e3
-#: Start values of Newton's method in the test program lie this far from the solution (characteristic lengths, rad).
+#: Start values of Newton's method in the test program lie this far from the solution
+#: (characteristic lengths, rad).
 ASTRAY = 1e-3
-#: States over which single precision is compared with double: walks side by side, steps of each, and their size (rad or
-#: characteristic lengths), so that they come to the ends of the workspace.
+#: States over which single precision is compared with double: walks side by side, steps of each,
+#: and their size (rad or characteristic lengths), so that they come to the ends of the workspace.
 WALKS, STEPS, STEP = 64, 24, 0.2
-#: The test program of floats lets pass so many times what they deviate at its samples, and no less than the last
-#: figure: compilers may round products and sums once.
+#: The test program of floats lets pass so many times what they deviate at its samples, and no less
+#: than the last figure: compilers may round products and sums once.
 ROOM, LEAST_TOLERANCE = 4, 1e-6
 PRECISIONS = ("double", "single")
 
@@ -72,10 +85,14 @@ class ExportOptions(Options):
         entry: what moves as given.
         outputs: of the functions, such as 'force'; all that they have without it.
         name: first part of all names in C; the machine's without it.
-        seed: seed of the random states in the test program, and of those that single precision is tried at.
-        precision: double, or single: floats alone, for a microcontroller, without kernels for batches.
-        target: whose code size and stack are written down: generic stands for any processor, measured on this one.
-        library: write a CMake package that Arduino and PlatformIO take as a library, with a header for C++.
+        seed: seed of the random states in the test program, and of those that single precision is
+            tried at.
+        precision: double, or single: floats alone, for a microcontroller, without kernels for
+            batches.
+        target: whose code size and stack are written down: generic stands for any processor,
+            measured on this one.
+        library: write a CMake package that Arduino and PlatformIO take as a library, with a header
+            for C++.
 
     Examples:
         >>> import tauloop as tl
@@ -83,7 +100,9 @@ class ExportOptions(Options):
         'arm'
     """
 
-    functions: tuple[str, ...] = option(("inverse_dynamics",), read=listed, choices=tuple(EXPORTABLE))
+    functions: tuple[str, ...] = option(
+        ("inverse_dynamics",), read=listed, choices=tuple(EXPORTABLE)
+    )
     entry: Entry = PLATFORM
     outputs: tuple[str, ...] = option((), read=listed)
     name: str | None = None
@@ -98,7 +117,9 @@ class ExportOptions(Options):
             problems.add("functions", "none is named", f"choose among {', '.join(EXPORTABLE)}")
         specs = {name: EXPORTABLE[name] for name in self.functions if name in EXPORTABLE}
         known = sorted({output for spec in specs.values() for output in spec.outputs})
-        problems += unknown_names(self.outputs if specs else (), known, "no such output", "outputs {}")
+        problems += unknown_names(
+            self.outputs if specs else (), known, "no such output", "outputs {}"
+        )
         for name, spec in specs.items():
             if not problems and not self.wanted(spec):
                 what = f"none of {', '.join(self.outputs)} is an output of {name}"
@@ -137,7 +158,9 @@ class Export(ExportedCode):
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """Shares of the largest errors of single precision; none for doubles."""
-        return () if self.accuracy is None else tuple(item.evidence for item in self.accuracy.outputs)
+        return (
+            () if self.accuracy is None else tuple(item.evidence for item in self.accuracy.outputs)
+        )
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -157,13 +180,13 @@ def export_c(
     Args:
         machine: a mechanism, or its model; parameters that are not free are baked in.
         options: which functions, of which motion.
-        folder: where the files are written (it is made where it is missing; other files in it are left alone): all
-            beside first, then renamed. They stay texts without it.
+        folder: where the files are written (it is made where it is missing; other files in it are
+            left alone): all beside first, then renamed. They stay texts without it.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a name that gives no C identifier, a folder that cannot be written, or one that holds another
-            library.
+        InputError: a name that gives no C identifier, a folder that cannot be written, or one that
+            holds another library.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
         EngineError: there is no C compiler that single precision could be tried with.
@@ -192,7 +215,9 @@ def export_c(
     ]
     accuracy = None
     if options.is_single:
-        accuracy = single_accuracy([case.function for case in cases], _as_floats(_wide_samples(model, motion, rng)))
+        accuracy = single_accuracy(
+            [case.function for case in cases], _as_floats(_wide_samples(model, motion, rng))
+        )
     mechanism, free = model.mechanism, model.free
     header = HeaderNotes(
         made_from=f"the machine {mechanism.name!r}",
@@ -240,7 +265,9 @@ def finished_export(
     files = {
         f"{stem}.c": f"{source_text}\n{parameter_source(stem, notes.values)}",
         f"{stem}.h": header_text(stem, note, notes, cases, batch=not small, single=is_single),
-        f"{stem}_check.c": check_text(stem, cases, batch=not small, tolerance=_tolerance(cases) if is_single else None),
+        f"{stem}_check.c": check_text(
+            stem, cases, batch=not small, tolerance=_tolerance(cases) if is_single else None
+        ),
     }
     alone = files | {f"{stem}.c": source_text}
     figures = _figures(stem, functions, alone, notes.values, options, accuracy) if small else {}
@@ -248,7 +275,9 @@ def finished_export(
         version = str(provenance(packages=(), options={}).versions["tauloop"])
         files = library_files(stem, files, cases, notes, version, single=is_single)
     manifest = _manifest(stem, cases, notes, source, files) | figures
-    files[f"{stem}_manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    files[f"{stem}_manifest.json"] = (
+        json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    )
     if folder is not None and options.library:
         refuse_another_project(Path(folder), stem)
     written = () if folder is None else written_files(files, Path(folder))
@@ -258,7 +287,10 @@ def finished_export(
 def _tolerance(cases: Sequence[Case]) -> float:
     """What the test program of floats lets pass: some times what they deviate here, rounded one way or the other."""
     deviations = [
-        deviation(run_in_floats(case.function, case.inputs, SAMPLES, contraction)[port.name], case.expected[port.name])
+        deviation(
+            run_in_floats(case.function, case.inputs, SAMPLES, contraction)[port.name],
+            case.expected[port.name],
+        )
         for case in cases
         for contraction in (UNFUSED, FUSED)
         for port in case.function.outputs
@@ -277,12 +309,17 @@ def _figures(
     """What a microcontroller's programmer asks for: precision, bytes, the longest loops, and how well floats do."""
     most = {
         function.name: {
-            "newton_steps": function.most_steps * any(isinstance(step, Newton) for step in function.program.steps),
+            "newton_steps": function.most_steps
+            * any(isinstance(step, Newton) for step in function.program.steps),
             "operations": _most_operations(function),
         }
         for function in functions
     }
-    figures: dict[str, Any] = {"precision": options.precision, "most": most, "target": {"name": options.target}}
+    figures: dict[str, Any] = {
+        "precision": options.precision,
+        "most": most,
+        "target": {"name": options.target},
+    }
     target = TARGETS[options.target]
     check = "check.c"
     try:
@@ -294,7 +331,11 @@ def _figures(
         figures["target"]["not_measured"] = f"{problem.what}: {problem.remedy}"
     if accuracy is not None:
         rows = [plain(row) | {"share": row.share, "enough": row.enough} for row in accuracy.outputs]
-        counts = {"states": accuracy.states, "refused": accuracy.refused, "condition_below": WORST_CONDITION}
+        counts = {
+            "states": accuracy.states,
+            "refused": accuracy.refused,
+            "condition_below": WORST_CONDITION,
+        }
         figures["accuracy"] = counts | {"outputs": plain(rows)}
     return figures
 
@@ -302,14 +343,22 @@ def _figures(
 def _most_operations(function: CFunction) -> int:
     """Operations of a call whose Newton loops all take the most steps."""
     counts = operations(function)
-    return sum(counts["once"].values()) + function.most_steps * sum(counts["each_iteration"].values())
+    return sum(counts["once"].values()) + function.most_steps * sum(
+        counts["each_iteration"].values()
+    )
 
 
 def _wide_samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Inputs of all functions at states all over the workspace."""
     assembly = model.assembly
     walks = random_walk(
-        assembly.loops, assembly.q[None], rng, walks=WALKS, steps=STEPS, step=STEP, locked=assembly.locked
+        assembly.loops,
+        assembly.q[None],
+        rng,
+        walks=WALKS,
+        steps=STEPS,
+        step=STEP,
+        locked=assembly.locked,
     )
     return _samples(model, entry, walks[rng.permutation(len(walks))], rng, len(walks))
 
@@ -319,7 +368,9 @@ def _as_floats(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float32).astype(float) for name, array in samples.items()}
 
 
-def _samples(model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generator, most: int) -> dict[str, np.ndarray]:
+def _samples(
+    model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generator, most: int
+) -> dict[str, np.ndarray]:
     """Inputs of all functions at regular states with random velocities, accelerations and forces.
 
     Args:
@@ -345,7 +396,9 @@ def _samples(model: Model, entry: Motion, q: np.ndarray, rng: np.random.Generato
     if not len(chosen):
         what = f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
         what += f"smallest condition number is {condition.min():.3g} (limit {WORST_CONDITION:.3g})"
-        raise PoseError.of(model.mechanism.name, what, "choose a reference pose away from singularities")
+        raise PoseError.of(
+            model.mechanism.name, what, "choose a reference pose away from singularities"
+        )
     chosen = np.resize(chosen, most)
     q = state.q[chosen]
     motion = (model.platform_position(q), velocity[chosen], acceleration[chosen])
@@ -386,13 +439,21 @@ def _bearable(
     """
     program = model.platform.program(INVERSE_DYNAMICS)
     n, within = len(q), np.zeros(len(q), dtype=bool)
-    arguments = {"position": np.ascontiguousarray(model.platform_position(q)), "start": q, **_shared(model, n)}
+    arguments = {
+        "position": np.ascontiguousarray(model.platform_position(q)),
+        "start": q,
+        **_shared(model, n),
+    }
     arguments["theta"] = np.tile(model.mechanism.parameters.vector(model.free), (n, 1))
     for at_rest in (False, True):
-        _, evidence = program.run({**arguments, "velocity": velocity, "acceleration": acceleration}, n)
+        _, evidence = program.run(
+            {**arguments, "velocity": velocity, "acceleration": acceleration}, n
+        )
         within = health(program, evidence).is_within
         if not at_rest:
-            velocity, acceleration = (np.where(within[:, None], x, 0.0) for x in (velocity, acceleration))
+            velocity, acceleration = (
+                np.where(within[:, None], x, 0.0) for x in (velocity, acceleration)
+            )
     if not within.any():
         what = f"at none of {n} states around the reference pose cables hold the machine within their bounds"
         raise PoseError.of("tension", what, "change the bounds, or the reference pose")
@@ -425,7 +486,10 @@ def _case(
     )
     if options.is_single:
         function = replace(
-            function, last_step=single.LAST_STEP, most_steps=single.NEWTON_ITERATIONS, largest=single.LARGEST
+            function,
+            last_step=single.LAST_STEP,
+            most_steps=single.NEWTON_ITERATIONS,
+            largest=single.LARGEST,
         )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
     expected, evidence = program.run(arrays, SAMPLES)
@@ -444,12 +508,21 @@ def _case(
 def _shared(model: Model, n: int) -> dict[str, np.ndarray]:
     """Weights, and preloads in the middle of the bounds, for n samples."""
     tensions = cables(model.mechanism).values()
-    middle = [t.least + (t.greatest - t.least if np.isfinite(t.greatest) else 0.0) / 2 for t in tensions]
-    return {"weight": np.ones((n, len(model.mechanism.actuators))), "preload": np.tile(middle, (n, 1))}
+    middle = [
+        t.least + (t.greatest - t.least if np.isfinite(t.greatest) else 0.0) / 2 for t in tensions
+    ]
+    return {
+        "weight": np.ones((n, len(model.mechanism.actuators))),
+        "preload": np.tile(middle, (n, 1)),
+    }
 
 
 def _manifest(
-    stem: str, cases: Sequence[Case], notes: HeaderNotes, source: Mapping[str, object], files: Mapping[str, str]
+    stem: str,
+    cases: Sequence[Case],
+    notes: HeaderNotes,
+    source: Mapping[str, object],
+    files: Mapping[str, str],
 ) -> dict[str, object]:
     """What was made, as plain data without time or place."""
     data = {

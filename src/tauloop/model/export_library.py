@@ -29,7 +29,13 @@ LINE = 200
 
 
 def library_files(
-    stem: str, files: Mapping[str, str], cases: Sequence[Case], notes: HeaderNotes, version: str, *, single: bool
+    stem: str,
+    files: Mapping[str, str],
+    cases: Sequence[Case],
+    notes: HeaderNotes,
+    version: str,
+    *,
+    single: bool,
 ) -> dict[str, str]:
     """The exported files in the places of a library, and what makes it one.
 
@@ -41,8 +47,12 @@ def library_files(
         version: of the library, in numbers.
         single: whether they are of floats.
     """
-    numbers = ".".join([*(part for part in version.split(".") if part.isdigit()), "0", "0", "0"][:3])
-    description = comment(f"Kinematics and dynamics of {notes.made_from}. {notes.description}")[:LINE].rstrip("\\ ")
+    numbers = ".".join(
+        [*(part for part in version.split(".") if part.isdigit()), "0", "0", "0"][:3]
+    )
+    description = comment(f"Kinematics and dynamics of {notes.made_from}. {notes.description}")[
+        :LINE
+    ].rstrip("\\ ")
     return {
         f"src/{stem}.c": files[f"{stem}.c"],
         f"src/{stem}.h": files[f"{stem}.h"],
@@ -67,11 +77,19 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
     """
     real = "float" if single else "double"
     space = f"{stem}_" if stem in _CPP_WORDS else stem
-    pivot, converged = (floats.SMALLEST_PIVOT, floats.CONVERGED) if single else (SMALLEST_PIVOT, CONVERGED)
+    pivot, converged = (
+        (floats.SMALLEST_PIVOT, floats.CONVERGED) if single else (SMALLEST_PIVOT, CONVERGED)
+    )
     written = single_number if single else number
     lines = [
         f"/* {stem}.h for C++. A view takes an array, a std::array or a std::span of its size, and no other. */",
-        *(f"#ifndef {stem.upper()}_HPP", f"#define {stem.upper()}_HPP", "", f'#include "{stem}.h"', ""),
+        *(
+            f"#ifndef {stem.upper()}_HPP",
+            f"#define {stem.upper()}_HPP",
+            "",
+            f'#include "{stem}.h"',
+            "",
+        ),
         c_file("tauloop.model", "view.hpp").replace("@NAME@", space).strip(),
         "",
         "/* Whether evidence is good: within reach, regular, converged, and numbers all through. */",
@@ -83,7 +101,9 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
     ]
     for case in cases:
         function = case.function
-        ports = ", ".join(_view(port, real, is_input=port in function.inputs) for port in function.arguments)
+        ports = ", ".join(
+            _view(port, real, is_input=port in function.inputs) for port in function.arguments
+        )
         call = ", ".join(f"{port.name}.data()" for port in function.arguments)
         name = function.name.removeprefix(f"{stem}_")
         lines += [f"/* {case.meaning} */", f"inline void {name}({ports}) noexcept"]
@@ -109,7 +129,9 @@ def _sketch(stem: str, case: Case, *, single: bool) -> str:
     lines += [f"    {function.name}({call});"]
     for port in results:
         lines.append(f'    Serial.println(F("{port.name}"));')
-        lines.append(f"    for (int i = 0; i < {port.size}; ++i) Serial.println({port.name}[i], 6);")
+        lines.append(
+            f"    for (int i = 0; i < {port.size}; ++i) Serial.println({port.name}[i], 6);"
+        )
     text = "\n".join([*lines, "    delay(1000);", "}", ""])
     return in_single(text) if single else text
 
@@ -142,7 +164,14 @@ def _platformio(stem: str, description: str, version: str) -> str:
         "frameworks": "*",
         "platforms": "*",
         "export": {
-            "include": ["src/*", "examples/*", "test/*", "library.json", "library.properties", f"{stem}_manifest.json"]
+            "include": [
+                "src/*",
+                "examples/*",
+                "test/*",
+                "library.json",
+                "library.properties",
+                f"{stem}_manifest.json",
+            ]
         },
     }
     return json.dumps(fields, indent=2, ensure_ascii=True) + "\n"

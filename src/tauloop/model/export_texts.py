@@ -19,8 +19,8 @@ from tauloop.programs.bounded import Bounded
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 
-#: Largest deviation that the test program lets pass, over the largest number of a port: rounding through the
-#: conditioning of its states, on any compiler and processor.
+#: Largest deviation that the test program lets pass, over the largest number of a port: rounding
+#: through the conditioning of its states, on any compiler and processor.
 TOLERANCE = 1e-9
 _BATCH = " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other."
 #: Characters of a line of the description.
@@ -40,7 +40,10 @@ def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
     elif single:
         iterations += f", at most {floats.NEWTON_ITERATIONS}"
     return (
-        ("least discriminant of the loops that are closed by a formula, at most 1; negative: out of reach", "1"),
+        (
+            "least discriminant of the loops that are closed by a formula, at most 1; negative: out of reach",
+            "1",
+        ),
         (
             f"least pivot of linear blocks and Newton steps over its typical size {pivot}",
             "1",
@@ -100,7 +103,13 @@ class HeaderNotes:
 
 
 def header_text(
-    stem: str, note: str, notes: HeaderNotes, cases: Sequence[Case], *, batch: bool = True, single: bool = False
+    stem: str,
+    note: str,
+    notes: HeaderNotes,
+    cases: Sequence[Case],
+    *,
+    batch: bool = True,
+    single: bool = False,
 ) -> str:
     """The header: prototypes, and above each what its arguments are.
 
@@ -115,16 +124,23 @@ def header_text(
     guard = f"{stem.upper()}_H"
     lines = [f"/* {comment(note)}", " *"]
     if notes.description:
-        lines += [f" * {line}" for line in textwrap.wrap(comment(notes.description), WIDTH)] + [" *"]
+        lines += [f" * {line}" for line in textwrap.wrap(comment(notes.description), WIDTH)] + [
+            " *"
+        ]
     lines += [
         f" * Given is {notes.given}. SI units, angles in radians. Functions keep nothing between calls and",
         " * may be called from several threads at once. Arrays do not overlap.",
-        *([_BATCH] if batch else [" * A function computes one sample" + ", in single precision." * single]),
+        *(
+            [_BATCH]
+            if batch
+            else [" * A function computes one sample" + ", in single precision." * single]
+        ),
         " *",
         " * Baked in (SI; in brackets as the description has it):",
     ]
     lines += [
-        f" *   {comment(p.name)} = {p.value!r}" + (f" ({p.value / p.scale:.12g} {comment(p.unit)})" if p.unit else "")
+        f" *   {comment(p.name)} = {p.value!r}"
+        + (f" ({p.value / p.scale:.12g} {comment(p.unit)})" if p.unit else "")
         for p in notes.baked_in
     ]
     lines += [" */", f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", ""]
@@ -155,10 +171,14 @@ def _port_lines(direction: str, port: CPort) -> Iterator[str]:
 def deviation(computed: np.ndarray, expected: np.ndarray) -> float:
     """Largest difference, over the largest number that is expected: as the test program has it."""
     largest = np.abs(expected).max(initial=0.0)
-    return float(np.abs(computed - expected).max(initial=0.0) / (largest if largest >= NOTHING else 1.0))
+    return float(
+        np.abs(computed - expected).max(initial=0.0) / (largest if largest >= NOTHING else 1.0)
+    )
 
 
-def check_text(stem: str, cases: Sequence[Case], *, batch: bool = True, tolerance: float | None = None) -> str:
+def check_text(
+    stem: str, cases: Sequence[Case], *, batch: bool = True, tolerance: float | None = None
+) -> str:
     """The test program: exit status 0 where every number is as expected, 1 where one is not.
 
     Args:
@@ -168,7 +188,9 @@ def check_text(stem: str, cases: Sequence[Case], *, batch: bool = True, toleranc
         tolerance: what it lets pass of floats; doubles are compared without it.
     """
     is_single = tolerance is not None
-    pivot, converged = (floats.SMALLEST_PIVOT, floats.CONVERGED) if is_single else (SMALLEST_PIVOT, CONVERGED)
+    pivot, converged = (
+        (floats.SMALLEST_PIVOT, floats.CONVERGED) if is_single else (SMALLEST_PIVOT, CONVERGED)
+    )
     samples = len(next(iter(cases[0].inputs.values())))
     lines = [
         f"/* Checks {stem}.c against numbers of Tauloop's interpreter, by single calls{' and by a batch' * batch}. */",
@@ -190,9 +212,18 @@ def check_text(stem: str, cases: Sequence[Case], *, batch: bool = True, toleranc
     call, right = f"{stem}_check_parameters", f"{stem.upper()}_PARAMETER_HASH"
     lines += [f"    if ({call}({right}) != 0 || {call}({right} ^ 1ULL) != 2) {{"]
     lines += ['        printf("parameters: FAILED\\n");', "        failed += 1;", "    }"]
-    lines += ['    printf("%s\\n", failed ? "FAILED" : "all agree");', "    return failed ? 1 : 0;", "}", ""]
+    lines += [
+        '    printf("%s\\n", failed ? "FAILED" : "all agree");',
+        "    return failed ? 1 : 0;",
+        "}",
+        "",
+    ]
     text = "\n".join(lines)
-    return in_single(text).replace("(PRINTED)", "(double)") if is_single else text.replace("(PRINTED)", "")
+    return (
+        in_single(text).replace("(PRINTED)", "(double)")
+        if is_single
+        else text.replace("(PRINTED)", "")
+    )
 
 
 def _check(case: Case, *, batch: bool) -> Iterator[str]:

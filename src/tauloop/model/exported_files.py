@@ -24,7 +24,8 @@ RESTRICT = """\
 #endif
 #endif
 """
-#: An array of lanes as an argument, which in C++ has to be a pointer to its rows; in C both are the same type.
+#: An array of lanes as an argument, which in C++ has to be a pointer to its rows; in C both are the
+#: same type.
 _ARRAY = re.compile(r"\b(\w+)\[restrict\](?=\[)")
 
 
@@ -63,7 +64,10 @@ class ExportedFiles(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {"status": self.status, "files": [str(path) for path in self.written]} | self.described()
+        return {
+            "status": self.status,
+            "files": [str(path) for path in self.written],
+        } | self.described()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,4 +121,6 @@ def refuse_another_project(folder: Path, name: str) -> None:
         project = re.search(r"^\s*project\s*\(\s*([^\s)]+)", text, re.M | re.I)
         if project is None or project[1] != name:
             of = "something else" if project is None else f"the project {project[1]}"
-            raise InputError.of(str(path), f"is that of {of}, and {name} needs one too", "name a folder of its own")
+            raise InputError.of(
+                str(path), f"is that of {of}, and {name} needs one too", "name a folder of its own"
+            )

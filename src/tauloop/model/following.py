@@ -14,14 +14,18 @@ from tauloop.model.runner import Runner
 from tauloop.programs.position_equations import continued, nearest_turns, turn_near
 from tauloop.programs.state import Health, State
 
-#: A start that differs by more than this (rad, characteristic lengths) from its own closed forms lies elsewhere.
+#: A start that differs by more than this (rad, characteristic lengths) from its own closed forms
+#: lies elsewhere.
 OTHER_MODE = 1e-3
 
 
 def follow(runner: Runner, position: object, start: object | None = None) -> State:
     """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
-    is_iterated = runner.iterates  # closed forms have no way to lose, and what follows looks at their numbers
-    arrays, single = checked({"position": runner.ports.position}, {"position": position}, finite=is_iterated)
+    # closed forms have no way to lose, and what follows looks at their numbers
+    is_iterated = runner.iterates
+    arrays, single = checked(
+        {"position": runner.ports.position}, {"position": position}, finite=is_iterated
+    )
     target = arrays["position"]
     q = runner.assembly.q if start is None else runner.pose(start)
     if start is not None:
@@ -30,7 +34,11 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
             return follow(there, position, q)
         _require_assembled(runner, q)
     current = np.broadcast_to(q, (len(target), len(q)))
-    state = runner.followed(target, current) if is_iterated else runner.kinematics({"position": target}, current)
+    state = (
+        runner.followed(target, current)
+        if is_iterated
+        else runner.kinematics({"position": target}, current)
+    )
     if not runner.catalogue.positions.turns_matter:
 
         def turned(part: slice) -> tuple[()]:
@@ -38,7 +46,9 @@ def follow(runner: Runner, position: object, start: object | None = None) -> Sta
             return ()
 
         runner.in_pieces(len(target), turned)
-    state = replace(state, turns=replace(state.turns, nearest="reference pose" if start is None else "start"))
+    state = replace(
+        state, turns=replace(state.turns, nearest="reference pose" if start is None else "start")
+    )
     return state.single() if single else state
 
 
@@ -51,19 +61,25 @@ def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
     if state.health.is_reached.all() and gap[worst] > OTHER_MODE:
-        name, unit = runner.topology.coordinate_names[worst], coordinate_units(runner.topology)[worst]
+        name, unit = (
+            runner.topology.coordinate_names[worst],
+            coordinate_units(runner.topology)[worst],
+        )
         difference = gap[worst] * scale[worst]
         what = f"is not assembled: its loops are open; where they close {name} differs by {difference:.3g} {unit}"
-        raise AssemblyError.of("start", what, "give an assembled pose; `tauloop modes` lists those of a position")
+        raise AssemblyError.of(
+            "start", what, "give an assembled pose; `tauloop modes` lists those of a position"
+        )
 
 
 def track(runner: Runner, position: object, start: object | None = None) -> State:
     """Positions of consecutive samples of one motion, each followed from the samples before it.
 
-    The first sample is reached by `follow`. Machine code runs through the others; without a compiler all samples
-    are reached by `follow`. Long motions are cut into parts, whose first samples are reached by `follow`, and
-    which run through vector lanes side by side; where parts do not meet, all samples are followed one by one.
-    Angles go on without jumps of whole turns, from the turn that the first sample has.
+    The first sample is reached by `follow`. Machine code runs through the others; without a
+    compiler all samples are reached by `follow`. Long motions are cut into parts, whose first
+    samples are reached by `follow`, and which run through vector lanes side by side; where parts do
+    not meet, all samples are followed one by one. Angles go on without jumps of whole turns, from
+    the turn that the first sample has.
 
     Args:
         position: given positions (N, n) in the order of time.
@@ -73,7 +89,9 @@ def track(runner: Runner, position: object, start: object | None = None) -> Stat
         PoseError: out of reach: which loop, by how much.
         AssemblyError: the motion jumps, for it has left its assembly mode.
     """
-    target = np.atleast_2d(checked({"position": runner.ports.position}, {"position": position})[0]["position"])
+    target = np.atleast_2d(
+        checked({"position": runner.ports.position}, {"position": position})[0]["position"]
+    )
     if start is not None and (there := runner.on_branch_of(runner.pose(start))) is not runner:
         return track(there, target, start)
     if not runner.iterates and not runner.catalogue.positions.turns_matter:
@@ -128,7 +146,9 @@ def _tracked(
         if in_lanes:
             return None
         raise
-    q, numbers, gap = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), runner.nominal["theta"])
+    q, numbers, gap = tracker(
+        np.ascontiguousarray(target), np.ascontiguousarray(first), runner.nominal["theta"]
+    )
     health = compiled_health(numbers)
     meets = bool((gap / runner.assembly.loops.coordinate_scale < SEAM).all())
     return None if in_lanes and not (health.is_reached.all() and meets) else (q, health)

@@ -25,11 +25,13 @@ class ForceSharing(Shown):
     """Weights w of the actuators: of all forces that give the motion, those with the least sum of w u^2 are chosen.
 
     Attributes:
-        weight: w > 0 by name of the actuator, one where it is not named. A large one spares an actuator. Forces in N
-            and in N m are added up as they are, so weigh them where both occur: 1/limit^2 is the natural choice.
+        weight: w > 0 by name of the actuator, one where it is not named. A large one spares an
+            actuator. Forces in N and in N m are added up as they are, so weigh them where both
+            occur: 1/limit^2 is the natural choice.
         by_limits: whether w = 1/limit^2 for actuators that are not named.
-        preload: tensions (N) that cables shall have, by name of the rod or one for all: the force of a winch is then
-            counted from the one that holds its cable so. Without it the least tensions are chosen (within bounds).
+        preload: tensions (N) that cables shall have, by name of the rod or one for all: the force
+            of a winch is then counted from the one that holds its cable so. Without it the least
+            tensions are chosen (within bounds).
     """
 
     weight: Mapping[str, float] = field(default_factory=dict)
@@ -40,11 +42,18 @@ class ForceSharing(Shown):
         """Tensions (k,) that the cables shall have, N, in the order of the rods.
 
         Raises:
-            InputError: a cable does not exist or has no winch of its own, or a tension is not finite; all at once.
+            InputError: a cable does not exist or has no winch of its own, or a tension is not
+                finite; all at once.
         """
         names = list(cables(mechanism))
-        values = self.preload if isinstance(self.preload, Mapping) else dict.fromkeys(names, self.preload)
-        wound = {name: winch is not None for name, winch in zip(names, winches(mechanism), strict=True)}
+        values = (
+            self.preload
+            if isinstance(self.preload, Mapping)
+            else dict.fromkeys(names, self.preload)
+        )
+        wound = {
+            name: winch is not None for name, winch in zip(names, winches(mechanism), strict=True)
+        }
         problems = Problems()
         for name, value in values.items():
             if name not in names:
@@ -62,13 +71,20 @@ class ForceSharing(Shown):
         """Weights (n_u,) in the order of the actuators.
 
         Raises:
-            InputError: an actuator does not exist, a weight is not positive, or a limit is missing; all at once.
+            InputError: an actuator does not exist, a weight is not positive, or a limit is missing;
+                all at once.
         """
         names = [actuator.name for actuator in mechanism.actuators]
-        problems = Problems(unknown_names(self.weight, names, "there is no such actuator", "weight.{}"))
+        problems = Problems(
+            unknown_names(self.weight, names, "there is no such actuator", "weight.{}")
+        )
         for name, value in self.weight.items():
             if not (np.isfinite(value) and value > 0):
-                problems.add(f"weight.{name}", f"must be positive and finite, got {value:g}", "give 1 for all alike")
+                problems.add(
+                    f"weight.{name}",
+                    f"must be positive and finite, got {value:g}",
+                    "give 1 for all alike",
+                )
         values = np.ones(len(names))
         for i, actuator in enumerate(mechanism.actuators):
             if actuator.name in self.weight:
@@ -76,7 +92,11 @@ class ForceSharing(Shown):
             elif self.by_limits and np.isfinite(actuator.force):
                 values[i] = actuator.force**-2.0
             elif self.by_limits:
-                problems.add(actuator.name, "has no largest force to weigh it by", "give its `force` or its weight")
+                problems.add(
+                    actuator.name,
+                    "has no largest force to weigh it by",
+                    "give its `force` or its weight",
+                )
         InputError.raise_if_any(problems)
         return values
 
@@ -85,12 +105,15 @@ class ForceSharing(Shown):
 EQUAL_SHARES = ForceSharing()
 
 
-def sharing_of(mechanism: Mechanism, preload: str | float | Mapping[str, str | float] | None) -> ForceSharing:
+def sharing_of(
+    mechanism: Mechanism, preload: str | float | Mapping[str, str | float] | None
+) -> ForceSharing:
     """How redundant actuators share forces when cables are preloaded.
 
     Args:
         mechanism: the machine.
-        preload: tension of all cables, N, or of some by name, or either in words: ``50``, ``cable1=50 N,cable2=40``.
+        preload: tension of all cables, N, or of some by name, or either in words: ``50``,
+            ``cable1=50 N,cable2=40``.
 
     Raises:
         InputError: there are no cables, or a name or a number is wrong.
@@ -99,7 +122,9 @@ def sharing_of(mechanism: Mechanism, preload: str | float | Mapping[str, str | f
         return EQUAL_SHARES
     names = tuple(cables(mechanism))
     if not names:
-        raise InputError.of("preload", "the machine has no cables", "give rods `tension` in the machine file")
+        raise InputError.of(
+            "preload", "the machine has no cables", "give rods `tension` in the machine file"
+        )
     named: str | float | Mapping[str, str | float] = preload
     if isinstance(preload, str):
         try:
@@ -110,7 +135,9 @@ def sharing_of(mechanism: Mechanism, preload: str | float | Mapping[str, str | f
         return ForceSharing(preload=float(named))
     port = Port(name="preload", columns=names, units=("N",) * len(names))
     wanted = named_values(port, "preload", named, np.zeros(len(names)))
-    return ForceSharing(preload={name: float(value) for name, value in zip(names, wanted, strict=True) if value})
+    return ForceSharing(
+        preload={name: float(value) for name, value in zip(names, wanted, strict=True) if value}
+    )
 
 
 def pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
@@ -118,7 +145,11 @@ def pushed_cables(mechanism: Mechanism, forces: Forces) -> list[str]:
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
     named = [name for name in called_cables(mechanism) if name in rows]
     push = np.atleast_2d(forces.closure_force)[:, [rows[name] for name in named]].max(axis=0)
-    listed = [f"{name} (up to {value:.4g} N)" for name, value in zip(named, push, strict=True) if value > 0.0]
+    listed = [
+        f"{name} (up to {value:.4g} N)"
+        for name, value in zip(named, push, strict=True)
+        if value > 0.0
+    ]
     if not listed:
         return []
     return [

@@ -44,7 +44,11 @@ class HybridFunctions:
         """Position and velocity of leading actuators and passive freedoms, acceleration of the actuators only."""
         ports = self._actuators.ports
         acceleration = ports.leading_acceleration(len(self._actuators.assembly.leading))
-        return {"position": ports.position, "velocity": ports.velocity, "acceleration": acceleration}
+        return {
+            "position": ports.position,
+            "velocity": ports.velocity,
+            "acceleration": acceleration,
+        }
 
     def inverse_dynamics(
         self,
@@ -58,10 +62,12 @@ class HybridFunctions:
     ) -> HybridForces:
         """Actuator forces, and the accelerations that the passive freedoms take by themselves.
 
-        `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h)` (design, "How the general machine works").
+        `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h)` (design, "How the general machine
+        works").
 
         Args:
-            position, velocity: of leading actuators and passive freedoms (N, m) or (m,), SI; columns as in `ports`.
+            position, velocity: of leading actuators and passive freedoms (N, m) or (m,), SI;
+                columns as in `ports`.
             acceleration: of the leading actuators (N, n_m) or (n_m,).
             start: start values (N, n_q) for Newton blocks.
             theta: free parameters.
@@ -69,10 +75,15 @@ class HybridFunctions:
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; or no tensions within their bounds give this motion.
+            PoseError: out of reach or singular; or no tensions within their bounds give this
+                motion.
             AssemblyError: a passive freedom has no inertia.
         """
-        arguments = {"position": position, "velocity": velocity, "actuator_acceleration": acceleration}
+        arguments = {
+            "position": position,
+            "velocity": velocity,
+            "actuator_acceleration": acceleration,
+        }
         weights = self._actuators.weights(sharing)
         outputs, evidence, single = self._actuators.runner.run(
             HYBRID_INVERSE_DYNAMICS,
@@ -97,8 +108,8 @@ class HybridFunctions:
             start: start values (N, n_q) for Newton blocks.
 
         Returns:
-            Orthonormal directions (N, n_u, n_u - rank) or (n_u, n_u - rank), in N or N m; adding any multiple of them
-            to the forces leaves the motion as it is.
+            Orthonormal directions (N, n_u, n_u - rank) or (n_u, n_u - rank), in N or N m; adding
+            any multiple of them to the forces leaves the motion as it is.
 
         Raises:
             InputError: wrong names, shapes or values; or the machine has no redundant actuators.

@@ -1,8 +1,8 @@
 """Functions of a motion for JAX: compiled machine code behind `jit`, `vmap`, `grad` and `jvp`, through XLA's FFI.
 
-Tangents are products with the Jacobians of `tauloop.programs.derivatives`, and those of Jacobians with the second
-derivatives of `tauloop.programs.products`, in machine code too; they are linear in what JAX differentiates by, so that
-it transposes them itself.
+Tangents are products with the Jacobians of `tauloop.programs.derivatives`, and those of Jacobians
+with the second derivatives of `tauloop.programs.products`, in machine code too; they are linear in
+what JAX differentiates by, so that it transposes them itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def jax_function(runner: Runner, function: str) -> Callable[..., Any]:
     def direction(primals: Any, tangents: Any) -> Any:
         """Of all inputs (..., n), displacements first."""
         matrix = jnp.einsum("ijk,...k->...ij", code.first, primals[0]) + code.constant
-        return jnp.concatenate([jnp.einsum("...ij,...j->...i", matrix, tangents[0]), *tangents[1:]], axis=-1)
+        return jnp.concatenate(
+            [jnp.einsum("...ij,...j->...i", matrix, tangents[0]), *tangents[1:]], axis=-1
+        )
 
     def slopes(*motion: Any) -> Any:
         """The output, and its Jacobian (..., n_out, n) by all inputs."""
@@ -58,7 +60,10 @@ def jax_function(runner: Runner, function: str) -> Callable[..., Any]:
         motion = code.named([part[..., None, None, :] for part in primals])
         second = jnp.concatenate(_called(code.bends, motion | units), axis=-1)
         step = direction(primals, tangents)
-        moved = jnp.einsum("...ik,...k->...i", whole, step), jnp.einsum("...ikl,...l->...ik", second, step)
+        moved = (
+            jnp.einsum("...ik,...k->...i", whole, step),
+            jnp.einsum("...ikl,...l->...ik", second, step),
+        )
         return (result, whole), moved
 
     jacobian.defjvp(bent)
@@ -95,7 +100,9 @@ def _called(compiled: CompiledFunction, motion: dict[str, Any]) -> list[Any]:
 
 def _address(compiled: CompiledFunction) -> int:
     library = ctypes.CDLL(str(compiled.library))  # loaded already, and kept with the function
-    return ctypes.cast(getattr(library, f"{compiled.function.name}_bound"), ctypes.c_void_p).value or 0
+    return (
+        ctypes.cast(getattr(library, f"{compiled.function.name}_bound"), ctypes.c_void_p).value or 0
+    )
 
 
 def _jax() -> Any:
@@ -121,5 +128,7 @@ def _target() -> None:
     """Let XLA know the one handler of all functions."""
     jax = _jax()
     source = Path(__file__).with_name("jax_call.c").read_text(encoding="utf-8")
-    library = ctypes.CDLL(str(build(source, require_compiler(), further=(f"-I{jax.ffi.include_dir()}",))))
+    library = ctypes.CDLL(
+        str(build(source, require_compiler(), further=(f"-I{jax.ffi.include_dir()}",)))
+    )
     jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(library.tauloop_call), platform="cpu")

@@ -14,7 +14,15 @@ from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.limits import Limits, limits_of
 from tauloop.assembly.locks import DEFAULT_LOCKS, Locks
 from tauloop.assembly.loops import loops
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, motor_port, numbers
+from tauloop.assembly.ports import (
+    ACTUATORS,
+    PLATFORM,
+    Entry,
+    entry_ports,
+    force_port,
+    motor_port,
+    numbers,
+)
 from tauloop.assembly.spins import assemble_locked
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
@@ -42,14 +50,15 @@ if TYPE_CHECKING:
 class Model(Shown):
     """An assembled machine and its functions. Made once per mechanism; constant afterwards.
 
-    Two entries give the same functions from different motions: `platform` (the independent coordinates) and
-    `actuators` (what encoders measure, and the positions of passive freedoms). `hybrid` is the inverse dynamics of
-    machines with passive freedoms.
+    Two entries give the same functions from different motions: `platform` (the independent
+    coordinates) and `actuators` (what encoders measure, and the positions of passive freedoms).
+    `hybrid` is the inverse dynamics of machines with passive freedoms.
 
     Attributes:
         mechanism: the machine.
         assembly: what its loops allow.
-        free: names of the leaf parameters that stay arguments of its functions; all others are baked in.
+        free: names of the leaf parameters that stay arguments of its functions; all others are
+            baked in.
         formulation: how the forces M a + h are found.
         given_evaluator: how programs are run; None for the usual way.
 
@@ -82,12 +91,14 @@ class Model(Shown):
 
         Args:
             mechanism: the machine.
-            free: leaf parameters (or one) that stay arguments of every function; all others are baked in.
-            formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own, for inverse
-                dynamics and regressors.
-            evaluator: how functions are run. Without it they are interpreted, and machine code for large batches;
-                `Compiled()` is machine code from the first sample on.
-            locks: freedoms that are held; without it the spins of links between two ball joints, and of pins.
+            free: leaf parameters (or one) that stay arguments of every function; all others are
+                baked in.
+            formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own,
+                for inverse dynamics and regressors.
+            evaluator: how functions are run. Without it they are interpreted, and machine code for
+                large batches; `Compiled()` is machine code from the first sample on.
+            locks: freedoms that are held; without it the spins of links between two ball joints,
+                and of pins.
 
         Raises:
             AssemblyError: the loops do not close.
@@ -97,15 +108,20 @@ class Model(Shown):
         names = text_names(free, "free")
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
-        require_type(chosen, Formulation, "formulation", "give its name, or a Formulation of your own")
+        require_type(
+            chosen, Formulation, "formulation", "give its name, or a Formulation of your own"
+        )
         require_type(locks, Locks, "locks", "give Locks(...)")
         if evaluator is not None:
             from tauloop.codegen.evaluator import Evaluator
 
-            require_type(evaluator, Evaluator, "evaluator", "give tl.codegen.Compiled() or Interpreted()")
+            require_type(
+                evaluator, Evaluator, "evaluator", "give tl.codegen.Compiled() or Interpreted()"
+            )
         described = loops(mechanism)
         assembly = assemble_locked(described, locks)
-        # ends that the loops need are no part of the description; joints that locks have put in place of others are
+        # ends that the loops need are no part of the description; joints that locks have put in
+        # place of others are
         if assembly.mechanism is not described.mechanism:
             mechanism = assembly.mechanism
         self._keep(mechanism, assembly, names, chosen, evaluator)
@@ -155,7 +171,11 @@ class Model(Shown):
         """How its programs are run."""
         from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
 
-        return Compiled(at_least=WORTH_COMPILING) if self.given_evaluator is None else self.given_evaluator
+        return (
+            Compiled(at_least=WORTH_COMPILING)
+            if self.given_evaluator is None
+            else self.given_evaluator
+        )
 
     @property
     def topology(self) -> Topology:
@@ -197,7 +217,8 @@ class Model(Shown):
             T (n_pi, n_p) and pi_0 (n_pi,), the rest at nominal values.
 
         Raises:
-            InputError: pi is not linear in these parameters (such as a mass times a length, both free).
+            InputError: pi is not linear in these parameters (such as a mass times a length, both
+                free).
         """
         names = text_names(names, "names")
         _require_leaves(self.mechanism, names)
@@ -216,14 +237,18 @@ class Model(Shown):
         deviation = np.abs(pi(probe) - (T @ probe + origin))
         bad = np.flatnonzero(deviation > 1e-9 * (1.0 + np.abs(origin) + np.abs(T) @ probe))
         problems = Problems()
-        remedy = "give one of them a value (by command --known NAME=VALUE), or an inertia by its moments"
+        remedy = (
+            "give one of them a value (by command --known NAME=VALUE), or an inertia by its moments"
+        )
         alike: dict[str, list[str]] = {}
         for entry in (self.parameters[i] for i in bad):
             chosen = ", ".join(sorted(leaves(entry.expression) & set(names)))
             alike.setdefault(chosen, []).append(entry.name)
         for chosen, entries in alike.items():
             others = f" (and {len(entries) - 1} others are not)" if len(entries) > 1 else ""
-            problems.add(entries[0], f"is not linear in the chosen parameters ({chosen}){others}", remedy)
+            problems.add(
+                entries[0], f"is not linear in the chosen parameters ({chosen}){others}", remedy
+            )
         InputError.raise_if_any(problems)
         untouched = np.array(self.pi)
         untouched[touched] = 0.0
@@ -254,7 +279,9 @@ class Model(Shown):
             InputError: no entry.
         """
         if not isinstance(entry, Entry):
-            raise InputError.of("entry", f"{entry!r} is no entry", "PLATFORM or ACTUATORS of `tauloop.assembly`")
+            raise InputError.of(
+                "entry", f"{entry!r} is no entry", "PLATFORM or ACTUATORS of `tauloop.assembly`"
+            )
         return self.platform if entry is PLATFORM else self.actuators
 
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
@@ -271,7 +298,9 @@ class Model(Shown):
         from tauloop.model.runner import Runner
         from tauloop.programs.expressions import Catalogue
 
-        catalogue = Catalogue(self.assembly, entry_ports(self.assembly, entry), self.formulation, self.free)
+        catalogue = Catalogue(
+            self.assembly, entry_ports(self.assembly, entry), self.formulation, self.free
+        )
         return Motion(Runner(catalogue, self.evaluator, self.limits))
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -288,14 +317,17 @@ class Model(Shown):
         else:
             port = force_port(self.assembly)
             chosen = self.assembly.leading if leads else range(port.size)
-            names, units = tuple(port.columns[i] for i in chosen), tuple(port.units[i] for i in chosen)
+            names, units = (
+                tuple(port.columns[i] for i in chosen),
+                tuple(port.units[i] for i in chosen),
+            )
         return tuple(f"{name}.resultant" for name in names) if leads else names, units
 
     def determined(self, output: str) -> str:
         """The output of a regressor whose rows measured forces determine, whatever preload is among them.
 
-        Redundant actuators can press against each other without moving the machine: only their resultants on the
-        leading motions ("leading", "leading_joints") follow from the motion.
+        Redundant actuators can press against each other without moving the machine: only their
+        resultants on the leading motions ("leading", "leading_joints") follow from the motion.
         """
         names = {"actuators": "leading", "joints": "leading_joints"}
         from tauloop.model.motion import OUTPUTS
@@ -322,13 +354,16 @@ class Model(Shown):
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from positions of the platform: those of the actuators by `actuator_position`.
 
-        Where a loop is solved by Newton's method, a pose far from the start may be one to which no motion leads, such
-        as one beyond a fold: `tauloop.inverse_kinematics` checks one pose for that, `platform.track` a motion. All
-        working modes, one pose each, come from `tauloop.kinematics.modes.working_modes`.
+        Where a loop is solved by Newton's method, a pose far from the start may be one to which no
+        motion leads, such as one beyond a fold: `tauloop.inverse_kinematics` checks one pose for
+        that, `platform.track` a motion. All working modes, one pose each, come from
+        `tauloop.kinematics.modes.working_modes`.
 
         Args:
-            position: positions of the independent coordinates (N, n), m, rad or quaternions, as `platform.ports`.
-            start: assembled coordinates (N, n_q) or (n_q,) on whose working mode they lie; the reference without it.
+            position: positions of the independent coordinates (N, n), m, rad or quaternions, as
+                `platform.ports`.
+            start: assembled coordinates (N, n_q) or (n_q,) on whose working mode they lie; the
+                reference without it.
 
         Raises:
             InputError: wrong names, shapes or values.
@@ -339,18 +374,20 @@ class Model(Shown):
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from actuator positions, followed from an assembled start pose.
 
-        All samples walk together along straight lines in actuator space, from the start pose to their own positions,
-        and so stay on its assembly mode. Where the loops stay open at a point of such a line, the rest is followed from
-        the pose before it, which may lead to another mode: `State.has_opened` and `State.evidence` report it.
+        All samples walk together along straight lines in actuator space, from the start pose to
+        their own positions, and so stay on its assembly mode. Where the loops stay open at a point
+        of such a line, the rest is followed from the pose before it, which may lead to another
+        mode: `State.has_opened` and `State.evidence` report it.
 
         Args:
-            position: actuator positions (N, m), m or rad; of redundant actuators those of all, or of the leading ones
-                alone. All count by least squares, with equal weights of angles and of lengths.
+            position: actuator positions (N, m), m or rad; of redundant actuators those of all, or
+                of the leading ones alone. All count by least squares, with equal weights of angles
+                and of lengths.
             start: assembled coordinates (n_q,) to start from; the reference pose without it.
 
         Raises:
-            PoseError: a loop does not close, or a pose is singular; which and by how much. Or positions of redundant
-                actuators disagree: which (see `fit_actuators`).
+            PoseError: a loop does not close, or a pose is singular; which and by how much. Or
+                positions of redundant actuators disagree: which (see `fit_actuators`).
         """
         if not self._has_all_encoders(position):
             return self.actuators.follow(position, start)
@@ -370,8 +407,9 @@ class Model(Shown):
         Args:
             position: of all actuators and passive freedoms (N, n) or (n,), m or rad.
             start: assembled coordinates (n_q,) to start from; the reference pose without it.
-            noise: standard deviations of the positions, which weigh them: one number in SI units, or numbers or texts
-                with units by name; without it 1e-5 rad, and 1e-5 of the machine's characteristic length.
+            noise: standard deviations of the positions, which weigh them: one number in SI units,
+                or numbers or texts with units by name; without it 1e-5 rad, and 1e-5 of the
+                machine's characteristic length.
 
         Raises:
             InputError: wrong names, shapes or values.

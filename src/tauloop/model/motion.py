@@ -108,10 +108,11 @@ class Motion:
     def track(self, position: object, start: object | None = None) -> State:
         """Positions of consecutive samples of one motion, each followed from the samples before it.
 
-        The first sample is reached by `follow`. Machine code runs through the others; without a compiler all samples
-        are reached by `follow`. Long motions are cut into parts, whose first samples are reached by `follow`, and
-        which run through vector lanes side by side; where parts do not meet, all samples are followed one by one.
-        Angles go on without jumps of whole turns, from the turn that the first sample has.
+        The first sample is reached by `follow`. Machine code runs through the others; without a
+        compiler all samples are reached by `follow`. Long motions are cut into parts, whose first
+        samples are reached by `follow`, and which run through vector lanes side by side; where
+        parts do not meet, all samples are followed one by one. Angles go on without jumps of whole
+        turns, from the turn that the first sample has.
 
         Args:
             position: given positions (N, n) in the order of time.
@@ -137,7 +138,9 @@ class Motion:
         """Matrix G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
         outputs, samples = self._at(EMBEDDING, position, None, start)
         return np.asarray(
-            outputs["G"].reshape(*samples, self.ports.velocity.size, self.assembly.topology.n_v).swapaxes(-1, -2)
+            outputs["G"]
+            .reshape(*samples, self.ports.velocity.size, self.assembly.topology.n_v)
+            .swapaxes(-1, -2)
         )
 
     def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
@@ -163,25 +166,30 @@ class Motion:
     ) -> Forces:
         """Actuator forces that the motion needs, by the model's formulation.
 
-        S u + K^T lambda + J^T w = M a + h: gravity, inertia, rotors, friction and springs included. Redundant actuators
-        share forces by the least sum of w u^2. Cables keep within their bounds, and their winches within their largest
-        forces: of all forces that do, those with the least sum of w (u - p)^2 are chosen, where p is the force with
-        which a winch holds its cable at its preload, and zero for other actuators.
+        S u + K^T lambda + J^T w = M a + h: gravity, inertia, rotors, friction and springs included.
+        Redundant actuators share forces by the least sum of w u^2. Cables keep within their bounds,
+        and their winches within their largest forces: of all forces that do, those with the least
+        sum of w (u - p)^2 are chosen, where p is the force with which a winch holds its cable at
+        its preload, and zero for other actuators.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI.
             start: start values for Newton blocks.
             theta: free parameters.
-            sharing: the weights w of redundant actuators and preloads of cables; no part in other machines.
-            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point, base frame, N and N m.
+            sharing: the weights w of redundant actuators and preloads of cables; no part in other
+                machines.
+            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point,
+                base frame, N and N m.
             payload: what is fixed to the tool beside what the machine file says.
 
         Returns:
-            Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` where they were shared.
+            Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` where
+                they were shared.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; or no tensions within their bounds give this motion.
+            PoseError: out of reach or singular; or no tensions within their bounds give this
+                motion.
             AssemblyError: there are passive freedoms (see `Model.hybrid`).
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
@@ -215,21 +223,25 @@ class Motion:
     ) -> np.ndarray:
         """How far cables can stay within all their bounds at once while they give a motion (N,) or a number, N.
 
-        max m with least + m <= T <= greatest - m over all tensions T that give the motion, where winches stay as far
-        (as tension) from their largest forces; negative where none keep the bounds, infinite where nothing does.
+        max m with least + m <= T <= greatest - m over all tensions T that give the motion, where
+        winches stay as far (as tension) from their largest forces; negative where none keep the
+        bounds, infinite where nothing does.
 
         Args:
-            position, velocity, acceleration: the given motion (N, n) or (n,), SI; at rest where not given.
+            position, velocity, acceleration: the given motion (N, n) or (n,), SI; at rest where not
+                given.
             start: start values for Newton blocks.
-            wrenches: forces and moments (6,) that may act at the tool, base frame, N and N m; the least margin counts,
-                which holds for all wrenches between them too.
+            wrenches: forces and moments (6,) that may act at the tool, base frame, N and N m; the
+                least margin counts, which holds for all wrenches between them too.
 
         Raises:
             InputError: wrong names, shapes or values; or the machine has no cables.
             PoseError: out of reach or singular.
             AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
         """
-        return self.weakest_cables(position, velocity, acceleration, start=start, wrenches=wrenches)[0]
+        return self.weakest_cables(
+            position, velocity, acceleration, start=start, wrenches=wrenches
+        )[0]
 
     def weakest_cables(
         self,
@@ -259,7 +271,9 @@ class Motion:
             InputError, PoseError, AssemblyError: as `tension_margin`.
         """
         if not cables(self.runner.mechanism):
-            raise InputError.of("rods", "none has bounds of its tension", "give rods `tension` in the machine file")
+            raise InputError.of(
+                "rods", "none has bounds of its tension", "give rods `tension` in the machine file"
+            )
         n = self.ports.velocity.size
         arguments = {
             "position": position,
@@ -269,7 +283,11 @@ class Motion:
         inputs, single, count = self.runner.inputs(arguments, start, None)
         outputs, evidence = self.runner.settled(INVERSE_DYNAMICS, inputs, count)
         self.runner.require(evidence, inputs)
-        return tension_terms(self.assembly, self.ports, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
+        return (
+            tension_terms(self.assembly, self.ports, n, outputs["q"], outputs["tree_force"]),
+            outputs["q"],
+            single,
+        )
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
         """Weights (n_u,) of redundant actuators; None where the motion determines all forces.
@@ -277,7 +295,9 @@ class Motion:
         Raises:
             InputError: not a `ForceSharing`, or one that does not fit the machine.
         """
-        require_type(sharing, ForceSharing, "sharing", "give a tauloop.model.ForceSharing(weight={...})")
+        require_type(
+            sharing, ForceSharing, "sharing", "give a tauloop.model.ForceSharing(weight={...})"
+        )
         weights = sharing.weights(self.runner.mechanism)
         return weights if self.assembly.is_redundant else None
 
@@ -332,7 +352,8 @@ class Motion:
         Args:
             position, velocity: the given motion (N, n) or (n,), SI.
             force: actuator forces (N, n_u) or (n_u,), N or N m.
-            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point, base frame, N and N m.
+            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point,
+                base frame, N and N m.
             payload: what is fixed to the tool beside what the machine file says.
             start: start values for Newton blocks.
             theta: free parameters.
@@ -342,9 +363,15 @@ class Motion:
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach, or singular (at a leg-side singularity the reduced mass matrix does not exist).
+            PoseError: out of reach, or singular (at a leg-side singularity the reduced mass matrix
+                does not exist).
         """
-        arguments = {"position": position, "velocity": velocity, "force": force, **loads(wrench, payload)}
+        arguments = {
+            "position": position,
+            "velocity": velocity,
+            "force": force,
+            **loads(wrench, payload),
+        }
         if len(arguments) == 3 and start is None and theta is None:
             outcome = self.runner.once(FORWARD_DYNAMICS, position, velocity, force)
             if outcome is not None:
@@ -376,15 +403,17 @@ class Motion:
             function: "kinematics", "inverse_dynamics" or "forward_dynamics".
             position, velocity: the given motion (N, n) or (n,), SI.
             last: accelerations (N, n), or forces (N, n_u) for forward dynamics.
-            wrt: by which input or inputs, such as "position" or ("position", "payload"); by all of the function and all
-                free parameters ("theta") without it, by what acts at the tool ("wrench", "payload") where it is given.
+            wrt: by which input or inputs, such as "position" or ("position", "payload"); by all of
+                the function and all free parameters ("theta") without it, by what acts at the tool
+                ("wrench", "payload") where it is given.
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights of redundant actuators.
             wrench, payload: what acts at the tool (see `inverse_dynamics`).
 
         Raises:
-            InputError: wrong names, shapes or values; or cables, whose forces within bounds have kinks.
+            InputError: wrong names, shapes or values; or cables, whose forces within bounds have
+                kinks.
             PoseError: out of reach or singular.
             AssemblyError: as the function itself.
         """
@@ -394,7 +423,9 @@ class Motion:
         if "wrench" in spec.inputs:
             arguments |= loads(np.zeros(WRENCH) if wrench is None else wrench, payload)
         weights = self.weights(sharing)
-        outputs, evidence, single = self.runner.run(spec, arguments, start=start, theta=theta, weights=weights)
+        outputs, evidence, single = self.runner.run(
+            spec, arguments, start=start, theta=theta, weights=weights
+        )
         made = arranged(self.runner, function, names, outputs, evidence)
         return made.single() if single else made
 
@@ -413,9 +444,10 @@ class Motion:
     ) -> Products:
         """Products of first and second derivatives of dynamics with factors w and a direction d.
 
-        J d, w^T J and the gradient of w^T J d cost some times the function itself, whatever its sizes: no Jacobian is
-        made (see `tauloop.programs.products`). Second derivatives of kinematics are its accelerations: those that a
-        velocity brings about while the given ones are zero.
+        J d, w^T J and the gradient of w^T J d cost some times the function itself, whatever its
+        sizes: no Jacobian is made (see `tauloop.programs.products`). Second derivatives of
+        kinematics are its accelerations: those that a velocity brings about while the given ones
+        are zero.
 
         Args:
             function: "inverse_dynamics" or "forward_dynamics".
@@ -432,26 +464,32 @@ class Motion:
         """
         with multiplied(function, (position, velocity, last), factors, steps) as (spec, arguments):
             ports = self.runner.known_ports
-            inputs = {name: np.zeros(ports[name].size) for name in spec.inputs if name in ports} | arguments
+            inputs = {
+                name: np.zeros(ports[name].size) for name in spec.inputs if name in ports
+            } | arguments
             weights = self.weights(sharing)
-            outputs, evidence, single = self.runner.run(spec, inputs, start=start, theta=theta, weights=weights)
+            outputs, evidence, single = self.runner.run(
+                spec, inputs, start=start, theta=theta, weights=weights
+            )
         made = arranged_products(spec, function, outputs, evidence)
         return made.single() if single else made
 
     def casadi(self, function: str, *, compiled: bool = False) -> ca.Function:
         """Inverse or forward dynamics as a CasADi Function with its exact Jacobian, in the zeros that it always has.
 
-        For optimisers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that Jacobian, and the
-        Hessian of a Lagrangian is exact. Parameters are nominal. It is on the branch of the reference pose, and checks
-        nothing.
+        For optimisers such as IPOPT: `casadi.jacobian` of an expression that calls it takes that
+        Jacobian, and the Hessian of a Lagrangian is exact. Parameters are nominal. It is on the
+        branch of the reference pose, and checks nothing.
 
         Args:
-            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
-            compiled: whether it is machine code of this computer, adjoints and their derivatives included, which CasADi
-                then calls instead of differentiating the Jacobian.
+            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
+                coordinates).
+            compiled: whether it is machine code of this computer, adjoints and their derivatives
+                included, which CasADi then calls instead of differentiating the Jacobian.
 
         Raises:
-            InputError: no such function; loops that are closed by iteration; a rotation that is independent in part.
+            InputError: no such function; loops that are closed by iteration; a rotation that is
+                independent in part.
             EngineError: there is no compiler for machine code.
             AssemblyError: as the function itself.
         """
@@ -463,12 +501,14 @@ class Motion:
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Inverse or forward dynamics as a function for JAX, in machine code behind `jit`, `vmap`, `grad` and `jvp`.
 
-        It takes positions, velocities and accelerations (or forces) (..., n) and gives forces (or accelerations); what
-        is out of reach or singular is no number (NaN). Derivatives are exact to the second order. Parameters are
-        nominal, Newton blocks start at the reference pose. JAX has to count in double precision, on the processor.
+        It takes positions, velocities and accelerations (or forces) (..., n) and gives forces (or
+        accelerations); what is out of reach or singular is no number (NaN). Derivatives are exact
+        to the second order. Parameters are nominal, Newton blocks start at the reference pose. JAX
+        has to count in double precision, on the processor.
 
         Args:
-            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
+            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
+                coordinates).
 
         Raises:
             InputError: no such function; single precision; a rotation that is independent in part.
@@ -482,13 +522,15 @@ class Motion:
     def as_torch(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Inverse or forward dynamics as a function for PyTorch, in machine code behind autograd and `torch.func`.
 
-        It takes positions, velocities and accelerations (or forces), tensors (..., n), and gives forces (or
-        accelerations); what is out of reach or singular is no number (NaN). Derivatives are exact to the second order,
-        by backward and forward mode. Parameters are nominal, Newton blocks start at the reference pose. It counts in
-        double precision on the processor; floats, and tensors on other devices, are converted there and back.
+        It takes positions, velocities and accelerations (or forces), tensors (..., n), and gives
+        forces (or accelerations); what is out of reach or singular is no number (NaN). Derivatives
+        are exact to the second order, by backward and forward mode. Parameters are nominal, Newton
+        blocks start at the reference pose. It counts in double precision on the processor; floats,
+        and tensors on other devices, are converted there and back.
 
         Args:
-            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given coordinates).
+            function: "inverse_dynamics" (force) or "forward_dynamics" (acceleration of the given
+                coordinates).
 
         Raises:
             InputError: no such function; a rotation that is independent in part.
@@ -513,10 +555,11 @@ class Motion:
 
         Args:
             position, velocity, acceleration: the given motion (N, n), SI.
-            output: "actuators" for actuator forces u (of redundant actuators those with the least sum of u^2), "joints"
-                for forces on the driven coordinates (A^T u); "leading" for the resultants R^T u of all actuators on
-                the motions of the leading ones, which no preload enters (see `actuator_jacobian` for R), and
-                "leading_joints" for those on the coordinates that the leading ones drive.
+            output: "actuators" for actuator forces u (of redundant actuators those with the least
+                sum of u^2), "joints" for forces on the driven coordinates (A^T u); "leading" for
+                the resultants R^T u of all actuators on the motions of the leading ones, which no
+                preload enters (see `actuator_jacobian` for R), and "leading_joints" for those on
+                the coordinates that the leading ones drive.
             start: start values for Newton blocks.
             theta: free parameters.
 
@@ -541,7 +584,9 @@ class Motion:
         """Jacobian (N, 6, m): the tool's velocity and angular velocity, base frame, per unit of the given ones."""
         return self.tool(position, start=start).jacobian
 
-    def tool(self, position: object, velocity: object | None = None, *, start: object | None = None) -> ToolMotion:
+    def tool(
+        self, position: object, velocity: object | None = None, *, start: object | None = None
+    ) -> ToolMotion:
         """Pose, twist and Jacobian of the tool.
 
         Args:
@@ -557,7 +602,9 @@ class Motion:
             place=outputs["place"].reshape(*samples, 3),
             rotation=outputs["rotation"].reshape(*samples, 3, 3).swapaxes(-1, -2),
             twist=outputs["twist"].reshape(*samples, 6),
-            jacobian=outputs["jacobian"].reshape(*samples, self.ports.velocity.size, 6).swapaxes(-1, -2),
+            jacobian=outputs["jacobian"]
+            .reshape(*samples, self.ports.velocity.size, 6)
+            .swapaxes(-1, -2),
         )
 
     def mass_matrix(self, position: object, *, start: object | None = None) -> np.ndarray:
@@ -574,7 +621,9 @@ class Motion:
         m = self.ports.velocity.size
         return np.asarray(outputs["mass_matrix"].reshape(*samples, m, m))
 
-    def coriolis(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
+    def coriolis(
+        self, position: object, velocity: object, *, start: object | None = None
+    ) -> np.ndarray:
         """Coriolis and centripetal forces c (N, m) on the given velocities, N or N m; raises as `mass_matrix`."""
         outputs, samples = self._at(TERMS, position, velocity, start)
         return np.asarray(outputs["coriolis"].reshape(*samples, self.ports.velocity.size))
@@ -584,13 +633,17 @@ class Motion:
         outputs, samples = self._at(TERMS, position, None, start)
         return np.asarray(outputs["gravity"].reshape(*samples, self.ports.velocity.size))
 
-    def bias(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
+    def bias(
+        self, position: object, velocity: object, *, start: object | None = None
+    ) -> np.ndarray:
         """All that is no acceleration, c + g + f (N, m) with friction and springs f; raises as `mass_matrix`."""
         outputs, samples = self._at(TERMS, position, velocity, start)
         whole = outputs["coriolis"] + outputs["gravity"] + outputs["losses"]
         return np.asarray(whole.reshape(*samples, self.ports.velocity.size))
 
-    def kinetic_energy(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
+    def kinetic_energy(
+        self, position: object, velocity: object, *, start: object | None = None
+    ) -> np.ndarray:
         """Kinetic energy T = v^T M v / 2 (N,) or a number, J, by the inertias themselves.
 
         Raises:
@@ -651,13 +704,17 @@ class Motion:
         return self.runner.source_function(_spec(program), text_names(outputs, "outputs"))
 
 
-def _given_motion(position: object, velocity: object | None, acceleration: object | None) -> dict[str, object]:
+def _given_motion(
+    position: object, velocity: object | None, acceleration: object | None
+) -> dict[str, object]:
     """Return what is given of a motion, by name; the position always, which is refused where it is None."""
     if acceleration is not None and velocity is None:
         remedy = "give the velocity too; zeros for a motion that starts from rest"
         raise InputError.of("velocity", "is missing next to the acceleration", remedy)
     further = {"velocity": velocity, "acceleration": acceleration}
-    return {"position": position} | {name: array for name, array in further.items() if array is not None}
+    return {"position": position} | {
+        name: array for name, array in further.items() if array is not None
+    }
 
 
 def _spec(program: ProgramSpec | str) -> ProgramSpec:

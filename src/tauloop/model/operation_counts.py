@@ -23,7 +23,8 @@ RATIOS = (
     ("inverse dynamics", "hamilton", "lagrange"),
     ("inverse dynamics", SAMPLED, "lagrange"),
 )
-#: What our rows stand beside: a paper's total is the sum of its rows, its Lagrange and its Hamilton are one each.
+#: What our rows stand beside: a paper's total is the sum of its rows, its Lagrange and its Hamilton
+#: are one each.
 PRINTED = {ADDED_UP: ALL, ON_PLATFORM: "lagrange", SAMPLED: "hamilton"}
 
 
@@ -91,9 +92,14 @@ class OperationCounts(Tabular):
 
     def variables(self) -> Iterator[Variable]:
         """Operations of every function, outside Newton loops and in each round of these."""
-        names = [", ".join(filter(None, (c.quantity, c.formulation, c.frame, c.part))) for c in self.costs]
+        names = [
+            ", ".join(filter(None, (c.quantity, c.formulation, c.frame, c.part)))
+            for c in self.costs
+        ]
         each = [sum(cost.each_iteration.values()) for cost in self.costs]
-        return rows("function", names, total=[cost.total for cost in self.costs], each_iteration=each)
+        return rows(
+            "function", names, total=[cost.total for cost in self.costs], each_iteration=each
+        )
 
     @property
     def status(self) -> Status:
@@ -113,7 +119,10 @@ class OperationCounts(Tabular):
 
 
 def count_operations(
-    machine: Mechanism | Model, options: CountOptions | None = None, *, progress: Progress | None = None
+    machine: Mechanism | Model,
+    options: CountOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> OperationCounts:
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
 
@@ -133,7 +142,9 @@ def count_operations(
     """
     options = options or CountOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine
-    rows, left_out = costs(mechanism, options.entry, derivatives=options.derivatives, progress=progress)
+    rows, left_out = costs(
+        mechanism, options.entry, derivatives=options.derivatives, progress=progress
+    )
     paper = published_operations(mechanism.name)
     return OperationCounts(
         machine=mechanism.name,
@@ -170,10 +181,16 @@ def _published_ratio(
     paper: Published, quantity: str, part: str, formulation: str, against: str
 ) -> tuple[float | None, str]:
     """A ratio as printed, or of two printed totals, and where it stands."""
-    rows = {row.formulation: row for row in paper.counts if (row.quantity, row.part) == (quantity, part)}
+    rows = {
+        row.formulation: row for row in paper.counts if (row.quantity, row.part) == (quantity, part)
+    }
     if formulation in rows and against in rows:
         return rows[formulation].total / rows[against].total, rows[formulation].source
     for row in paper.ratios:
-        if (row.quantity, row.formulation, row.against) == (quantity, formulation, against) and part == ALL:
+        if (row.quantity, row.formulation, row.against) == (
+            quantity,
+            formulation,
+            against,
+        ) and part == ALL:
             return row.ratio, row.source
     return None, ""

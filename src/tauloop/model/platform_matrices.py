@@ -1,8 +1,8 @@
 """Matrices of every body, rod and rotor as an equivalent virtual platform, on batches (RCID paper).
 
-`formulations.lagrange` differentiates on the tree, where mass matrices are sparse, and projects. The RCID paper's
-Lagrange differentiates M(x) of the platform, which holds the closed loops: V x' is the same, the work is not
-(`OwnMassMatrix` counts it).
+`formulations.lagrange` differentiates on the tree, where mass matrices are sparse, and projects.
+The RCID paper's Lagrange differentiates M(x) of the platform, which holds the closed loops: V x' is
+the same, the work is not (`OwnMassMatrix` counts it).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tauloop.records import dataclass
 
 #: The independent velocities of a platform on which Euler angles can be put.
 SIX_FREEDOMS = ("x", "y", "z", "wx", "wy", "wz")
-#: Below this cosine of theta, velocity terms in Euler coordinates have lost more than half of their digits.
+#: Below this cosine of theta, velocity terms in Euler coordinates have lost more than half of their
+#: digits.
 SMALLEST_COSINE = 1e-4
 EULER_RATES = ("x", "y", "z", "psi", "theta", "phi")
 
@@ -29,8 +30,8 @@ class PlatformMatrices:
 
     Attributes:
         velocity_names: names of x' (m).
-        labels: (name, kind, part) of each of the k virtual platforms; kind is platform, body, rod or rotor, part is
-            translation, rotation or whole.
+        labels: (name, kind, part) of each of the k virtual platforms; kind is platform, body, rod
+            or rotor, part is translation, rotation or whole.
         M, V: inertia matrices and velocity terms (N, k, m, m); (k, m, m) for a single sample.
         gravity: gravity vectors G (N, k, m) or (k, m).
     """
@@ -48,8 +49,16 @@ class PlatformMatrices:
             kind: one of the labels' kinds; all of them without it.
             part: one of the labels' parts; all of them without it.
         """
-        chosen = [i for i, label in enumerate(self.labels) if kind in ("", label[1]) and part in ("", label[2])]
-        M, V, gravity = self.M[..., chosen, :, :], self.V[..., chosen, :, :], self.gravity[..., chosen, :]
+        chosen = [
+            i
+            for i, label in enumerate(self.labels)
+            if kind in ("", label[1]) and part in ("", label[2])
+        ]
+        M, V, gravity = (
+            self.M[..., chosen, :, :],
+            self.V[..., chosen, :, :],
+            self.gravity[..., chosen, :],
+        )
         return M.sum(axis=-3), V.sum(axis=-3), gravity.sum(axis=-2)
 
 
@@ -61,9 +70,10 @@ class VirtualPlatforms:
 
         Args:
             model: the assembled machine.
-            by_momentum: by generalized momentum; else by energies in Koditschek's form, with M' - 2 V skew.
-            in_euler: on the rates of x, y, z, psi, theta, phi with R = R_z(psi) R_y(theta) R_x(phi); else on the
-                platform's own velocities (the base frame).
+            by_momentum: by generalized momentum; else by energies in Koditschek's form, with M' - 2
+                V skew.
+            in_euler: on the rates of x, y, z, psi, theta, phi with R = R_z(psi) R_y(theta)
+                R_x(phi); else on the platform's own velocities (the base frame).
 
         Raises:
             InputError: Euler angles were asked for a platform without six freedoms.
@@ -93,19 +103,23 @@ class VirtualPlatforms:
         """(name, kind, part) of each virtual platform, in the order in which the program gives their matrices."""
         return self._labels
 
-    def __call__(self, position: object, velocity: object, *, start: object | None = None) -> PlatformMatrices:
+    def __call__(
+        self, position: object, velocity: object, *, start: object | None = None
+    ) -> PlatformMatrices:
         """Matrices along a motion of the platform.
 
         Args:
-            position, velocity: motion (N, n) as `model.platform` takes it, twists also where the matrices are in Euler
-                coordinates.
+            position, velocity: motion (N, n) as `model.platform` takes it, twists also where the
+                matrices are in Euler coordinates.
             start: start values for Newton blocks.
 
         Raises:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular; with Euler angles also where theta is +-90 degrees.
         """
-        outputs, _, single = self._runner.run(self._program, {"position": position, "velocity": velocity}, start=start)
+        outputs, _, single = self._runner.run(
+            self._program, {"position": position, "velocity": velocity}, start=start
+        )
         bad = np.flatnonzero(outputs["cos_theta"][:, 0] < SMALLEST_COSINE)
         if len(bad):
             where = f"{len(bad)} of {len(outputs['q'])} samples (the first is sample {bad[0]})"
@@ -138,10 +152,15 @@ class OwnMassMatrix:
             platforms: in Euler coordinates.
 
         Raises:
-            InputError: kinematics need Newton's method, or parameters are free, so that M(x) is no plain expression.
+            InputError: kinematics need Newton's method, or parameters are free, so that M(x) is no
+                plain expression.
         """
         steps = platforms.program.steps
-        if len(steps) != 1 or not isinstance(steps[0], Evaluate) or set(steps[0].inputs) - {"position", "velocity"}:
+        if (
+            len(steps) != 1
+            or not isinstance(steps[0], Evaluate)
+            or set(steps[0].inputs) - {"position", "velocity"}
+        ):
             what = "has no closed form in platform coordinates: loops need Newton's method, or a parameter is free"
             raise InputError.of("mass matrix", what, "take the form on the tree")
         size = len(SIX_FREEDOMS)
@@ -150,7 +169,9 @@ class OwnMassMatrix:
         values = {"position": position, "velocity": ca.SX.zeros(size)}
         results = steps[0].function.function.call([values[name] for name in steps[0].inputs])
         numbers = results[steps[0].outputs.index("M")]
-        self._matrices = [ca.reshape(part, size, size) for part in ca.vertsplit(numbers, size * size)]
+        self._matrices = [
+            ca.reshape(part, size, size) for part in ca.vertsplit(numbers, size * size)
+        ]
 
     def velocity_matrix(self, indices: list[int]) -> ca.Function:
         """Function (x, x') -> V (6, 6) of some virtual platforms together.

@@ -24,14 +24,16 @@ from tauloop.shown import Shown
 class Products(Shown):
     """A function f of a motion x, and products of its derivatives with factors w and a direction d.
 
-    Displacements of a position are in the components of velocities: three of a rotation, in the base frame.
+    Displacements of a position are in the components of velocities: three of a rotation, in the
+    base frame.
 
     Attributes:
         function: name of the function.
         value: f (N, n_out), or (n_out,) for a single sample.
         along: J d (N, n_out).
         slopes: w^T J by input (N, n).
-        bends: the gradients of w^T J d by input (N, n), d being constant: second derivatives times w and d.
+        bends: the gradients of w^T J d by input (N, n), d being constant: second derivatives times
+            w and d.
         health: the evidence of every sample.
 
     Examples:
@@ -53,7 +55,9 @@ class Products(Shown):
 
     def single(self) -> Products:
         """The first sample without the axis of samples."""
-        slopes, bends = ({key: array[0] for key, array in made.items()} for made in (self.slopes, self.bends))
+        slopes, bends = (
+            {key: array[0] for key, array in made.items()} for made in (self.slopes, self.bends)
+        )
         return replace(self, value=self.value[0], along=self.along[0], slopes=slopes, bends=bends)
 
 
@@ -64,23 +68,36 @@ def multiplied(
     """The program of a function's products, and its arguments by name; directions that are not named are zero.
 
     Raises:
-        InputError: there is no such function or input; or one that is raised inside, by the names that were given.
+        InputError: there is no such function or input; or one that is raised inside, by the names
+            that were given.
     """
     InputError.raise_if_any(unknown_names([function], PRODUCTS, "{!r} is unknown", "function"))
     spec = PRODUCTS[function]
     names = spec.inputs[: len(motion)]
     if not isinstance(steps, Mapping):
-        raise InputError.of("steps", f"is of type {type(steps).__name__}", f"name what moves: {{{names[0]!r}: ...}}")
-    InputError.raise_if_any(unknown_names(steps, names, f"is no input of {function}", "steps[{!r}]"))
-    arguments = dict(zip(names, motion, strict=True)) | {step_of(name): steps[name] for name in steps}
-    places = {step_of(name): f"steps[{name!r}]" for name in steps} | {factor_of(spec.outputs[0]): "factors"}
+        raise InputError.of(
+            "steps", f"is of type {type(steps).__name__}", f"name what moves: {{{names[0]!r}: ...}}"
+        )
+    InputError.raise_if_any(
+        unknown_names(steps, names, f"is no input of {function}", "steps[{!r}]")
+    )
+    arguments = dict(zip(names, motion, strict=True)) | {
+        step_of(name): steps[name] for name in steps
+    }
+    places = {step_of(name): f"steps[{name!r}]" for name in steps} | {
+        factor_of(spec.outputs[0]): "factors"
+    }
     try:
         yield spec, arguments | {factor_of(spec.outputs[0]): weighing}
     except InputError as error:
-        raise InputError(replace(item, where=places.get(item.where, item.where)) for item in error.problems) from None
+        raise InputError(
+            replace(item, where=places.get(item.where, item.where)) for item in error.problems
+        ) from None
 
 
-def arranged_products(spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: Health) -> Products:
+def arranged_products(
+    spec: ProgramSpec, function: str, outputs: Mapping[str, np.ndarray], health: Health
+) -> Products:
     """Outputs (N, n) of a program of products in their places."""
     output, names = spec.outputs[0], [name for name in spec.inputs if step_of(name) in spec.inputs]
     return Products(

@@ -1,11 +1,13 @@
 """Functions straight from a file, ready to be called: in milliseconds where they have been made before.
 
-What a function was made from (the file's bytes, the options, Tauloop itself, the compiler, the processor) gives the
-name of a record in the cache, which says how the function is called and in which library it lies. Any change gives
-another name, so a record is never out of date; one that is damaged is written anew. What a machine is read with besides
-(drive-line files, packages that bring a format, a joint or a formulation) is not looked at: such functions have none.
+What a function was made from (the file's bytes, the options, Tauloop itself, the compiler, the
+processor) gives the name of a record in the cache, which says how the function is called and in
+which library it lies. Any change gives another name, so a record is never out of date; one that is
+damaged is written anew. What a machine is read with besides (drive-line files, packages that bring
+a format, a joint or a formulation) is not looked at: such functions have none.
 
-What makes a function is imported where it is made: to find one that is there takes neither SciPy nor a reader of files.
+What makes a function is imported where it is made: to find one that is there takes neither SciPy
+nor a reader of files.
 """
 
 from __future__ import annotations
@@ -87,15 +89,16 @@ def load_function(
 ) -> CompiledFunction:
     """Machine code of one function of a machine, for a controller: from the cache, or made and kept there.
 
-    `function(q, v, a)` checks a motion and its health. Bound calls (`CompiledFunction.bind`) hold the reference pose
-    and the nominal parameters at first and check nothing: their health is the caller's to read
-    (docs/generated-code.md).
+    `function(q, v, a)` checks a motion and its health. Bound calls (`CompiledFunction.bind`) hold
+    the reference pose and the nominal parameters at first and check nothing: their health is the
+    caller's to read (docs/generated-code.md).
 
     Args:
         machine: name of a shipped machine, or a file as `tauloop.load` takes it.
-        function: "inverse_dynamics", "forward_dynamics", "regressor", "kinematics", "momentum", "momentum_forces" or
-            "momentum_observer".
-        outputs: names among the function's outputs; only the first one without them, such as ("force",).
+        function: "inverse_dynamics", "forward_dynamics", "regressor", "kinematics", "momentum",
+            "momentum_forces" or "momentum_observer".
+        outputs: names among the function's outputs; only the first one without them, such as
+            ("force",).
         options: what it is made with.
         folder: the cache; the user's own without it.
 
@@ -120,20 +123,25 @@ def load_function(
     loaded = _read(record, options.threads)
     if loaded is None:
         loaded, is_seen = _make(machine, function, outputs, options, folder)
-        with suppress(InputError):  # the function is there; only the next process has to make it again
+        # the function is there; only the next process has to make it again
+        with suppress(InputError):
             if is_seen:
                 _write(record, loaded)
     return loaded
 
 
 def _make(
-    machine: str | Path, function: str, outputs: tuple[str, ...], options: FunctionOptions, folder: Path
+    machine: str | Path,
+    function: str,
+    outputs: tuple[str, ...],
+    options: FunctionOptions,
+    folder: Path,
 ) -> tuple[CompiledFunction, bool]:
     """Build the model and compile; ports get their columns and units, and the values of the reference pose.
 
     Returns:
-        The function, and whether the record's name sees all that it is made of: neither what other packages bring,
-        nor the drive-line files that a machine file may name, are among it.
+        The function, and whether the record's name sees all that it is made of: neither what other
+        packages bring, nor the drive-line files that a machine file may name, are among it.
     """
     from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
     from tauloop.equations.formulations import FORMULATIONS
@@ -168,7 +176,10 @@ def _make(
         model.formulation in FORMULATIONS
         and format_of(source_path(machine)).name in FORMATS.own
         and all(JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints)
-        and (all(a.drive is None for a in mechanism.actuators) or b"file" not in _bytes(source_path(machine)))
+        and (
+            all(a.drive is None for a in mechanism.actuators)
+            or b"file" not in _bytes(source_path(machine))
+        )
         and not _may_include(source_path(machine))
     )
     return CompiledFunction(signature, Library(made.library), kept, options.threads), is_seen
@@ -179,7 +190,9 @@ def _may_include(path: Path) -> bool:
     if path.suffix.lower() in (".yaml", ".yml"):
         return False
     content = _bytes(path)
-    return path.suffix.lower() == ".xacro" or any(word in content for word in (b"include", b"<mesh", b"xacro"))
+    return path.suffix.lower() == ".xacro" or any(
+        word in content for word in (b"include", b"<mesh", b"xacro")
+    )
 
 
 def _exportable(function: str) -> ProgramSpec:
@@ -226,7 +239,11 @@ def _toolkit() -> list[str]:
     for maker in _MAKERS:
         for folder, inner, names in os.walk(_PACKAGE / maker):
             inner[:] = sorted(set(inner) - {"__pycache__"})
-            parts += [f"{name} {file_stamp(f'{folder}/{name}')}" for name in sorted(names) if name.endswith(_SOURCES)]
+            parts += [
+                f"{name} {file_stamp(f'{folder}/{name}')}"
+                for name in sorted(names)
+                if name.endswith(_SOURCES)
+            ]
     return parts
 
 
@@ -248,14 +265,18 @@ def _read(record: Path, threads: int) -> CompiledFunction | None:
             inputs=tuple(_port(port) for port in content["inputs"]),
             outputs=tuple(_port(port) for port in content["outputs"]),
         )
-        nominal = {name: np.array(values, dtype=float) for name, values in content["nominal"].items()}
+        nominal = {
+            name: np.array(values, dtype=float) for name, values in content["nominal"].items()
+        }
         return CompiledFunction(signature, Library(library), nominal, threads)
     except (EngineError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def _port(content: dict[str, Any]) -> CPort:
-    return CPort(**{**content, "columns": tuple(content["columns"]), "units": tuple(content["units"])})
+    return CPort(
+        **{**content, "columns": tuple(content["columns"]), "units": tuple(content["units"])}
+    )
 
 
 def _write(record: Path, made: CompiledFunction) -> None:

@@ -11,7 +11,15 @@ import numpy as np
 
 from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.limits import Limits
-from tauloop.assembly.ports import PLATFORM, Port, checked, entry_ports, force_port, is_one_row, require_finite
+from tauloop.assembly.ports import (
+    PLATFORM,
+    Port,
+    checked,
+    entry_ports,
+    force_port,
+    is_one_row,
+    require_finite,
+)
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.evaluator import (
@@ -155,7 +163,9 @@ class Runner:
             empty = {name: np.zeros(array.shape[1]) for name, array in self.empty_inputs().items()}
             return interpreted_once(program, spec.inputs, {**empty, **self.nominal})
         kernel = self._kernel(program, self.empty_inputs(), 1)
-        return compiled_once(kernel, spec.inputs) if isinstance(kernel, CompiledFunction) else nothing
+        return (
+            compiled_once(kernel, spec.inputs) if isinstance(kernel, CompiledFunction) else nothing
+        )
 
     @cached_property
     def nominal(self) -> dict[str, np.ndarray]:
@@ -193,8 +203,9 @@ class Runner:
     ) -> tuple[dict[str, np.ndarray], Health]:
         """As `evaluate`, where samples far from their starts are followed from there, so that they keep their mode.
 
-        Newton's method finds a pose near its start in few steps. After more it may have left for another mode, or found
-        none though there is one: such samples begin anew, at the end of a way that is walked in small steps.
+        Newton's method finds a pose near its start in few steps. After more it may have left for
+        another mode, or found none though there is one: such samples begin anew, at the end of a
+        way that is walked in small steps.
         """
         outputs, evidence = self.evaluate(program, inputs, n)
         if evidence.is_sound:
@@ -203,16 +214,21 @@ class Runner:
         if not far.any():
             return outputs, evidence
         start = np.array(inputs["start"])
-        start[far], _ = self.walked({name: inputs[name][far] for name in ("position", "start", "theta")})
+        start[far], _ = self.walked(
+            {name: inputs[name][far] for name in ("position", "start", "theta")}
+        )
         return self.evaluate(program, inputs | {"start": start}, n)
 
-    def walked(self, inputs: dict[str, np.ndarray], steps: int = WAY) -> tuple[np.ndarray, np.ndarray]:
+    def walked(
+        self, inputs: dict[str, np.ndarray], steps: int = WAY
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates (N, n_q) near positions (N, n), reached in steps along straight lines from those of their starts.
 
         What needs more than a few Newton steps on its way is walked again, in smaller ones.
 
         Returns:
-            The coordinates, and whether the loops stayed open at a point before the end of each line (N,).
+            The coordinates, and whether the loops stayed open at a point before the end of each
+            line (N,).
         """
         n, here = len(inputs["start"]), inputs["start"]
         home, most, is_reached = self.ports.at(here), np.zeros(n), np.ones(n, dtype=bool)
@@ -220,7 +236,9 @@ class Runner:
         for fraction in np.linspace(0.0, 1.0, steps + 1)[1:]:
             position = home + fraction * (inputs["position"] - home)
             for i in self._turning:
-                position[:, i : i + 4] /= np.linalg.norm(position[:, i : i + 4], axis=1, keepdims=True)
+                position[:, i : i + 4] /= np.linalg.norm(
+                    position[:, i : i + 4], axis=1, keepdims=True
+                )
             has_opened |= ~is_reached
             waypoint = inputs | {"position": position, "start": here}
             outputs, health = self.evaluate(KINEMATICS[0], waypoint, n, n * steps)
@@ -235,24 +253,34 @@ class Runner:
     def followed(self, position: np.ndarray, start: np.ndarray) -> State:
         """The state at positions (N, n), reached by ways from the poses of starts (N, n_q).
 
-        Machine code walks in one call, and tells of its steps the longest search; what it strays on is walked anew.
+        Machine code walks in one call, and tells of its steps the longest search; what it strays on
+        is walked anew.
 
         Raises:
             PoseError: out of reach or singular.
         """
         inputs, _, n = self.inputs({"position": position}, start, None)
-        kernel = self._kernel(self.program(KINEMATICS[0]), inputs, n * WAY) if self.walks_in_code else None
+        kernel = (
+            self._kernel(self.program(KINEMATICS[0]), inputs, n * WAY)
+            if self.walks_in_code
+            else None
+        )
         if kernel is None:
             inputs["start"], has_opened = self.walked(inputs)
             outputs, evidence = self.settled(KINEMATICS[0], inputs, n)
         else:
-            outputs, is_sound = kernel.run(inputs, n, way=(self.ports.at(start[0]) if n else position, WAY))
+            outputs, is_sound = kernel.run(
+                inputs, n, way=(self.ports.at(start[0]) if n else position, WAY)
+            )
             evidence = compiled_health(outputs.pop("health"), is_sound)
             far = ~evidence.is_reached | (evidence.steps > FEW_STEPS)
-            has_opened = evidence.steps >= NEWTON_ITERATIONS  # machine code states the longest search of each line
+            # machine code states the longest search of each line
+            has_opened = evidence.steps >= NEWTON_ITERATIONS
             if not is_sound and far.any():
                 again = np.array(outputs["q"])
-                again[far], has_opened[far] = self.walked({name: array[far] for name, array in inputs.items()})
+                again[far], has_opened[far] = self.walked(
+                    {name: array[far] for name, array in inputs.items()}
+                )
                 outputs, evidence = self.evaluate(KINEMATICS[0], inputs | {"start": again}, n)
         self.require(evidence, inputs)
         return replace(self.state(outputs, evidence, start), has_opened=has_opened)
@@ -264,12 +292,18 @@ class Runner:
 
         `evaluate` looks at these, where machine code does not.
         """
-        arguments = motion | {name: value for name, value in (("start", start), ("theta", theta)) if value is not None}
-        inputs, single = checked({name: self.known_ports[name] for name in arguments}, arguments, finite=False)
+        arguments = motion | {
+            name: value for name, value in (("start", start), ("theta", theta)) if value is not None
+        }
+        inputs, single = checked(
+            {name: self.known_ports[name] for name in arguments}, arguments, finite=False
+        )
         n = len(inputs["position"])
         shared = ("start", "theta", *(("weight", "preload") if self.assembly.is_redundant else ()))
         for name in shared:
-            inputs.setdefault(name, np.broadcast_to(self.nominal[name], (n, len(self.nominal[name]))))
+            inputs.setdefault(
+                name, np.broadcast_to(self.nominal[name], (n, len(self.nominal[name])))
+            )
         return inputs, single, n
 
     @cached_property
@@ -290,13 +324,19 @@ class Runner:
         """
         arrays, single = checked({"start": self.known_ports["start"]}, {"start": q})
         if not single:
-            raise InputError.of("start", f"has {len(arrays['start'])} rows", "give the coordinates of one pose")
+            raise InputError.of(
+                "start", f"has {len(arrays['start'])} rows", "give the coordinates of one pose"
+            )
         return arrays["start"][0]
 
     @cached_property
     def known_ports(self) -> dict[str, Port]:
         """Ports of all that a program may be given of a motion, of what acts, and of what it starts from."""
-        force, free, names = force_port(self.assembly), self.catalogue.free, self.topology.coordinate_names
+        force, free, names = (
+            force_port(self.assembly),
+            self.catalogue.free,
+            self.topology.coordinate_names,
+        )
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
         start = Port(name="start", columns=names, units=("",) * len(names))
         theta = Port(name="theta", columns=free, units=("",) * len(free))
@@ -332,7 +372,10 @@ class Runner:
         signs = self._signs(start)
         patterns, first, number = np.unique(signs, axis=0, return_index=True, return_inverse=True)
         return [
-            (self._on_branch(tuple(pattern.tolist()), start[first[k]]), np.flatnonzero(number.ravel() == k))
+            (
+                self._on_branch(tuple(pattern.tolist()), start[first[k]]),
+                np.flatnonzero(number.ravel() == k),
+            )
             for k, pattern in enumerate(patterns)
         ]
 
@@ -355,7 +398,9 @@ class Runner:
 
     def _require_finite(self, inputs: dict[str, np.ndarray]) -> None:
         """Raise where numbers of named inputs are not finite."""
-        require_finite(self.known_ports, {key: inputs[key] for key in self.known_ports.keys() & inputs.keys()})
+        require_finite(
+            self.known_ports, {key: inputs[key] for key in self.known_ports.keys() & inputs.keys()}
+        )
 
     def _run_here(
         self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, work: int
@@ -366,7 +411,9 @@ class Runner:
         if kernel is not None:
             results, state = run_kernel(kernel, inputs, n)
             if state.all_sound:
-                self._require_finite({key: array for key, array in inputs.items() if key not in kernel.reads})
+                self._require_finite(
+                    {key: array for key, array in inputs.items() if key not in kernel.reads}
+                )
                 return results, state
             # the interpreter, which keeps the evidence of every single loop, says what is wrong
         self._require_finite(inputs)
@@ -374,7 +421,10 @@ class Runner:
         parts = []
         for first in range(0, max(n, 1), CHUNK):
             size = min(CHUNK, n - first)
-            chunk = {key: np.ascontiguousarray(array[first : first + size]) for key, array in inputs.items()}
+            chunk = {
+                key: np.ascontiguousarray(array[first : first + size])
+                for key, array in inputs.items()
+            }
             results, evidence = program.run(chunk, size)
             parts.append(health(program, evidence, results))
             if size == n:
@@ -386,8 +436,9 @@ class Runner:
     def compiled(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CompiledFunction:
         """Machine code of a program with only the outputs that are wanted: for control loops and long streams.
 
-        It checks nothing: inputs are contiguous arrays in the order of the ports, and the health that it reports (least
-        discriminant, least relative pivot, Newton's residual and iterations) is the caller's to read.
+        It checks nothing: inputs are contiguous arrays in the order of the ports, and the health
+        that it reports (least discriminant, least relative pivot, Newton's residual and iterations)
+        is the caller's to read.
 
         Args:
             program: of the catalogue.
@@ -413,7 +464,9 @@ class Runner:
             InputError: no such output.
         """
         ready = self.program(program)
-        InputError.raise_if_any(unknown_names(outputs, ready.outputs, f"is no output of {program.name}"))
+        InputError.raise_if_any(
+            unknown_names(outputs, ready.outputs, f"is no output of {program.name}")
+        )
         return c_function(ready, self.empty_inputs(), outputs)
 
     def empty_inputs(self) -> dict[str, np.ndarray]:
@@ -459,7 +512,9 @@ class Runner:
             PoseError: which samples and loops, by how much, and the condition number.
         """
         self._require_unit_quaternions(inputs["position"])
-        what = f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
+        what = (
+            f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
+        )
         if health.all_sound:
             return
         reached, regular, overflow = health.is_reached, health.is_regular, health.has_overflowed
@@ -472,7 +527,9 @@ class Runner:
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):
-            outputs, _ = self.settled(KINEMATICS[0], {key: array[bad] for key, array in inputs.items()}, len(bad))
+            outputs, _ = self.settled(
+                KINEMATICS[0], {key: array[bad] for key, array in inputs.items()}, len(bad)
+            )
             condition = self.condition(outputs["q"])
             kind = singular_kind(self.assembly, outputs["q"][int(np.argmax(condition))])
             problems.append(singular(bad, condition, kind, len(reached), what))
@@ -500,7 +557,9 @@ class Runner:
             norms = np.abs(np.linalg.norm(position[:, i : i + 4], axis=1) - 1.0)
             worst = int(np.argmax(norms))
             what = f"is no unit quaternion at sample {worst}: its norm is off by {norms[worst]:.3g}"
-            raise InputError.of(self.ports.position.columns[i], what, "divide its four numbers by their norm")
+            raise InputError.of(
+                self.ports.position.columns[i], what, "divide its four numbers by their norm"
+            )
 
     def _require_tensions(self, health: Health, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.
@@ -515,7 +574,9 @@ class Runner:
             assembly = self.assembly
             ports = self.ports if assembly.passive else entry_ports(assembly, PLATFORM)
             count = len(assembly.leading) if assembly.passive else ports.velocity.size
-            terms = tension_terms(assembly, ports, count, outputs["q"][bad], outputs["tree_force"][bad])
+            terms = tension_terms(
+                assembly, ports, count, outputs["q"][bad], outputs["tree_force"][bad]
+            )
             raise PoseError(terms.problems(bad, len(health.missed), f"{self.ports.name} motion"))
 
     def condition(self, q: np.ndarray) -> np.ndarray:
@@ -525,9 +586,13 @@ class Runner:
             q: full coordinates (N, n_q).
         """
         rows = np.atleast_2d(q)
-        return self.in_pieces(len(rows), lambda part: (condition_numbers(self.assembly, self.ports, rows[part]),))[0]
+        return self.in_pieces(
+            len(rows), lambda part: (condition_numbers(self.assembly, self.ports, rows[part]),)
+        )[0]
 
-    def in_pieces(self, n: int, work: Callable[[slice], Sequence[np.ndarray]]) -> Sequence[np.ndarray]:
+    def in_pieces(
+        self, n: int, work: Callable[[slice], Sequence[np.ndarray]]
+    ) -> Sequence[np.ndarray]:
         """Arrays (n, ...) of what is done to each of n samples, on as many threads as batches have."""
         return in_pieces(n, self.evaluator.threads, work)
 
@@ -536,19 +601,30 @@ class Runner:
         """Names of the angles that follow from loops, which do not tell their turns."""
         topology, moved = self.topology, set(self.ports.q)
         known = moved | {topology.q_of_v[i] for i in self.assembly.frozen}
-        geared = [{topology.coordinate_names.index(name) for name, _ in c.terms} for c in self.mechanism.couplings]
+        geared = [
+            {topology.coordinate_names.index(name) for name, _ in c.terms}
+            for c in self.mechanism.couplings
+        ]
         for _ in geared:
             known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
         return tuple(
-            name for i, name in enumerate(topology.coordinate_names) if topology.is_angle[i] and i not in known
+            name
+            for i, name in enumerate(topology.coordinate_names)
+            if topology.is_angle[i] and i not in known
         )
 
     @cached_property
     def _turns(self) -> tuple[Turns, Turns]:
-        return Turns(angles=self.turning, nearest="start"), Turns(angles=self.turning, nearest="reference pose")
+        return Turns(angles=self.turning, nearest="start"), Turns(
+            angles=self.turning, nearest="reference pose"
+        )
 
     def state(
-        self, outputs: dict[str, np.ndarray], health: Health, start: object | None, single: bool = False
+        self,
+        outputs: dict[str, np.ndarray],
+        health: Health,
+        start: object | None,
+        single: bool = False,
     ) -> State:
         """The state of a run that began at a start, or that of its single sample."""
         topology = self.topology

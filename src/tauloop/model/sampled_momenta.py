@@ -23,8 +23,9 @@ def forces_from_momenta(
 ) -> Forces:
     """Actuator forces along a sampled motion, from its momenta.
 
-    p = dT/dv at every sample, p' by two-point differences (p[n+1] - p[n-1]) / (t[n+1] - t[n-1]), then
-    S u + K^T lambda = p' + dH/dq. The error is of second order in the step, at the ends too (three points there).
+    p = dT/dv at every sample, p' by two-point differences (p[n+1] - p[n-1]) / (t[n+1] - t[n-1]),
+    then S u + K^T lambda = p' + dH/dq. The error is of second order in the step, at the ends too
+    (three points there).
 
     Args:
         functions: `model.platform` or `model.actuators`.
@@ -43,12 +44,22 @@ def forces_from_momenta(
     """
     t = np.asarray(time, dtype=float)
     steps = np.diff(t) if t.ndim == 1 else np.zeros(0)
-    if len(steps) < FEWEST_SAMPLES - 1 or not (np.isfinite(t).all() and (steps > 0).all()) or len(position) != len(t):
+    if (
+        len(steps) < FEWEST_SAMPLES - 1
+        or not (np.isfinite(t).all() and (steps > 0).all())
+        or len(position) != len(t)
+    ):
         what = f"needs at least {FEWEST_SAMPLES} finite, increasing times, one per sample; got shape {t.shape} for "
         what += f"{len(position)} samples, smallest step {steps.min() if len(steps) else float('nan'):.4g} s"
-        raise InputError.of("time", what, "give the times of the samples in seconds, in order and without repetitions")
+        raise InputError.of(
+            "time",
+            what,
+            "give the times of the samples in seconds, in order and without repetitions",
+        )
     arguments: dict[str, object] = {"position": position, "velocity": velocity}
     outputs, _, _ = functions.runner.run(MOMENTUM, arguments, start=start)
     rate = np.gradient(outputs["momentum"], t, axis=0, edge_order=2)
-    outcome = functions.runner.run(MOMENTUM_FORCES, arguments, start=start, extra={"momentum_rate": rate})
+    outcome = functions.runner.run(
+        MOMENTUM_FORCES, arguments, start=start, extra={"momentum_rate": rate}
+    )
     return functions.forces(*outcome, start=start)

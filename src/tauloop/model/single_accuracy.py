@@ -15,8 +15,9 @@ from tauloop.programs.state import health
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 
-#: Largest share of an error in the largest amount that is good enough: of lengths, angles and pure numbers 10 um in a
-#: metre, of all else a thousandth, below what friction and inertias are known to.
+#: Largest share of an error in the largest amount that is good enough: of lengths, angles and pure
+#: numbers 10 um in a metre, of all else a thousandth, below what friction and inertias are known
+#: to.
 ENOUGH = {"m": 1e-5, "rad": 1e-5, "1": 1e-5}
 ENOUGH_ELSE = 1e-3
 #: Amounts below this count as none.
@@ -85,7 +86,9 @@ class SingleAccuracy:
     outputs: tuple[OutputAccuracy, ...]
 
 
-def single_accuracy(functions: Sequence[CFunction], samples: Mapping[str, np.ndarray]) -> SingleAccuracy:
+def single_accuracy(
+    functions: Sequence[CFunction], samples: Mapping[str, np.ndarray]
+) -> SingleAccuracy:
     """Errors of the floats of exported functions, at inputs that are floats themselves.
 
     Args:
@@ -97,14 +100,19 @@ def single_accuracy(functions: Sequence[CFunction], samples: Mapping[str, np.nda
     """
     rows: list[OutputAccuracy] = []
     regular = refused = 0
-    n, inputs = len(samples["position"]), {name: np.ascontiguousarray(array) for name, array in samples.items()}
+    n, inputs = (
+        len(samples["position"]),
+        {name: np.ascontiguousarray(array) for name, array in samples.items()},
+    )
     for function in functions:
         exact, evidence = function.program.run(inputs, n)
         state = health(function.program, evidence)
         good = state.is_reached & state.is_regular & state.is_within
         runs = [run_in_floats(function, inputs, n, contraction) for contraction in (UNFUSED, FUSED)]
         figures = runs[0]["health"]
-        healthy = (figures[:, 0] >= 0) & (figures[:, 1] > SMALLEST_PIVOT) & (figures[:, 2] < CONVERGED)
+        healthy = (
+            (figures[:, 0] >= 0) & (figures[:, 1] > SMALLEST_PIVOT) & (figures[:, 2] < CONVERGED)
+        )
         regular, refused = max(regular, int(good.sum())), refused + int((good & ~healthy).sum())
         kept = np.flatnonzero(good & healthy)
         rows += _rows(function, inputs, exact, runs, kept) if len(kept) else ()
@@ -137,7 +145,9 @@ def _rows(
             )
 
 
-def _pose(ports: Sequence[CPort], inputs: Mapping[str, np.ndarray], sample: int) -> dict[str, float]:
+def _pose(
+    ports: Sequence[CPort], inputs: Mapping[str, np.ndarray], sample: int
+) -> dict[str, float]:
     """Positions that go in, by name."""
     (port,) = (port for port in ports if port.name == "position")
     return dict(zip(port.columns, inputs["position"][sample].tolist(), strict=True))
@@ -157,13 +167,17 @@ def run_in_floats(
     Raises:
         EngineError: there is no C compiler, or it fails.
     """
-    parameters = ", ".join(f"{'const ' * (port in function.inputs)}double *{port.name}" for port in function.arguments)
+    parameters = ", ".join(
+        f"{'const ' * (port in function.inputs)}double *{port.name}" for port in function.arguments
+    )
     rows = ", ".join(f"{port.name} + s * {port.size}" for port in function.arguments)
     over = f"void over(size_t n, {parameters})\n{{\n    for (size_t s = 0; s < n; ++s) {function.name}({rows});\n}}\n"
     source = c_source([function], "floats over samples", single=True, further=over)
     library = Library(build(source, require_compiler(), further=(f"-ffp-contract={contraction}",)))
     results = {
-        port.name: np.zeros((n, port.size), np.float32) for port in function.arguments if port not in function.inputs
+        port.name: np.zeros((n, port.size), np.float32)
+        for port in function.arguments
+        if port not in function.inputs
     }
     arrays = [np.ascontiguousarray(inputs[port.name], np.float32) for port in function.inputs]
     library.function("over", "n" + "*" * len(function.arguments))(n, *arrays, *results.values())

@@ -1,7 +1,7 @@
 """What cables can exert at given states, by linear algebra on numbers: margins, and the wrench that is missing.
 
-It takes another route than the programs (`tensions`): singular values in place of reflections, and the loops' Jacobian
-at the state in place of straight-line code.
+It takes another route than the programs (`tensions`): singular values in place of reflections, and
+the loops' Jacobian at the state in place of straight-line code.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from tauloop.records import dataclass
 
 #: No wrench at all.
 NO_WRENCH = ((0.0,) * WRENCH,)
-#: Weight of staying near the last forces, of the largest singular value of what forces exert, while the missing wrench
-#: is looked for: each round leaves the square of it of the error.
+#: Weight of staying near the last forces, of the largest singular value of what forces exert, while
+#: the missing wrench is looked for: each round leaves the square of it of the error.
 STAYING = 1e-3
-#: Rounds after which the missing wrench is taken as it is, and the change (of the largest force) that ends them.
+#: Rounds after which the missing wrench is taken as it is, and the change (of the largest force)
+#: that ends them.
 ROUNDS, SETTLED = 100, 1e-12
 
-#: Tensions in the middle of their bounds come as near to the middle as this share of the largest figure.
+#: Tensions in the middle of their bounds come as near to the middle as this share of the largest
+#: figure.
 CENTRED = 1e-9
 
 
@@ -42,8 +44,10 @@ class TensionTerms:
 
     Attributes:
         names: of the cables (k).
-        motions, units: names of the motions on which forces are needed (m), and units of these forces.
-        scale: what makes the needed forces comparable: the characteristic length for those in N, one for N m (m,).
+        motions, units: names of the motions on which forces are needed (m), and units of these
+            forces.
+        scale: what makes the needed forces comparable: the characteristic length for those in N,
+            one for N m (m,).
         least, greatest: bounds (k,), N.
         limited: actuators that wind cables and have a largest force, which bounds tensions too.
         G: velocities of all coordinates per unit of these motions (N, n_v, m).
@@ -94,8 +98,9 @@ class TensionTerms:
     def margin(self) -> tuple[np.ndarray, np.ndarray]:
         """How far tensions can stay within all their bounds at once (N,), N, and which cable bounds it most (N,).
 
-        max m with least + m <= T <= greatest - m, and the tensions that winches could exert further as far from their
-        largest forces; negative where the bounds cannot be kept, infinite (and -1) where nothing bounds it.
+        max m with least + m <= T <= greatest - m, and the tensions that winches could exert further
+        as far from their largest forces; negative where the bounds cannot be kept, infinite (and
+        -1) where nothing bounds it.
         """
         distance, weights = margin(*self.conditions()[2:])
         return distance, np.where(np.isfinite(distance), self.blamed(weights), -1)
@@ -112,14 +117,19 @@ class TensionTerms:
         """
         force, directions, rows, sides = self.conditions()
         distance, _ = margin(rows, sides)
-        distance = np.where(np.isfinite(distance), distance - CENTRED * np.abs(sides).max(axis=1, initial=0.0), 0.0)
-        force = force + np.einsum("nur,nr->nu", directions, nearest(rows, sides + distance[:, None]).point)
+        distance = np.where(
+            np.isfinite(distance), distance - CENTRED * np.abs(sides).max(axis=1, initial=0.0), 0.0
+        )
+        force = force + np.einsum(
+            "nur,nr->nu", directions, nearest(rows, sides + distance[:, None]).point
+        )
         return force, self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
 
     def missing(self) -> np.ndarray:
         """The least part of the needed forces (N, m) that cables within their bounds cannot exert.
 
-        min |scale (t - R^T u)| over the forces u that keep the bounds, by steps that each stay near the last.
+        min |scale (t - R^T u)| over the forces u that keep the bounds, by steps that each stay near
+        the last.
         """
         n, n_u, _ = self.R.shape
         exerts = self.scale[:, None] * self.R.transpose(0, 2, 1)
@@ -131,7 +141,9 @@ class TensionTerms:
         for _ in range(ROUNDS):
             f = np.concatenate([self.scale * self.t, STAYING * size[:, None] * force], axis=1)
             free = np.einsum("nij,nj->ni", inverse, np.einsum("nij,ni->nj", Q, f))
-            following = free + np.einsum("nij,nj->ni", inverse, nearest(*self._bounds(inverse, free)).point)
+            following = free + np.einsum(
+                "nij,nj->ni", inverse, nearest(*self._bounds(inverse, free)).point
+            )
             change = np.abs(following - force).max(initial=0.0)
             force = following
             if change <= SETTLED * np.abs(force).max(initial=0.0):
@@ -140,20 +152,33 @@ class TensionTerms:
 
     def _bounds(self, directions: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The bounds of u = force + directions y as G y >= h: of tensions, and of winches, counted in tension."""
-        change, tension = -self.pulls @ directions, self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
+        change, tension = (
+            -self.pulls @ directions,
+            self.unforced - np.einsum("nku,nu->nk", self.pulls, force),
+        )
         above = np.flatnonzero(np.isfinite(self.greatest))
-        winches, ratio = [winch.index for winch in self.limited], np.array([winch.ratio for winch in self.limited])
+        winches, ratio = (
+            [winch.index for winch in self.limited],
+            np.array([winch.ratio for winch in self.limited]),
+        )
         along, held = ratio[:, None] * directions[:, winches], ratio * force[:, winches]
         most = np.array([winch.tension for winch in self.limited])
         rows = [change, -change[:, above], along, -along]
-        sides = [self.least - tension, tension[:, above] - self.greatest[above], -most - held, held - most]
+        sides = [
+            self.least - tension,
+            tension[:, above] - self.greatest[above],
+            -most - held,
+            held - most,
+        ]
         return np.concatenate(rows, axis=1), np.concatenate(sides, axis=1)
 
     @property
     def _bounded(self) -> np.ndarray:
         """Which cable each of the bounds belongs to."""
         wound = [winch.cable for winch in self.limited]
-        return np.concatenate([np.arange(len(self.names)), np.flatnonzero(np.isfinite(self.greatest)), wound, wound])
+        return np.concatenate(
+            [np.arange(len(self.names)), np.flatnonzero(np.isfinite(self.greatest)), wound, wound]
+        )
 
     def problems(self, samples: np.ndarray, count: int, what: str) -> list[Problem]:
         """What is missing at samples where the bounds cannot be kept.
@@ -192,17 +217,26 @@ def loaded_margin(
         InputError: a wrench is not six finite numbers.
     """
     loads = numbers(wrenches, "wrenches")
-    if loads.ndim != 2 or loads.shape[1] != WRENCH or not len(loads) or not np.isfinite(loads).all():
+    if (
+        loads.ndim != 2
+        or loads.shape[1] != WRENCH
+        or not len(loads)
+        or not np.isfinite(loads).all()
+    ):
         what = f"are not rows of six finite numbers (shape {loads.shape})"
         raise InputError.of("wrenches", what, "give rows of fx, fy, fz (N), mx, my, mz (N m)")
     mechanism, topology, at = assembly.mechanism, assembly.topology, ca.SX.sym("q", q.shape[1])
-    J_q = ca.vec(ca.densify(tool_jacobian(mechanism, topology, nominal(mechanism), Configuration(at, {}))))
+    J_q = ca.vec(
+        ca.densify(tool_jacobian(mechanism, topology, nominal(mechanism), Configuration(at, {})))
+    )
     (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))
     J = tool.reshape(len(q), assembly.topology.n_v, WRENCH).transpose(0, 2, 1)
     results = [terms.loaded(J, load).margin() for load in loads]
     margins, blamed = (np.stack(part) for part in zip(*results, strict=True))
     worst = np.argmin(margins, axis=0)[None]
-    return np.take_along_axis(margins, worst, axis=0)[0], np.take_along_axis(blamed, worst, axis=0)[0]
+    return np.take_along_axis(margins, worst, axis=0)[0], np.take_along_axis(blamed, worst, axis=0)[
+        0
+    ]
 
 
 def tension_terms(
@@ -213,7 +247,8 @@ def tension_terms(
     Args:
         assembly: the machine.
         ports: whose motions need forces.
-        count: how many of its velocities, from the first on, actuators bring about (the rest is passive).
+        count: how many of its velocities, from the first on, actuators bring about (the rest is
+            passive).
         q: coordinates (N, n_q).
         tree_force: M a + h (N, n_v).
 
@@ -238,13 +273,18 @@ def tension_terms(
     rows = dict(zip(fixed, multiplier_rows(assembly, fixed), strict=True))
     multipliers = np.zeros((len(q), len(assembly.rows), 1 + S.shape[1]))
     if fixed:
-        loads = np.concatenate([tree_force[:, :, None], np.broadcast_to(S, (len(q), *S.shape))], axis=2)
+        loads = np.concatenate(
+            [tree_force[:, :, None], np.broadcast_to(S, (len(q), *S.shape))], axis=2
+        )
         multipliers = np.linalg.solve(kept[:, :, dependent].transpose(0, 2, 1), loads[:, dependent])
     for k, name in enumerate(bounds):
         if name in lengths:
             pulls[:, k], unforced[:, k] = S[lengths[name]], tree_force[:, lengths[name]]
         else:
-            pulls[:, k], unforced[:, k] = -multipliers[:, rows[name], 1:], -multipliers[:, rows[name], 0]
+            pulls[:, k], unforced[:, k] = (
+                -multipliers[:, rows[name], 1:],
+                -multipliers[:, rows[name], 0],
+            )
     units = tuple("N" if unit == "m/s" else "N m" for unit in ports.velocity.units[:count])
     return TensionTerms(
         names=tuple(bounds),

@@ -25,7 +25,8 @@ class Payload(Shown):
     Attributes:
         mass: kg.
         center: its mass centre from the tool centre point, in the tool's frame, m.
-        inertia: (I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the mass centre, in the axes of the tool's frame, kg m^2.
+        inertia: (I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the mass centre, in the axes of the
+            tool's frame, kg m^2.
 
     Raises:
         InputError: numbers that are not finite, or that no body can have.
@@ -39,9 +40,15 @@ class Payload(Shown):
         """Check that a body can be so."""
         require(self, owner="payload.")
         moments = np.linalg.eigvalsh(self._matrix())
-        if moments[0] < -_ROUNDING * moments[2] or moments[2] > (1 + _ROUNDING) * (moments[0] + moments[1]):
-            what = f"has the principal moments {', '.join(f'{value:.4g}' for value in moments)} kg m^2"
-            raise InputError.of("payload.inertia", what, "none is negative, and none exceeds the sum of the others")
+        if moments[0] < -_ROUNDING * moments[2] or moments[2] > (1 + _ROUNDING) * (
+            moments[0] + moments[1]
+        ):
+            what = (
+                f"has the principal moments {', '.join(f'{value:.4g}' for value in moments)} kg m^2"
+            )
+            raise InputError.of(
+                "payload.inertia", what, "none is negative, and none exceeds the sum of the others"
+            )
 
     def _matrix(self) -> np.ndarray:
         xx, xy, yy, xz, yz, zz = self.inertia
@@ -52,11 +59,16 @@ class Payload(Shown):
         """Parameters (10,) about the tool centre point: m, m c, and I_c + m (c.c 1 - c c^T)."""
         c = np.array(self.center)
         about = self._matrix() + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
-        return np.concatenate([[self.mass], self.mass * c, about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
+        return np.concatenate(
+            [[self.mass], self.mass * c, about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]
+        )
 
 
 #: Ports of what acts at the tool.
-LOAD_PORTS = {"wrench": TOOL, "payload": Port(name="payload", columns=_NAMES, units=("",) * len(_NAMES))}
+LOAD_PORTS = {
+    "wrench": TOOL,
+    "payload": Port(name="payload", columns=_NAMES, units=("",) * len(_NAMES)),
+}
 
 
 def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
@@ -71,7 +83,10 @@ def loads(wrench: object | None, payload: object | None) -> dict[str, object]:
     if not isinstance(payload, Payload):
         what = f"is of the type {type(payload).__name__}"
         raise InputError.of("payload", what, "give a tauloop.model.Payload(mass=..., center=...)")
-    return {"wrench": np.zeros(TOOL.size) if wrench is None else wrench, "payload": payload.parameters}
+    return {
+        "wrench": np.zeros(TOOL.size) if wrench is None else wrench,
+        "payload": payload.parameters,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

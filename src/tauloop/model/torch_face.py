@@ -1,7 +1,8 @@
 """Functions of a motion for PyTorch: compiled machine code behind autograd and `torch.func`, first and second order.
 
-One operation has four kinds: the value f(x), J d along a direction, w^T J of factors, and the gradient of w^T J d.
-Derivatives of the first three are among them, so that `backward`, forward mode and both of each other need no more.
+One operation has four kinds: the value f(x), J d along a direction, w^T J of factors, and the
+gradient of w^T J d. Derivatives of the first three are among them, so that `backward`, forward mode
+and both of each other need no more.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def torch_function(runner: Runner, function: str) -> Callable[..., Any]:
             if not tensor.is_floating_point():
                 raise InputError.of(name, f"is a tensor of {tensor.dtype}", "give floats")
         whole = [tensor.to(torch.float64).expand(*batch, tensor.shape[-1]) for tensor in tensors]
-        precision = torch.promote_types(torch.promote_types(tensors[0].dtype, tensors[1].dtype), tensors[2].dtype)
+        precision = torch.promote_types(
+            torch.promote_types(tensors[0].dtype, tensors[1].dtype), tensors[2].dtype
+        )
         return operation.apply(code, "value", *whole).to(precision)
 
     call.__name__ = f"{function}_of_{runner.mechanism.name}"
@@ -66,13 +69,27 @@ class _Operation:
         code, tensors = ctx.code, ctx.saved_tensors
         motion, rest = tensors[:MOTION], tensors[MOTION:]
         if ctx.kind == "value":
-            return None, None, *_numbered(code, motion[0], _apply(code, "slopes", *motion, *factors))
+            return (
+                None,
+                None,
+                *_numbered(code, motion[0], _apply(code, "slopes", *motion, *factors)),
+            )
         if ctx.kind == "along":
             bends = _apply(code, "bends", *motion, *rest, *factors)
-            return None, None, *_numbered(code, motion[0], bends), *_apply(code, "slopes", *motion, *factors)
+            return (
+                None,
+                None,
+                *_numbered(code, motion[0], bends),
+                *_apply(code, "slopes", *motion, *factors),
+            )
         if ctx.kind == "slopes":
             bends = _apply(code, "bends", *motion, *factors, *rest)
-            return None, None, *_numbered(code, motion[0], bends), _apply(code, "along", *motion, *factors)
+            return (
+                None,
+                None,
+                *_numbered(code, motion[0], bends),
+                _apply(code, "along", *motion, *factors),
+            )
         raise _no_third()
 
     @staticmethod
@@ -93,7 +110,9 @@ class _Operation:
             first, *others = _apply(code, "bends", *motion, *steps, factors)
             if code.brackets.any():
                 slopes = _apply(code, "slopes", *motion, factors)[0]
-                first = first + torch.einsum("ijl,...j,...l->...i", _constant(code.brackets, first), turned, slopes)
+                first = first + torch.einsum(
+                    "ijl,...j,...l->...i", _constant(code.brackets, first), turned, slopes
+                )
             weighed = _apply(code, "slopes", *motion, moved[-1])
             return tuple(a + b for a, b in zip((first, *others), weighed, strict=True))
         if ctx.kind == "along":
@@ -102,10 +121,14 @@ class _Operation:
         raise _no_third()
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], code: Differentiable, kind: str, *tensors: Any) -> Any:
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], code: Differentiable, kind: str, *tensors: Any
+    ) -> Any:
         """One more axis of samples in front."""
         whole = [
-            tensor.expand(info.batch_size, *tensor.shape) if place is None else tensor.movedim(place, 0)
+            tensor.expand(info.batch_size, *tensor.shape)
+            if place is None
+            else tensor.movedim(place, 0)
             for tensor, place in zip(tensors, in_dims[2:], strict=True)
         ]
         outputs = _apply(code, kind, *whole)
@@ -140,7 +163,9 @@ def _displacements(code: Differentiable, position: Any) -> Any:
 
 def _numbered(code: Differentiable, position: Any, slopes: tuple[Any, ...]) -> tuple[Any, ...]:
     """Slopes by displacements as those by the numbers of a position."""
-    return _torch().einsum("...ij,...i->...j", _displacements(code, position), slopes[0]), *slopes[1:]
+    return _torch().einsum("...ij,...i->...j", _displacements(code, position), slopes[0]), *slopes[
+        1:
+    ]
 
 
 def _no_third() -> InputError:

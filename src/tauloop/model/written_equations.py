@@ -21,7 +21,14 @@ from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.mechanism.units import si_unit
 from tauloop.model.equation_check import compared
-from tauloop.model.equation_texts import Part, Symbol, latex_text, plain_text, python_text, written_name
+from tauloop.model.equation_texts import (
+    Part,
+    Symbol,
+    latex_text,
+    plain_text,
+    python_text,
+    written_name,
+)
 from tauloop.model.model import Model, modelled
 from tauloop.options import Options, listed, option
 from tauloop.programs.bounded import Bounded
@@ -39,8 +46,8 @@ PARTS = ("loops", "dynamics", "solved")
 EVERYTHING = "all"
 #: What the solved equations yield.
 YIELDED = ("q", "force", "closure_force")
-#: A loop equation counts as zero at every position if it is at this many positions anywhere off the loops, to this
-#: share of the machine's characteristic length.
+#: A loop equation counts as zero at every position if it is at this many positions anywhere off the
+#: loops, to this share of the machine's characteristic length.
 IDENTITY, IDENTITY_STATES = 1e-10, 8
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -52,7 +59,8 @@ class EquationOptions(Options):
     Attributes:
         entry: whose motion is given where the equations are solved.
         parts: loop equations, dynamic equations, and both as they are solved, with commas between.
-        keep: leaf parameters that stay letters, with commas between, or 'all'; the others are numbers.
+        keep: leaf parameters that stay letters, with commas between, or 'all'; the others are
+            numbers.
         names: other names in the equations, such as 'platform.x=X'.
 
     Examples:
@@ -70,7 +78,11 @@ class EquationOptions(Options):
         """Note names that are none in Python."""
         for name, new in self.names.items():
             if not _IDENTIFIER.fullmatch(new) or iskeyword(new):
-                problems.add("names", f"{new!r} for {name} is no name", "letters, digits and _, a letter first")
+                problems.add(
+                    "names",
+                    f"{new!r} for {name} is no name",
+                    "letters, digits and _, a letter first",
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +94,12 @@ class WrittenEquations(Result):
         symbols: what every letter stands for.
         blocks: how the positions are solved, in order.
         identical: loop equations that are zero at every position for the current parameters.
-        redundant: further ones that follow from the others for the current parameters; dynamics and solved equations
-            do without both.
+        redundant: further ones that follow from the others for the current parameters; dynamics and
+            solved equations do without both.
         text: to be read.
         latex: a document.
-        python: a module that needs NumPy alone: `loop_equations`, `dynamic_equations`, `inverse_dynamics`.
+        python: a module that needs NumPy alone: `loop_equations`, `dynamic_equations`,
+            `inverse_dynamics`.
     """
 
     machine: str
@@ -100,22 +113,35 @@ class WrittenEquations(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        symbols = [{"name": item.python, "meaning": item.meaning, "unit": item.unit} for item in self.symbols]
+        symbols = [
+            {"name": item.python, "meaning": item.meaning, "unit": item.unit}
+            for item in self.symbols
+        ]
         return self.plain_data(
-            "machine", "blocks", "identical", "redundant", "text", "latex", "python", symbols=symbols
+            "machine",
+            "blocks",
+            "identical",
+            "redundant",
+            "text",
+            "latex",
+            "python",
+            symbols=symbols,
         )
 
 
 def write_equations(
-    machine: Mechanism | Model, options: EquationOptions | None = None, *, progress: Progress | None = None
+    machine: Mechanism | Model,
+    options: EquationOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> WrittenEquations:
     """Write a machine's equations as text, LaTeX and Python, in the variables and parameters that are chosen.
 
-    Loops: phi(q) = 0 for every row. The notes name rows that are zero at every position for the current parameters
-    (they are not written where all parameters are numbers), and those that follow from the others. Dynamics:
-    M a + h - S u - K^T lambda = 0 for every moving velocity, by the model's formulation. Solved: the same, sorted into
-    blocks, from a motion to coordinates, actuator forces u and multipliers lambda. All in SI units; h has gravity,
-    springs and friction.
+    Loops: phi(q) = 0 for every row. The notes name rows that are zero at every position for the
+    current parameters (they are not written where all parameters are numbers), and those that
+    follow from the others. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by
+    the model's formulation. Solved: the same, sorted into blocks, from a motion to coordinates,
+    actuator forces u and multipliers lambda. All in SI units; h has gravity, springs and friction.
 
     Args:
         machine: a mechanism, or its model (whose formulation is used).
@@ -123,10 +149,12 @@ def write_equations(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: names that the machine does not have, or that are taken; cables, whose bounds no formula shares.
+        InputError: names that the machine does not have, or that are taken; cables, whose bounds no
+            formula shares.
         AssemblyError: passive freedoms, where the equations are to be solved.
 
-    Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 3
+    Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
+        Modelica, section 3
     (equations of a model, substituted until a chosen set of parameters and variables is left).
 
     Examples:
@@ -138,17 +166,26 @@ def write_equations(
     model, options = modelled(machine), options or EquationOptions()
     known = tuple(p.name for p in model.mechanism.parameters)
     kept = known if options.keep == (EVERYTHING,) else options.keep
-    InputError.raise_if_any(unknown_names(kept, known, "no parameter {!r}", "keep", "see `tauloop show --parameters`"))
+    InputError.raise_if_any(
+        unknown_names(kept, known, "no parameter {!r}", "keep", "see `tauloop show --parameters`")
+    )
     model = Model(model.mechanism, kept, formulation=model.formulation)
     letters, stages = _Letters(model, options), Stages(progress, 5)
-    program = model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
+    program = (
+        model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
+    )
     loop_rows = _loop_rows(model)
     implicit = _implicit_functions(model, loop_rows)
     texts, functions = [], {name: f for name, f in implicit.items() if name in options.parts}
     stages.done()
     for notation in stages.over((PLAIN, LATEX, PYTHON)):
-        parts = [_implicit(name, *function, letters, notation) for name, function in functions.items()]
-        parts = [replace(part, notes=loop_rows.notes(model)) if part.name == "loops" else part for part in parts]
+        parts = [
+            _implicit(name, *function, letters, notation) for name, function in functions.items()
+        ]
+        parts = [
+            replace(part, notes=loop_rows.notes(model)) if part.name == "loops" else part
+            for part in parts
+        ]
         if program is not None:
             parts.append(_solved(model, program, letters, notation))
         texts.append(parts)
@@ -209,14 +246,18 @@ class _Letters:
         every = sorted({n for _, n in self._made})
         InputError.raise_if_any(unknown_names(options.names, every, "no variable {!r}", "names"))
 
-    def _rates(self, columns: tuple[tuple[str, str], ...], places: set[str]) -> tuple[list[Symbol], list[Symbol]]:
+    def _rates(
+        self, columns: tuple[tuple[str, str], ...], places: set[str]
+    ) -> tuple[list[Symbol], list[Symbol]]:
         """Velocities and accelerations: of a position one and two dots, of an angular velocity none and one."""
         rates: tuple[list[Symbol], list[Symbol]] = ([], [])
         for order in (1, 2):
             for name, unit in columns:
                 dots = order if name in places else order - 1
                 word = "velocity" if order == 1 else "acceleration"
-                rates[order - 1].append(self._symbol(f"d{dots}", name, unit + "^2" * (order - 1), word))
+                rates[order - 1].append(
+                    self._symbol(f"d{dots}", name, unit + "^2" * (order - 1), word)
+                )
         return rates
 
     def _symbol(self, role: str, name: str, unit: str, word: str, index: str = "") -> Symbol:
@@ -224,17 +265,26 @@ class _Letters:
         if key not in self._made:
             made = written_name(role, self._new.get(name, name), index, frozenset(self._taken))
             self._taken.add(made[0])
-            self._made[key] = Symbol(python=made[0], latex=made[1], meaning=f"{word} {name}", unit=unit)
+            self._made[key] = Symbol(
+                python=made[0], latex=made[1], meaning=f"{word} {name}", unit=unit
+            )
         return self._made[key]
 
     def used(self, parts: list[Part]) -> tuple[Symbol, ...]:
         """Symbols that stand in some equation."""
-        words = {word for part in parts for _, right in part.every_line for word in re.findall(r"\w+", right)}
+        words = {
+            word
+            for part in parts
+            for _, right in part.every_line
+            for word in re.findall(r"\w+", right)
+        }
         return tuple(symbol for symbol in self._made.values() if symbol.python in words)
 
 
 def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
-    return [Formula(text=symbol.latex if notation is LATEX else symbol.python) for symbol in symbols]
+    return [
+        Formula(text=symbol.latex if notation is LATEX else symbol.python) for symbol in symbols
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +305,11 @@ class _LoopRows:
         """A row's name, and why dynamics and solved equations do without it."""
         if name in self.identical:
             return f"{name}; zero at every position for these parameters"
-        return f"{name}; follows from the others for these parameters" if name in self.redundant else name
+        return (
+            f"{name}; follows from the others for these parameters"
+            if name in self.redundant
+            else name
+        )
 
     def notes(self, model: Model) -> tuple[str, ...]:
         """What is true for the current parameters alone."""
@@ -274,7 +328,9 @@ class _LoopRows:
             )
         constant = assembly.topology.coordinates_of(assembly.frozen)
         if constant and count:
-            names = [f"{assembly.topology.coordinate_names[i]} = {assembly.q[i]:.6g}" for i in constant]
+            names = [
+                f"{assembly.topology.coordinate_names[i]} = {assembly.q[i]:.6g}" for i in constant
+            ]
             notes.append(f"Constant on every motion for these parameters: {', '.join(names)}.")
         return tuple(notes)
 
@@ -300,7 +356,9 @@ def _loop_rows(model: Model) -> _LoopRows:
     )
 
 
-def _implicit_functions(model: Model, loop_rows: _LoopRows) -> dict[str, tuple[ca.Function, list[str]]]:
+def _implicit_functions(
+    model: Model, loop_rows: _LoopRows
+) -> dict[str, tuple[ca.Function, list[str]]]:
     """Loop and dynamic equations as functions of all coordinates, with the names of their rows."""
     assembly, free = model.assembly, model.free
     mechanism, shape = assembly.mechanism, assembly.topology
@@ -314,27 +372,39 @@ def _implicit_functions(model: Model, loop_rows: _LoopRows) -> dict[str, tuple[c
     every_row = closure(machine.mechanism, machine.motion(v, a)) if loop_rows.written else ()
     phi, _, _ = stacked(tuple(every_row[i] for i in loop_rows.written))
     _, rate, _ = stacked(tuple(machine.rows(v, a)))
-    missing = machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
+    missing = (
+        machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
+    )
     return {
         name: (ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))]), titles)
         for name, expression, titles in (
             ("loops", phi, [loop_rows.title(assembly.loops.names[i]) for i in loop_rows.written]),
-            ("dynamics", missing[machine.moving], [f"forces on {shape.velocity_names[i]}" for i in machine.moving]),
+            (
+                "dynamics",
+                missing[machine.moving],
+                [f"forces on {shape.velocity_names[i]}" for i in machine.moving],
+            ),
         )
     }
 
 
-def _implicit(name: str, function: ca.Function, titles: list[str], letters: _Letters, notation: Notation) -> Part:
+def _implicit(
+    name: str, function: ca.Function, titles: list[str], letters: _Letters, notation: Notation
+) -> Part:
     """Loop equations or dynamic equations, written."""
     roles = {"q": letters.q, "v": letters.v, "a": letters.a, "u": letters.force}
     roles |= {"lambda": letters.closure, "theta": letters.theta}
     writer = Writer(notation)
-    (residual,) = writer.written(function, [_formulas(symbols, notation) for symbols in roles.values()], [True])
+    (residual,) = writer.written(
+        function, [_formulas(symbols, notation) for symbols in roles.values()], [True]
+    )
     arguments = ("q",) if name == "loops" else ("q", "v", "a", "u", "lambda")
     return Part(
         name=name,
         lines=tuple(writer.lines),
-        results={"residual": tuple(zip(titles, (formula.text for formula in residual), strict=True))},
+        results={
+            "residual": tuple(zip(titles, (formula.text for formula in residual), strict=True))
+        },
         arguments={key: tuple(symbol.python for symbol in roles[key]) for key in arguments},
     )
 
@@ -359,7 +429,9 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
         if isinstance(step, Bounded):
             what = "cables pull alone, and their tensions within bounds follow from a search, not from formulas"
             raise InputError.of("parts", what, "loops,dynamics")
-        wanted.append(wanted[-1] | set(step.inputs) | ({step.start} if isinstance(step, Newton) else set()))
+        wanted.append(
+            wanted[-1] | set(step.inputs) | ({step.start} if isinstance(step, Newton) else set())
+        )
     by_name = dict(zip(model.topology.coordinate_names, letters.q, strict=True))
     writer, loops, begun = Writer(notation), [], 0
     for step, needed in zip(program.steps, reversed(wanted), strict=True):
@@ -388,7 +460,9 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
             results={
                 "step" if notation is PYTHON else "residual": tuple(
                     (what, item.text)
-                    for what, item in zip(step.what, solution[1 if notation is PYTHON else 0], strict=True)
+                    for what, item in zip(
+                        step.what, solution[1 if notation is PYTHON else 0], strict=True
+                    )
                 )
             },
             arguments={

@@ -8,7 +8,11 @@ Examples:
 
 from tauloop.lazy import public_names
 from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
-from tauloop.motion.cycles.planning import CycleLeg as CycleLeg, PlannedCycle as PlannedCycle, plan_cycle as plan_cycle
+from tauloop.motion.cycles.planning import (
+    CycleLeg as CycleLeg,
+    PlannedCycle as PlannedCycle,
+    plan_cycle as plan_cycle,
+)
 from tauloop.motion.cycles.stations import (
     CycleList as CycleList,
     CycleStation as CycleStation,
@@ -18,14 +22,22 @@ from tauloop.motion.cycles.stations import (
 from tauloop.motion.fastest.changes import limited_law as limited_law
 from tauloop.motion.fastest.law import ProfileLaw as ProfileLaw
 from tauloop.motion.fastest.limits import PathLimits as PathLimits, PathRows as PathRows
-from tauloop.motion.fastest.planning import FastestLaw as FastestLaw, fastest_law as fastest_law, law_rate as law_rate
+from tauloop.motion.fastest.planning import (
+    FastestLaw as FastestLaw,
+    fastest_law as fastest_law,
+    law_rate as law_rate,
+)
 from tauloop.motion.fourier import FourierSeries as FourierSeries
 from tauloop.motion.free.obstacles import (
     BoxObstacle as BoxObstacle,
     Obstacle as Obstacle,
     SphereObstacle as SphereObstacle,
 )
-from tauloop.motion.free.planning import Aim as Aim, FreeMotion as FreeMotion, FreePlanner as FreePlanner
+from tauloop.motion.free.planning import (
+    Aim as Aim,
+    FreeMotion as FreeMotion,
+    FreePlanner as FreePlanner,
+)
 from tauloop.motion.free.rows import Surroundings as Surroundings
 from tauloop.motion.laws import (
     LAWS as LAWS,

@@ -17,7 +17,8 @@ from tauloop.records import dataclass
 STRAIGHT = 1e-9
 #: A corner that turns back within this angle of half a turn, rad, cannot be blended.
 REVERSAL = 1e-3
-#: A clothoid whose end misses the point by this share of the chord has not been found; Newton's method leaves rounding.
+#: A clothoid whose end misses the point by this share of the chord has not been found; Newton's
+#: method leaves rounding.
 MISSED = 1e-9
 #: How far unit vectors may be off unit length and square, for rounding.
 ORTHONORMAL = 1e-9
@@ -27,13 +28,14 @@ ORTHONORMAL = 1e-9
 class Clothoid(Path):
     """A curve in a plane whose curvature is linear in its arc length, u times `length`.
 
-    With sigma = u length: heading theta = k_0 sigma + (k_1 - k_0) sigma^2 / (2 length), p' = length (d cos theta +
-    n sin theta), p = start + the integral of it (by Gauss and Legendre, to rounding).
+    With sigma = u length: heading theta = k_0 sigma + (k_1 - k_0) sigma^2 / (2 length), p' = length
+    (d cos theta + n sin theta), p = start + the integral of it (by Gauss and Legendre, to
+    rounding).
 
     Attributes:
         start: point at u = 0 (n,).
-        direction, normal: orthonormal vectors d and n (n,): the tangent at u = 0, and the side to which positive
-            curvature turns.
+        direction, normal: orthonormal vectors d and n (n,): the tangent at u = 0, and the side to
+            which positive curvature turns.
         length: arc length.
         curvature: k_0 and k_1 at the two ends, 1 over the unit of length.
     """
@@ -48,14 +50,17 @@ class Clothoid(Path):
         """Check the arguments.
 
         Raises:
-            InputError: rows of different length, vectors that are not orthonormal, or a length that is not positive.
+            InputError: rows of different length, vectors that are not orthonormal, or a length that
+                is not positive.
         """
         problems = Problems()
         start = point(self.start, "start", problems)
         direction = point(self.direction, "direction", problems, start.size)
         normal = point(self.normal, "normal", problems, start.size)
         if not problems:
-            error = np.abs([direction @ direction - 1, normal @ normal - 1, direction @ normal]).max()
+            error = np.abs(
+                [direction @ direction - 1, normal @ normal - 1, direction @ normal]
+            ).max()
             if error > ORTHONORMAL:
                 what = f"direction and normal are not orthonormal (off by {error:.2g})"
                 problems.add("normal", what, "two unit vectors at right angles")
@@ -79,7 +84,10 @@ class Clothoid(Path):
         nodes, weights = _gauss(16 + int(np.ceil(most)))
         arc = self.length * u[:, None]
         along = self.heading(0.5 * arc * (1 + nodes))
-        x, y = 0.5 * arc[:, 0] * (np.cos(along) @ weights), 0.5 * arc[:, 0] * (np.sin(along) @ weights)
+        x, y = (
+            0.5 * arc[:, 0] * (np.cos(along) @ weights),
+            0.5 * arc[:, 0] * (np.sin(along) @ weights),
+        )
         theta, bend = self.heading(arc), k0 + (k1 - k0) * u[:, None]
         tangent = self.direction * np.cos(theta) + self.normal * np.sin(theta)
         inward = self.normal * np.cos(theta) - self.direction * np.sin(theta)
@@ -92,23 +100,32 @@ class Clothoid(Path):
     def end(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Point, direction and normal at u = 1."""
         last = self.at(np.ones(1))
-        c, s = np.cos(self.heading(np.array(self.length))), np.sin(self.heading(np.array(self.length)))
-        return last.position[0], c * self.direction + s * self.normal, c * self.normal - s * self.direction
+        c, s = (
+            np.cos(self.heading(np.array(self.length))),
+            np.sin(self.heading(np.array(self.length))),
+        )
+        return (
+            last.position[0],
+            c * self.direction + s * self.normal,
+            c * self.normal - s * self.direction,
+        )
 
 
 def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, float]) -> Clothoid:
     """The clothoid from a point to another in a plane that leaves and arrives in given directions.
 
-    With the headings a and b against the chord, a clothoid of length 1 has the curvature b - a -/+ A at its ends; A is
-    where its end lies on the chord, integral of sin(A t^2 + (b - a - A) t + a) dt = 0. The root near 3 (a + b) is the
-    one without loops; size and place follow.
+    With the headings a and b against the chord, a clothoid of length 1 has the curvature b - a -/+
+    A at its ends; A is where its end lies on the chord, integral of sin(A t^2 + (b - a - A) t + a)
+    dt = 0. The root near 3 (a + b) is the one without loops; size and place follow.
 
     Args:
         start, end: points (2,), apart.
-        headings: angles of the tangent at start and end, from the first coordinate towards the second, rad.
+        headings: angles of the tangent at start and end, from the first coordinate towards the
+            second, rad.
 
     Raises:
-        InputError: no plane, the same point twice, or headings between which Newton's method finds no clothoid.
+        InputError: no plane, the same point twice, or headings between which Newton's method finds
+            no clothoid.
 
     Source: Bertolazzi and Frego 2015, G1 fitting with clothoids.
     """
@@ -123,17 +140,23 @@ def clothoid_between(start: np.ndarray, end: np.ndarray, headings: tuple[float, 
         direction = np.array([np.cos(angle), np.sin(angle)])
         normal = np.array([-direction[1], direction[0]])
         curvature = ((b - a - bend) / length, (b - a + bend) / length)
-        return Clothoid(start=at, direction=direction, normal=normal, length=length, curvature=curvature)
+        return Clothoid(
+            start=at, direction=direction, normal=normal, length=length, curvature=curvature
+        )
 
     def last(bend: float) -> np.ndarray:
         return laid(bend, 1.0, np.zeros(2), a).at(np.ones(1)).position[0]
 
-    bend, run = newton(lambda x: last(x)[1], 3.0 * (a + b), tol=1e-14, maxiter=100, full_output=True, disp=False)
+    bend, run = newton(
+        lambda x: last(x)[1], 3.0 * (a + b), tol=1e-14, maxiter=100, full_output=True, disp=False
+    )
     reach, off = last(bend)
     if not (run.converged or abs(off) < MISSED) or not reach > MISSED:
         what = f"no clothoid leaves at {headings[0]:.4g} rad and arrives at {headings[1]:.4g} rad without a loop"
         raise InputError.of("headings", what, "directions farther from the way back, or a polyline")
-    return laid(bend, float(np.linalg.norm(chord) / reach), np.asarray(start, dtype=float), along + a)
+    return laid(
+        bend, float(np.linalg.norm(chord) / reach), np.asarray(start, dtype=float), along + a
+    )
 
 
 #: Nodes and weights of Gauss and Legendre by their number.
@@ -145,7 +168,8 @@ class Chain(Path):
     """Pieces one after the other, each with a share of the parameter in proportion to its length.
 
     Attributes:
-        pieces: paths by arc length (`Line`, `Clothoid`), each starting where the one before it ends.
+        pieces: paths by arc length (`Line`, `Clothoid`), each starting where the one before it
+            ends.
         lengths: their arc lengths.
     """
 
@@ -172,23 +196,29 @@ class Chain(Path):
         return Curve(position=position, first=first, second=second)
 
 
-def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float | Sequence[float]) -> Chain:
+def polyline(
+    points: Sequence[Sequence[float]] | np.ndarray, blend: float | Sequence[float]
+) -> Chain:
     """Straight lines through points, each corner replaced by a symmetric pair of clothoids; curvature is continuous.
 
     Args:
         points: (K, n), K at least 2, all coordinates in one unit.
-        blend: distance from a corner at which the line is left, in that unit, one or one for each corner; less where
-            the segment is too short for it is an error, not a correction.
+        blend: distance from a corner at which the line is left, in that unit, one or one for each
+            corner; less where the segment is too short for it is an error, not a correction.
 
     Raises:
-        InputError: too few points, points that coincide, corners that turn back, or blends that overlap. All at once.
+        InputError: too few points, points that coincide, corners that turn back, or blends that
+            overlap. All at once.
     """
     corners = numbers(points, "points")
     if corners.ndim != 2 or len(corners) < 2 or not np.isfinite(corners).all():
         what = f"need at least two rows of finite numbers, got shape {corners.shape}"
         raise InputError.of("points", what, "one row per point, one column per coordinate")
     blends = numbers(blend, "blend")
-    if blends.shape not in ((), (max(len(corners) - 2, 0),)) or not ((blends > 0) & np.isfinite(blends)).all():
+    if (
+        blends.shape not in ((), (max(len(corners) - 2, 0),))
+        or not ((blends > 0) & np.isfinite(blends)).all()
+    ):
         remedy = "a blend of zero would need a stop at each corner: use one line after the other"
         raise InputError.of("blend", f"must be positive, one or one a corner, got {blend}", remedy)
     sides = np.diff(corners, axis=0)
@@ -210,7 +240,9 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float | Sequ
         problems.add(f"points[{i + 1}]", what, "stop there: use one path after the other")
     for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL)).tolist():
         what = f"is {lengths[i]:.6g} long, its blends take {cut[i] + cut[i + 1]:.6g}"
-        problems.add(f"points[{i}] to points[{i + 1}]", what, "a smaller blend, or points farther apart")
+        problems.add(
+            f"points[{i}] to points[{i + 1}]", what, "a smaller blend, or points farther apart"
+        )
     InputError.raise_if_any(problems)
     pieces: list[tuple[Path, float]] = []
     for i, direction in enumerate(directions):
@@ -220,7 +252,10 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float | Sequ
             pieces.append((Line(start, start + left * direction), left))
         if i + 1 < len(directions) and cut[i + 1]:
             start = corners[i + 1] - cut[i + 1] * direction
-            pieces += [(c, c.length) for c in _corner(start, direction, directions[i + 1], turns[i], cut[i + 1])]
+            pieces += [
+                (c, c.length)
+                for c in _corner(start, direction, directions[i + 1], turns[i], cut[i + 1])
+            ]
     return Chain(tuple(piece for piece, _ in pieces), tuple(float(length) for _, length in pieces))
 
 
@@ -230,10 +265,20 @@ def _corner(
     """Two clothoids, curvature up and down again, that leave a line `blend` before the corner and join the next."""
     normal = outgoing - (outgoing @ incoming) * incoming
     normal /= np.linalg.norm(normal)
-    unit = Clothoid(start=np.zeros(2), direction=np.eye(2)[0], normal=np.eye(2)[1], length=1.0, curvature=(0.0, turn))
+    unit = Clothoid(
+        start=np.zeros(2),
+        direction=np.eye(2)[0],
+        normal=np.eye(2)[1],
+        length=1.0,
+        curvature=(0.0, turn),
+    )
     x, y = unit.at(np.ones(1)).position[0]
     length = blend / (x + y * np.tan(turn / 2))
     peak = turn / length
-    rising = Clothoid(start=start, direction=incoming, normal=normal, length=length, curvature=(0.0, peak))
+    rising = Clothoid(
+        start=start, direction=incoming, normal=normal, length=length, curvature=(0.0, peak)
+    )
     middle, direction, across = rising.end()
-    return rising, Clothoid(start=middle, direction=direction, normal=across, length=length, curvature=(peak, 0.0))
+    return rising, Clothoid(
+        start=middle, direction=direction, normal=across, length=length, curvature=(peak, 0.0)
+    )

@@ -1,9 +1,10 @@
 """Dry friction along a path: the side on which it acts follows from the path, at rest too.
 
-Coulomb and static friction jump where the speed of their element changes its sign, and are set-valued at rest. Along a
-path u(t) the sign of each speed is that of dq/du. Where a motion along the path begins, ends or passes a reversal of an
-element, friction therefore has the limit from the side that the motion comes from or goes to. An element that rests
-over a part of the path, dq/du = 0, has none there.
+Coulomb and static friction jump where the speed of their element changes its sign, and are
+set-valued at rest. Along a path u(t) the sign of each speed is that of dq/du. Where a motion along
+the path begins, ends or passes a reversal of an element, friction therefore has the limit from the
+side that the motion comes from or goes to. An element that rests over a part of the path, dq/du =
+0, has none there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from tauloop.shown import Shown
 AT_REST = 1e-9
 #: Reversals nearer to each other, or to an end of the path, than this share of it are one.
 SAME_PLACE = 1e-8
-#: Points between two neighbours where a speed is least between them, so that two reversals there are found.
+#: Points between two neighbours where a speed is least between them, so that two reversals there
+#: are found.
 POINTS_NEAR_LEAST = 16
 #: Halvings of an interval with a reversal: down to rounding.
 HALVINGS = 52
@@ -32,7 +34,8 @@ HALVINGS = 52
 class JumpingFriction(Shown):
     """Friction of a machine that depends on the sign of a speed, in k elements: velocities, actuators and losses.
 
-    F = (coulomb + excess exp(-(v / stribeck)^2)) sign(v) + asymmetry |sign(v)|, as in `mechanism.Friction`.
+    F = (coulomb + excess exp(-(v / stribeck)^2)) sign(v) + asymmetry |sign(v)|, as in
+    `mechanism.Friction`.
 
     Attributes:
         model: the machine, of which these forces (k,) are the free parameters.
@@ -73,7 +76,9 @@ def dry_friction(model: Model) -> JumpingFriction | None:
     laws: list[tuple[str, Friction | None, np.ndarray]] = []
     for i, name in enumerate(topology.velocity_names):
         laws.append((name, topology.freedoms[i].friction, unit[i]))
-    for actuator, ratios in zip(mechanism.actuators, model.assembly.loops.transmission, strict=True):
+    for actuator, ratios in zip(
+        mechanism.actuators, model.assembly.loops.transmission, strict=True
+    ):
         laws.append((actuator.name, actuator.friction, ratios))
     for loss in mechanism.losses:
         ratios = np.zeros(topology.n_v)
@@ -113,7 +118,9 @@ def _numbers(model: Model, friction: Friction) -> np.ndarray:
     parts = (friction.coulomb, friction.coulomb_asymmetry, friction.excess, friction.stribeck)
     defaults = (0.0, 0.0, 0.0, np.inf)
     value = model.mechanism.value
-    return np.array([d if part is None else value(part) for part, d in zip(parts, defaults, strict=True)])
+    return np.array(
+        [d if part is None else value(part) for part, d in zip(parts, defaults, strict=True)]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +155,9 @@ def friction_sides(
     still = AT_REST * np.abs(values).max()
     states = np.where(np.abs(values) > still, np.sign(values), 0.0)
     parts = [_parts(speeds, grid, states[:, j], j, still) for j in range(values.shape[1])]
-    reversals = _merged(np.concatenate([places for places, _ in parts]), np.array([0.0, *breaks, 1.0]))
+    reversals = _merged(
+        np.concatenate([places for places, _ in parts]), np.array([0.0, *breaks, 1.0])
+    )
     ends = np.concatenate([[0.0], reversals, [1.0]])
     middles = 0.5 * (ends[1:] + ends[:-1])
     sides = [side[np.searchsorted(places, middles, side="right")] for places, side in parts]
@@ -167,7 +176,11 @@ def _refined(grid: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _parts(
-    speeds: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, states: np.ndarray, j: int, still: float
+    speeds: Callable[[np.ndarray], np.ndarray],
+    grid: np.ndarray,
+    states: np.ndarray,
+    j: int,
+    still: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return where the state of an element changes (R,), and its states between (R + 1,)."""
     is_zero = states == 0

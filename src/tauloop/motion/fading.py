@@ -27,7 +27,8 @@ class SampleableMotion(Protocol):
 class Faded:
     """q(t) = c + w(t) (p(t) - c): w rises from 0 to 1 by a motion law, and falls back to 0 at the end.
 
-    Velocity and acceleration (with the 4-5-6-7 polynomial the jerk too) vanish at both ends. Inside, the motion is p.
+    Velocity and acceleration (with the 4-5-6-7 polynomial the jerk too) vanish at both ends.
+    Inside, the motion is p.
 
     Attributes:
         motion: p.
@@ -61,7 +62,9 @@ class Faded:
         rise = self.law.at(np.clip(x, 0.0, 1.0))
         changing = ((x > 0.0) & (x < 1.0))[:, None]
         w = rise.s[:, None]
-        w1 = np.where(changing, np.where(falling, -1.0, 1.0)[:, None] * rise.first[:, None] / self.fade, 0.0)
+        w1 = np.where(
+            changing, np.where(falling, -1.0, 1.0)[:, None] * rise.first[:, None] / self.fade, 0.0
+        )
         w2 = np.where(changing, rise.second[:, None] / self.fade**2, 0.0)
         inner = self.motion.sample(time)
         moved = inner.position - self.center
@@ -102,5 +105,7 @@ class FadedPath(Path):
         duration = self.motion.duration
         motion = self.motion.sample(u * duration)
         return Curve(
-            position=motion.position, first=duration * motion.velocity, second=duration**2 * motion.acceleration
+            position=motion.position,
+            first=duration * motion.velocity,
+            second=duration**2 * motion.acceleration,
         )

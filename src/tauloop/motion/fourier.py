@@ -16,7 +16,8 @@ from tauloop.shown import Shown
 class FourierSeries(Shown):
     """q_i(t) = c_i + sum_k (mu_ik / (k w) sin(k w t) - nu_ik / (k w) cos(k w t)), k = 1 ... K, w = 2 pi / T.
 
-    So mu and nu are the coefficients of the velocities. At k = 0, where print begins the sum, the terms do not exist.
+    So mu and nu are the coefficients of the velocities. At k = 0, where print begins the sum, the
+    terms do not exist.
 
     Attributes:
         center: c (n,), m or rad.
@@ -83,12 +84,17 @@ class FourierSeries(Shown):
         """Positions (N, n) with exact first and second derivatives at times (N,), s."""
         time = np.asarray(time, dtype=float)
         position, velocity, acceleration = (
-            basis @ self.coefficients.T for basis in fourier_basis(time, self.harmonics, self.period)
+            basis @ self.coefficients.T
+            for basis in fourier_basis(time, self.harmonics, self.period)
         )
-        return SampledMotion(time=time, position=position, velocity=velocity, acceleration=acceleration)
+        return SampledMotion(
+            time=time, position=position, velocity=velocity, acceleration=acceleration
+        )
 
 
-def fourier_basis(time: np.ndarray, harmonics: int, period: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def fourier_basis(
+    time: np.ndarray, harmonics: int, period: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrices (N, 2 K + 1) from `FourierSeries.coefficients` to positions, velocities and accelerations."""
     rate = np.arange(1, harmonics + 1) * 2 * np.pi / period
     angle = np.asarray(time, dtype=float)[:, None] * rate
@@ -104,7 +110,8 @@ def fourier_basis(time: np.ndarray, harmonics: int, period: float) -> tuple[np.n
 def resting_series(harmonics: int) -> np.ndarray:
     """Orthonormal basis (2 K + 1, 2 K - 1) of the coefficients that start and end a period at rest.
 
-    Velocity and acceleration vanish there: sum mu_k = 0 and sum k nu_k = 0. One harmonic alone cannot move so.
+    Velocity and acceleration vanish there: sum mu_k = 0 and sum k nu_k = 0. One harmonic alone
+    cannot move so.
 
     Raises:
         InputError: fewer than two harmonics.

@@ -92,9 +92,11 @@ class PolynomialLaw(Law):
         return Progress(s=s(x), first=s.deriv()(x), second=s.deriv(2)(x))
 
 
-#: s = 10 x^3 - 15 x^4 + 6 x^5: accelerations are continuous; peak speed 15/8, peak acceleration 10/sqrt(3).
+#: s = 10 x^3 - 15 x^4 + 6 x^5: accelerations are continuous; peak speed 15/8, peak acceleration
+#: 10/sqrt(3).
 POLYNOMIAL_345 = PolynomialLaw((0.0, 0.0, 0.0, 10.0, -15.0, 6.0))
-#: s = 35 x^4 - 84 x^5 + 70 x^6 - 20 x^7: jerks are continuous; peak speed 35/16, peak acceleration 84/(5 sqrt(5)).
+#: s = 35 x^4 - 84 x^5 + 70 x^6 - 20 x^7: jerks are continuous; peak speed 35/16, peak acceleration
+#: 84/(5 sqrt(5)).
 POLYNOMIAL_4567 = PolynomialLaw((0.0, 0.0, 0.0, 0.0, 35.0, -84.0, 70.0, -20.0))
 
 
@@ -103,7 +105,8 @@ class Trapezoidal(Options, Law):
     """Constant acceleration, constant speed, constant deceleration.
 
     Attributes:
-        ramp: share of the time for each of the two ramps, above 0 and at most 1/2 (then it is the parabolic law).
+        ramp: share of the time for each of the two ramps, above 0 and at most 1/2 (then it is the
+            parabolic law).
     """
 
     ramp: float = option(1.0 / 3.0, above=0.0, most=0.5)

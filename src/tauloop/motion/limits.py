@@ -34,7 +34,8 @@ class MotionLimits:
         units: their units.
         kept: which of all forces and speeds they are (n,).
         size: the limits (n,).
-        cables: rods whose tensions have bounds beside them; the forces of their winches are among these, not above.
+        cables: rods whose tensions have bounds beside them; the forces of their winches are among
+            these, not above.
         force: share of their greatest tensions and winches' forces that may be used.
     """
 
@@ -51,14 +52,21 @@ class MotionLimits:
         start = stroke.start(progress.s)
         if self.cables:
             terms, _, _ = stroke.functions.tension_terms(*motion.rates, start=start)
-            force, v = terms.conditions()[0], np.asarray(stroke.functions.kinematics(*motion.rates, start=start).v)
+            force, v = (
+                terms.conditions()[0],
+                np.asarray(stroke.functions.kinematics(*motion.rates, start=start).v),
+            )
         else:
             solution = stroke.forces(progress.s, np.sign(rate), motion.rates)
             force, v = solution.force, np.asarray(solution.state.v)
-        everything = np.concatenate([force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1)
+        everything = np.concatenate(
+            [force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1
+        )
         return np.asarray(everything[:, self.kept] / self.size)
 
-    def taken(self, stroke: Stroke, progress: Progress, rate: float) -> tuple[np.ndarray, list[tuple[str, ...]]]:
+    def taken(
+        self, stroke: Stroke, progress: Progress, rate: float
+    ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
         """Shares (M, n) of the limits that a stroke takes at a rate (1/s), of tensions last, and their names."""
         shares, names = np.abs(self.demand(stroke, progress, rate)), [self.names] * len(progress.s)
         if not self.cables:
@@ -72,23 +80,31 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
     """The limits that the machine file gives, each times a share.
 
     Raises:
-        InputError: actuators that are not winches have largest forces, and share with cables, or shares of forces of
-            winches are asked for.
+        InputError: actuators that are not winches have largest forces, and share with cables, or
+            shares of forces of winches are asked for.
     """
     shape, actuators = model.topology, model.mechanism.actuators
     names, force_units = model.output_ports("actuators")
     held = cables(model.mechanism)
     wound = [winch.index for winch in limited_winches(model.mechanism)]
-    sizes = [np.inf if i in wound else force * actuator.force for i, actuator in enumerate(actuators)]
+    sizes = [
+        np.inf if i in wound else force * actuator.force for i, actuator in enumerate(actuators)
+    ]
     if held and model.assembly.is_redundant and np.isfinite(sizes).any():
-        shared = ", ".join(a.name for a, size in zip(actuators, sizes, strict=True) if np.isfinite(size))
+        shared = ", ".join(
+            a.name for a, size in zip(actuators, sizes, strict=True) if np.isfinite(size)
+        )
         what = "share their forces with winches, so that no rate can be told at which they reach their limits"
         raise InputError.of(shared, what, "choose a duration")
     sizes += [speed * actuator.speed for actuator in actuators]
     sizes += [speed * freedom.speed for freedom in shape.freedoms]
     motor_units = tuple("rad/s" if shape.motor_turns(actuator) else "m/s" for actuator in actuators)
     all_names = (*names, *(f"{name} speed" for name in (*names, *shape.velocity_names)))
-    all_units = (*force_units, *motor_units, *("rad/s" if turns else "m/s" for turns in shape.angular))
+    all_units = (
+        *force_units,
+        *motor_units,
+        *("rad/s" if turns else "m/s" for turns in shape.angular),
+    )
     kept = np.flatnonzero(np.isfinite(sizes))
     return MotionLimits(
         names=tuple(all_names[i] for i in kept),
@@ -100,12 +116,15 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
     )
 
 
-def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float = 1.0, returns: bool = False) -> float:
+def fastest_rate(
+    stroke: Stroke, law: Law, *, force: float = 1.0, speed: float = 1.0, returns: bool = False
+) -> float:
     """Largest rate (1 over the duration, 1/s) at which the stroke keeps the machine's limits.
 
-    tau(x, r) = tau_0(x) + r tau_1(x) + r^2 tau_2(x): inverse dynamics at three rates gives the parts exactly, and the
-    largest r is the largest that all these quadratics allow. Peaks between samples are found and added. What tensions
-    of cables allow is put into such quadratics too (`tension_rates`).
+    tau(x, r) = tau_0(x) + r tau_1(x) + r^2 tau_2(x): inverse dynamics at three rates gives the
+    parts exactly, and the largest r is the largest that all these quadratics allow. Peaks between
+    samples are found and added. What tensions of cables allow is put into such quadratics too
+    (`tension_rates`).
 
     Args:
         stroke: the path in the machine.
@@ -116,12 +135,14 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
 
     Raises:
         InputError: the machine file gives no limits, or a share is not positive.
-        PoseError: the limits cannot be met at any rate, for gravity, springs or Coulomb friction alone exceed them:
-            which, where, and by how much; or a pose is singular.
+        PoseError: the limits cannot be met at any rate, for gravity, springs or Coulomb friction
+            alone exceed them: which, where, and by how much; or a pose is singular.
     """
     asked = [("force", force), ("speed", speed)]
     InputError.raise_if_any(
-        Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all") for n, v in asked if not v > 0
+        Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all")
+        for n, v in asked
+        if not v > 0
     )
     limits = limits_of(stroke.model, force, speed)
     if not limits.names and not limits.cables:
@@ -134,7 +155,10 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
         shares = [_shares(limits, stroke, law.at(x), direction * rate) for direction in directions]
         largest = allowed.largest(_excess(shares), x, rate)
         if largest == 0.0:
-            raise PoseError(_unmet(limits, stroke, law.at(x), shares) or loose(stroke, law.at(x), SLOW, limits.force))
+            raise PoseError(
+                _unmet(limits, stroke, law.at(x), shares)
+                or loose(stroke, law.at(x), SLOW, limits.force)
+            )
         if not np.isfinite(largest):
             what = "the stroke moves nothing that has a force or a speed limit"
             raise InputError.of("limits", what, "choose a duration")
@@ -151,7 +175,9 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
 class _Allowed:
     """The largest rate that quadratics, and cables, allow; conditions of cables are kept."""
 
-    def __init__(self, limits: MotionLimits, stroke: Stroke, law: Law, directions: tuple[float, ...]) -> None:
+    def __init__(
+        self, limits: MotionLimits, stroke: Stroke, law: Law, directions: tuple[float, ...]
+    ) -> None:
         self._limits, self._stroke, self._law, self._directions = limits, stroke, law, directions
         self._kept: list[Quadratics] = []
 
@@ -164,18 +190,25 @@ class _Allowed:
             if largest == 0.0:
                 return 0.0
             rate = largest if np.isfinite(largest) else 2.0 * rate
-            tried = [(direction * rate, self._margins(x, direction * rate)) for direction in self._directions]
+            tried = [
+                (direction * rate, self._margins(x, direction * rate))
+                for direction in self._directions
+            ]
             if np.isfinite(largest) and max(margins.share.max() for _, margins in tried) <= 1.0:
                 return largest
             progress, force = self._law.at(x), self._limits.force
-            self._kept += [conditions(self._stroke, progress, r, margins, force) for r, margins in tried]
+            self._kept += [
+                conditions(self._stroke, progress, r, margins, force) for r, margins in tried
+            ]
         return np.inf
 
     def _margins(self, x: np.ndarray, rate: float) -> Margins:
         return margins(self._stroke, self._law.at(x), rate, self._limits.force)
 
 
-def tightest_limit(stroke: Stroke, law: Law, rate: float, *, returns: bool = False) -> tuple[str, float] | None:
+def tightest_limit(
+    stroke: Stroke, law: Law, rate: float, *, returns: bool = False
+) -> tuple[str, float] | None:
     """The limit of which a stroke takes the largest share, and that share; None where the machine file gives no limits.
 
     Args:
@@ -202,14 +235,17 @@ def tightest_limit(stroke: Stroke, law: Law, rate: float, *, returns: bool = Fal
 def sample_times(stroke: Stroke, law: Law) -> np.ndarray:
     """Normalised times (M,): evenly spread, and both sides of every jump of an acceleration; peaks lie between them."""
     x = np.linspace(0.0, 1.0, stroke.path.looks)
-    jumps = np.array(law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks))
+    jumps = np.array(
+        law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks)
+    )
     return np.unique(np.concatenate([x, jumps, np.nextafter(jumps, 0.0)]))
 
 
 def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: float) -> Quadratics:
     """Shares of the limits (M, n) as quadratics in the rate's size, from three rates around the given one.
 
-    Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no rate is zero.
+    Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no
+    rate is zero.
     """
     return Quadratics.around(rate, lambda r: limits.demand(stroke, progress, r))
 
@@ -217,12 +253,21 @@ def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: floa
 def _excess(shares: list[Quadratics]) -> Quadratics:
     """How far shares exceed one, on both sides."""
     return joined(
-        [Quadratics(a=side * share.a, b=side * share.b, c=side * share.c - 1.0) for share in shares for side in (1, -1)]
+        [
+            Quadratics(a=side * share.a, b=side * share.b, c=side * share.c - 1.0)
+            for share in shares
+            for side in (1, -1)
+        ]
     )
 
 
 def _peaks(
-    limits: MotionLimits, stroke: Stroke, law: Law, x: np.ndarray, rate: float, directions: tuple[float, ...]
+    limits: MotionLimits,
+    stroke: Stroke,
+    law: Law,
+    x: np.ndarray,
+    rate: float,
+    directions: tuple[float, ...],
 ) -> tuple[np.ndarray, float]:
     """Normalised times of the highest shares of the limits, and the highest share."""
     places, highest = [], 0.0
@@ -237,7 +282,9 @@ def _peaks(
     return np.concatenate(places), highest
 
 
-def _unmet(limits: MotionLimits, stroke: Stroke, progress: Progress, shares: list[Quadratics]) -> list[Problem]:
+def _unmet(
+    limits: MotionLimits, stroke: Stroke, progress: Progress, shares: list[Quadratics]
+) -> list[Problem]:
     """What is exceeded however slow the motion is."""
     still = np.concatenate([np.abs(share.c) for share in shares])
     problems = Problems()

@@ -54,26 +54,36 @@ def random_multisine(
 
     Args:
         center: middle of every channel (n,), m or rad.
-        stroke: largest excursion from there (n,), m or rad; never exceeded, since |sin + cos| <= sqrt(2).
+        stroke: largest excursion from there (n,), m or rad; never exceeded, since |sin + cos| <=
+            sqrt(2).
         rng: source of randomness.
         terms: frequencies per channel.
         lowest, highest: range of frequencies, Hz.
 
     Raises:
-        InputError: shapes that differ, a negative stroke, no terms, or a frequency range that is empty.
+        InputError: shapes that differ, a negative stroke, no terms, or a frequency range that is
+            empty.
     """
     center, stroke = numbers(center, "center"), numbers(stroke, "stroke")
     problems = Problems()
     if center.ndim != 1 or not np.isfinite(center).all():
         problems.add("center", "is not a row of finite numbers", "one per channel")
     if stroke.shape != center.shape:
-        problems.add("stroke", f"has shape {stroke.shape}, the centre {center.shape}", "one per channel")
+        problems.add(
+            "stroke", f"has shape {stroke.shape}, the centre {center.shape}", "one per channel"
+        )
     if not ((stroke >= 0) & np.isfinite(stroke)).all():
-        problems.add("stroke", f"must not be negative, got {np.min(stroke):g}", "zero keeps a channel still")
+        problems.add(
+            "stroke", f"must not be negative, got {np.min(stroke):g}", "zero keeps a channel still"
+        )
     if terms < 1:
         problems.add("terms", f"must be at least 1, got {terms}", "such as 5")
     if not 0 < lowest < highest < np.inf:
-        problems.add("lowest", f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz", "such as 0.1 and 1 Hz")
+        problems.add(
+            "lowest",
+            f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz",
+            "such as 0.1 and 1 Hz",
+        )
     InputError.raise_if_any(problems)
     n = len(center)
     return Multisine(

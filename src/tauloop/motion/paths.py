@@ -1,6 +1,7 @@
 """Paths: curves in any number of coordinates, with first and second derivatives in a parameter from 0 to 1.
 
-A path knows numbers only; which coordinates of a machine they are is said where it is placed (`tauloop.motion.stroke`).
+A path knows numbers only; which coordinates of a machine they are is said where it is placed
+(`tauloop.motion.stroke`).
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def point(value: object, where: str, problems: Problems, size: int | None = None
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         problems.add(where, "is not a row of finite numbers", "one per coordinate")
     elif size is not None and len(array) != size:
-        problems.add(where, f"has {len(array)} numbers, the first point {size}", "one per coordinate")
+        problems.add(
+            where, f"has {len(array)} numbers, the first point {size}", "one per coordinate"
+        )
     return array
 
 
@@ -113,7 +116,8 @@ class Ellipse(Path):
 
     Attributes:
         center: (n,).
-        first, second: half axes (n,); oblique ones (conjugate half diameters) give a sheared ellipse.
+        first, second: half axes (n,); oblique ones (conjugate half diameters) give a sheared
+            ellipse.
         start, end: angles at u = 0 and u = 1, rad.
     """
 
@@ -127,7 +131,8 @@ class Ellipse(Path):
         """Check the arguments.
 
         Raises:
-            InputError: no rows of finite numbers, of different length, both half axes zero, or an empty arc.
+            InputError: no rows of finite numbers, of different length, both half axes zero, or an
+                empty arc.
         """
         problems = Problems()
         center = point(self.center, "center", problems)
@@ -136,7 +141,9 @@ class Ellipse(Path):
         if not problems and not (first.any() or second.any()):
             problems.add("first", "both half axes are zero", "give their extent")
         if not (np.isfinite(self.start) and np.isfinite(self.end)) or self.start == self.end:
-            problems.add("end", f"goes from {self.start:g} to {self.end:g} rad", "two different angles")
+            problems.add(
+                "end", f"goes from {self.start:g} to {self.end:g} rad", "two different angles"
+            )
         InputError.raise_if_any(problems)
         for name, value in (("center", center), ("first", first), ("second", second)):
             object.__setattr__(self, name, value)
@@ -147,7 +154,9 @@ class Ellipse(Path):
         angle = (self.start + u * span)[:, None]
         radius = self.first * np.cos(angle) + self.second * np.sin(angle)
         tangent = self.second * np.cos(angle) - self.first * np.sin(angle)
-        return Curve(position=self.center + radius, first=span * tangent, second=-(span**2) * radius)
+        return Curve(
+            position=self.center + radius, first=span * tangent, second=-(span**2) * radius
+        )
 
 
 def sheared_ellipse(
@@ -172,7 +181,8 @@ class SampledPath(Path):
     """A cubic spline through points, over their chord length; second derivatives are continuous.
 
     Attributes:
-        points: (K, n), at least two, neighbours apart; with first and last equal the spline is periodic.
+        points: (K, n), at least two, neighbours apart; with first and last equal the spline is
+            periodic.
     """
 
     points: np.ndarray
@@ -182,24 +192,38 @@ class SampledPath(Path):
         """Lay the spline.
 
         Raises:
-            InputError: too few points, numbers that are not finite, or neighbours that are the same point.
+            InputError: too few points, numbers that are not finite, or neighbours that are the same
+                point.
         """
         points = numbers(self.points, "points")
-        if points.ndim != 2 or len(points) < 2 or not points.shape[1] or not np.isfinite(points).all():
+        if (
+            points.ndim != 2
+            or len(points) < 2
+            or not points.shape[1]
+            or not np.isfinite(points).all()
+        ):
             what = f"need at least two rows of finite numbers, got shape {points.shape}"
             raise InputError.of("points", what, "one row per point, one column per coordinate")
         chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
         same = np.flatnonzero(chords <= SAME_POINT * np.abs(np.ptp(points, axis=0)).max())
         if len(same):
             raise InputError(
-                Problem(where=f"points[{i + 1}]", what=f"is the point before it, {points[i]}", remedy="leave it out")
+                Problem(
+                    where=f"points[{i + 1}]",
+                    what=f"is the point before it, {points[i]}",
+                    remedy="leave it out",
+                )
                 for i in same
             )
         knots = np.concatenate([[0.0], np.cumsum(chords) / chords.sum()])
         knots[-1] = 1.0
         closed = len(points) > 2 and np.array_equal(points[0], points[-1])
         object.__setattr__(self, "points", points)
-        object.__setattr__(self, "spline", CubicSpline(knots, points, bc_type="periodic" if closed else "not-a-knot"))
+        object.__setattr__(
+            self,
+            "spline",
+            CubicSpline(knots, points, bc_type="periodic" if closed else "not-a-knot"),
+        )
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -219,7 +243,8 @@ class AxisTurn(Path):
 
     Attributes:
         start: unit quaternion (4,) at u = 0.
-        rotation: rotation vector (3,) from u = 0 to u = 1 in the base frame, rad; may exceed a full turn.
+        rotation: rotation vector (3,) from u = 0 to u = 1 in the base frame, rad; may exceed a full
+            turn.
     """
 
     start: np.ndarray
@@ -232,7 +257,10 @@ class AxisTurn(Path):
             InputError: not four and three finite numbers, or no unit quaternion.
         """
         problems = Problems()
-        start, rotation = point(self.start, "start", problems), point(self.rotation, "rotation", problems)
+        start, rotation = (
+            point(self.start, "start", problems),
+            point(self.rotation, "rotation", problems),
+        )
         if not problems and (start.size, rotation.size) != (4, 3):
             what = f"has {start.size} numbers and the rotation {rotation.size}, not 4 and 3"
             problems.add("start", what, "quaternion w, x, y, z and rotation vector")
@@ -262,7 +290,9 @@ def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
     """
     for where, norm in (("start", np.linalg.norm(start)), ("end", np.linalg.norm(end))):
         if abs(norm - 1) > UNIT_NORM:
-            raise InputError.of(where, f"has the norm {norm:.9g}, not 1", "give a unit quaternion w, x, y, z")
+            raise InputError.of(
+                where, f"has the norm {norm:.9g}, not 1", "give a unit quaternion w, x, y, z"
+            )
     still = [AxisTurn(np.asarray(q, dtype=float), np.zeros(3)).start for q in (start, end)]
     first, second = (Rotation.from_quat(np.roll(q, -1)) for q in still)
     return AxisTurn(still[0], (second * first.inv()).as_rotvec())
@@ -271,7 +301,10 @@ def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
 def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Hamilton's product a b of quaternions (..., 4), w first."""
     w = a[..., :1] * b[..., :1] - (a[..., 1:] * b[..., 1:]).sum(axis=-1, keepdims=True)
-    return np.concatenate([w, a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + np.cross(a[..., 1:], b[..., 1:])], -1)
+    return np.concatenate(
+        [w, a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + np.cross(a[..., 1:], b[..., 1:])],
+        -1,
+    )
 
 
 @dataclass(frozen=True, slots=True)

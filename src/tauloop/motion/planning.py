@@ -26,7 +26,15 @@ from tauloop.motion.fastest.planning import fastest_law
 from tauloop.motion.laws import LAWS, Uniform
 from tauloop.motion.limits import tightest_limit
 from tauloop.motion.multisine import random_multisine
-from tauloop.motion.paths import AxisTurn, Ellipse, Line, Path as Curve, SampledPath, Together, turn_between
+from tauloop.motion.paths import (
+    AxisTurn,
+    Ellipse,
+    Line,
+    Path as Curve,
+    SampledPath,
+    Together,
+    turn_between,
+)
 from tauloop.motion.stroke import Stroke, stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
 from tauloop.motion.trajectory import PeakForce, Trajectory, plan
@@ -50,29 +58,32 @@ class StrokeOptions(Options):
     """A stroke from rest to rest.
 
     Attributes:
-        shape: of the path: line; ellipse (half of one over the via point, sheared where that is not above the middle);
-            polyline (corners blended by clothoids); spline; clothoid (curvature linear in its length, between two
-            headings); multisine (sines of random frequencies and phases about the start, which the end shows the
-            largest way from; faded in and out by the law).
+        shape: of the path: line; ellipse (half of one over the via point, sheared where that is not
+            above the middle); polyline (corners blended by clothoids); spline; clothoid (curvature
+            linear in its length, between two headings); multisine (sines of random frequencies and
+            phases about the start, which the end shows the largest way from; faded in and out by
+            the law).
         start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
         via: a point on the way, likewise; coordinates not named as at the start.
         end: likewise.
-        points: in place of these: points of a spline, CSV or Parquet with columns such as 'position.platform.x [m]'.
+        points: in place of these: points of a spline, CSV or Parquet with columns such as
+            'position.platform.x [m]'.
         turn: beside it: rotation vector 'rx,ry,rz' in rad, where the platform's quaternion is free.
-        from_heading: of a clothoid: direction at its start, from the first of the two lengths that points name towards
-            the second, such as 30deg (rad).
+        from_heading: of a clothoid: direction at its start, from the first of the two lengths that
+            points name towards the second, such as 30deg (rad).
         to_heading: direction at its end, likewise.
         terms: of a multisine: frequencies of each coordinate.
         frequencies: the lowest and the highest of them, Hz.
         seed: seed of its random numbers.
         blend: distance from the corners of a polyline where blends start.
         entry: whose coordinates these are.
-        law: motion law; fastest makes one for the path and the machine's limits (`tauloop fastest` has more of them).
+        law: motion law; fastest makes one for the path and the machine's limits (`tauloop fastest`
+            has more of them).
         time: duration of the stroke, s.
         speed: or its peak speed, m/s (actuators: of any one).
         acceleration: or its peak acceleration, m/s^2 (likewise).
-        share: or, without these, the share of the machine's force and speed limits; all of them, and 0.8 under a
-            controller, without it.
+        share: or, without these, the share of the machine's force and speed limits; all of them,
+            and 0.8 under a controller, without it.
         returns: back to the start on the same way.
 
     Examples:
@@ -83,7 +94,9 @@ class StrokeOptions(Options):
     """
 
     shape: str = option("line", choices=tuple(SHAPES), flag="--shape --path")
-    start: Mapping[str, str | float] | None = option(None, flag="--from", read=pairs_reader("start"))
+    start: Mapping[str, str | float] | None = option(
+        None, flag="--from", read=pairs_reader("start")
+    )
     via: tuple[str | Mapping[str, str | float], ...] = ()
     end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
     points: Path | None = None
@@ -104,23 +117,46 @@ class StrokeOptions(Options):
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Note what does not go together."""
-        timed = [name for name in ("time", "speed", "acceleration") if getattr(self, name) is not None]
+        timed = [
+            name for name in ("time", "speed", "acceleration") if getattr(self, name) is not None
+        ]
         if len(timed) > 1:
-            problems.add(timed[-1], f"given beside {' and '.join(timed[:-1])}", "only one of them sets the duration")
+            problems.add(
+                timed[-1],
+                f"given beside {' and '.join(timed[:-1])}",
+                "only one of them sets the duration",
+            )
         if self.points is not None and (self.start is not None or self.via or self.end is not None):
             problems.add("points", "given beside points by name", "give the one or the other")
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
             problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
         for name, shape in OWN.items():
             if (getattr(self, name) is None) == (self.shape == shape):
-                what = f"a {shape} has no direction without it" if self.shape == shape else f"is of a {shape} alone"
-                problems.add(name, what, "such as 30deg" if self.shape == shape else f"leave it out, or shape {shape}")
+                what = (
+                    f"a {shape} has no direction without it"
+                    if self.shape == shape
+                    else f"is of a {shape} alone"
+                )
+                problems.add(
+                    name,
+                    what,
+                    "such as 30deg" if self.shape == shape else f"leave it out, or shape {shape}",
+                )
         if self.shape == "multisine":
             if self.law == FASTEST:
-                problems.add("law", "a multisine has its own time", "another law, by which it fades in and out")
+                problems.add(
+                    "law",
+                    "a multisine has its own time",
+                    "another law, by which it fades in and out",
+                )
             if self.time is None:
-                problems.add("time", "a multisine has its own frequencies, and no duration", "give its time")
-            if len(self.frequencies) != 2 or not 0 < self.frequencies[0] < self.frequencies[1] < np.inf:
+                problems.add(
+                    "time", "a multisine has its own frequencies, and no duration", "give its time"
+                )
+            if (
+                len(self.frequencies) != 2
+                or not 0 < self.frequencies[0] < self.frequencies[1] < np.inf
+            ):
                 problems.add("frequencies", f"{self.frequencies} is no range", "such as 0.1,1 (Hz)")
         if self.points is not None and self.shape in ("clothoid", "multisine"):
             problems.add("points", f"a {self.shape} has none", "give start and end by name")
@@ -146,9 +182,11 @@ class PlannedMotion(Result):
     Attributes:
         trajectory: from rest to rest.
         law: name of the motion law.
-        peak_speed, peak_acceleration: of the tool (of actuators: of any one), m/s and m/s^2 or rad/s and rad/s^2.
+        peak_speed, peak_acceleration: of the tool (of actuators: of any one), m/s and m/s^2 or
+            rad/s and rad/s^2.
         forces: largest of each actuator.
-        tightest_limit: name and share of the limit that comes nearest; None where the machine has none.
+        tightest_limit: name and share of the limit that comes nearest; None where the machine has
+            none.
     """
 
     trajectory: Trajectory
@@ -217,7 +255,9 @@ def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMo
     placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, trajectory.law
     return PlannedMotion(
         evidence=(Evidence(name="worst condition number on the way", value=placed.condition),),
-        provenance=provenance(options={"law": options.law}, inputs={"machine": model.mechanism.name}),
+        provenance=provenance(
+            options={"law": options.law}, inputs={"machine": model.mechanism.name}
+        ),
         trajectory=trajectory,
         law=options.law,
         peak_speed=peak(placed, law, "velocity", rate),
@@ -279,7 +319,9 @@ def _path(
     moving = np.flatnonzero(np.ptp(rows, axis=0) > 0)
     problems, needed = Problems(), SHAPES[shape]
     if shape == "clothoid":
-        named = {full_name(port.columns, name, "end") for name in (*(options.start or {}), *options.end)}
+        named = {
+            full_name(port.columns, name, "end") for name in (*(options.start or {}), *options.end)
+        }
         moving = np.array([i for i, name in enumerate(port.columns) if name in named])
         if [port.units[i] for i in moving] != ["m", "m"]:
             what = f"{', '.join(sorted(named))} are no plane of two lengths"
@@ -299,7 +341,9 @@ def _path(
     turned = () if at is None or not {*range(at, at + 4)} & {*moving} else tuple(range(at, at + 4))
     if (turned and shape != "line") or (shape == "multisine" and "1" in units):
         what = f"{', '.join(names)} hold numbers of a quaternion, which are not free"
-        problems.add("shape", what, f"a {shape} of lengths and angles, or a line, which turns about one axis")
+        problems.add(
+            "shape", what, f"a {shape} of lengths and angles, or a line, which turns about one axis"
+        )
     InputError.raise_if_any(problems)
     if turned:
         still = [i for i in moving.tolist() if i not in turned]
@@ -335,7 +379,11 @@ def _multisine(center: np.ndarray, most: np.ndarray, options: StrokeOptions) -> 
 
 
 def _with_turn(
-    functions: Motion, base: np.ndarray, moved: tuple[str, ...], path: Curve | None, rotation: np.ndarray
+    functions: Motion,
+    base: np.ndarray,
+    moved: tuple[str, ...],
+    path: Curve | None,
+    rotation: np.ndarray,
 ) -> tuple[tuple[str, ...], Curve]:
     """The path with a turn of the platform beside it."""
     port = functions.ports.position

@@ -14,12 +14,17 @@ SINGULAR_MAP = 1e9
 
 
 def entry_rates(
-    model: Model, functions: Motion, position: np.ndarray, first: np.ndarray, second: np.ndarray, q: np.ndarray
+    model: Model,
+    functions: Motion,
+    position: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    q: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Velocities and accelerations at an entry from the time derivatives of its positions.
 
-    For a unit quaternion p' = (0, w) p / 2 with w in the base frame, so that (0, w) = 2 p' p* and w' is the vector part
-    of 2 p'' p*.
+    For a unit quaternion p' = (0, w) p / 2 with w in the base frame, so that (0, w) = 2 p' p* and
+    w' is the vector part of 2 p'' p*.
 
     Args:
         model: the machine.
@@ -51,15 +56,18 @@ def entry_rates(
         elif turning:
             rates = _PartOfRotation(model, functions, position, q, q0, v0, turning, columns)
             velocity[:, turning] = rates.velocity(velocity, first[:, columns])
-            acceleration[:, turning] = rates.acceleration(velocity, acceleration, second[:, columns])
+            acceleration[:, turning] = rates.acceleration(
+                velocity, acceleration, second[:, columns]
+            )
     return velocity, acceleration
 
 
 class _PartOfRotation:
     """Rates where some components of a quaternion are given and the loops make the others.
 
-    With p' = E(p) w / 2 and w = G v_given (and w' = G a_given + g): the given rows of E G / 2, split into the columns
-    of the turning velocities and of the known others, are solved for the former.
+    With p' = E(p) w / 2 and w = G v_given (and w' = G a_given + g): the given rows of E G / 2,
+    split into the columns of the turning velocities and of the known others, are solved for the
+    former.
     """
 
     def __init__(
@@ -93,12 +101,20 @@ class _PartOfRotation:
         known = np.einsum("nij,nj->ni", self.map[:, :, self.others], velocity[:, self.others])
         return self._solved(first - known)
 
-    def acceleration(self, velocity: np.ndarray, acceleration: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def acceleration(
+        self, velocity: np.ndarray, acceleration: np.ndarray, second: np.ndarray
+    ) -> np.ndarray:
         """Turning accelerations (N, n) from the second derivatives of the given components."""
-        still = self.functions.kinematics(self.position, velocity, np.zeros_like(velocity), start=self.q)
+        still = self.functions.kinematics(
+            self.position, velocity, np.zeros_like(velocity), start=self.q
+        )
         w, g = np.asarray(still.v)[:, self.w], np.asarray(still.a)[:, self.w]
-        rate = 0.5 * quaternion_product(np.concatenate([np.zeros((len(w), 1)), w], axis=1), self.quaternion)
-        bias = np.einsum("nij,nj->ni", self._rows(rate), w) + np.einsum("nij,nj->ni", self._rows(self.quaternion), g)
+        rate = 0.5 * quaternion_product(
+            np.concatenate([np.zeros((len(w), 1)), w], axis=1), self.quaternion
+        )
+        bias = np.einsum("nij,nj->ni", self._rows(rate), w) + np.einsum(
+            "nij,nj->ni", self._rows(self.quaternion), g
+        )
         known = np.einsum("nij,nj->ni", self.map[:, :, self.others], acceleration[:, self.others])
         return self._solved(second - bias - known)
 

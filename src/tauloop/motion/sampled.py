@@ -41,9 +41,14 @@ class SampledMotion(Shown):
     def part(self, samples: slice | np.ndarray) -> SampledMotion:
         """Some of the samples."""
         position, velocity, acceleration = (values[samples] for values in self.rates)
-        return SampledMotion(time=self.time[samples], position=position, velocity=velocity, acceleration=acceleration)
+        return SampledMotion(
+            time=self.time[samples], position=position, velocity=velocity, acceleration=acceleration
+        )
 
     def log(self, ports: Mapping[str, Port]) -> xr.Dataset:
         """A log of it, by the names and units of an entry's ports (position, velocity, acceleration)."""
-        kinds = (port_channels(kind, p.columns, p.units, getattr(self, kind)) for kind, p in ports.items())
+        kinds = (
+            port_channels(kind, p.columns, p.units, getattr(self, kind))
+            for kind, p in ports.items()
+        )
         return build_log(self.time, chain.from_iterable(kinds))

@@ -13,8 +13,9 @@ from tauloop.records import dataclass
 class Quadratics:
     """Values c + b r + a r^2 at a rate r, arrays of one shape.
 
-    Along a path that is run through at different rates of time, forces are exactly of this kind: c holds gravity,
-    springs and Coulomb friction (whose sign does not change with a positive rate), b viscous friction, a inertia.
+    Along a path that is run through at different rates of time, forces are exactly of this kind: c
+    holds gravity, springs and Coulomb friction (whose sign does not change with a positive rate), b
+    viscous friction, a inertia.
     """
 
     a: np.ndarray
@@ -28,7 +29,9 @@ class Quadratics:
         v0, v1, v2 = (values(float(np.copysign(r, rate))) for r in (r0, r1, r2))
         first = (v1 - v0) / (r1 - r0)
         second = ((v2 - v1) / (r2 - r1) - first) / (r2 - r0)
-        return Quadratics(a=second, b=first - second * (r0 + r1), c=v0 - first * r0 + second * r0 * r1)
+        return Quadratics(
+            a=second, b=first - second * (r0 + r1), c=v0 - first * r0 + second * r0 * r1
+        )
 
     def at(self, rate: float) -> np.ndarray:
         """Values at a rate."""
@@ -47,8 +50,8 @@ def joined(parts: Sequence[Quadratics]) -> Quadratics:
 def largest_rate(limits: Quadratics) -> float:
     """Largest r >= 0 at which no value is positive; infinite without bound, zero where there is none.
 
-    Every quadratic forbids at most two intervals of r; the largest point outside their union is the answer. It may lie
-    beyond rates that are forbidden, where inertia helps against gravity.
+    Every quadratic forbids at most two intervals of r; the largest point outside their union is the
+    answer. It may lie beyond rates that are forbidden, where inertia helps against gravity.
 
     Args:
         limits: flattened; feasible where not positive.

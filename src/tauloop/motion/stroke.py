@@ -70,7 +70,9 @@ class Stroke(Shown):
             first = f"from {self.place(grid[lost[0]])} on" if len(lost) else "somewhere"
             what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
             remedy = "move or shrink the path; by how much it misses is said below"
-            raise PoseError([Problem(where="path", what=what, remedy=remedy), *error.problems]) from error
+            raise PoseError(
+                [Problem(where="path", what=what, remedy=remedy), *error.problems]
+            ) from error
 
     @cached_property
     def dry_friction(self) -> JumpingFriction | None:
@@ -87,7 +89,9 @@ class Stroke(Shown):
 
         def speeds(u: np.ndarray) -> np.ndarray:
             position, velocity, _, start = self.under(u, np.ones((1, 1)), np.zeros((1, 1)))
-            return np.asarray(self.functions.kinematics(position, velocity, start=start).v) @ terms.T
+            return (
+                np.asarray(self.functions.kinematics(position, velocity, start=start).v) @ terms.T
+            )
 
         even = np.linspace(0.0, 1.0, max(self.path.looks, SIDE_LOOKS))
         return friction_sides(speeds, np.union1d(even, self.grid), self.path.breaks)
@@ -159,7 +163,9 @@ class Stroke(Shown):
         velocity, acceleration = entry_rates(
             self.model, self.functions, position, first, second, self.start(progress.s)
         )
-        return SampledMotion(time=time, position=position, velocity=velocity, acceleration=acceleration)
+        return SampledMotion(
+            time=time, position=position, velocity=velocity, acceleration=acceleration
+        )
 
     def under(
         self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray
@@ -167,7 +173,8 @@ class Stroke(Shown):
         """Motions at parameters u (N,) under K speeds du/dt (1/s) and accelerations d2u/dt2 (1/s^2), (K, 1) or (K, N).
 
         Returns:
-            Positions, velocities, accelerations and start values, (K N, n) each, one of the K after the other.
+            Positions, velocities, accelerations and start values, (K N, n) each, one of the K after
+            the other.
         """
         curve, k, n = self.path.at(u), len(speed), len(u)
         v, a = (np.broadcast_to(values, (k, n)).reshape(-1, 1) for values in (speed, pull))
@@ -178,7 +185,9 @@ class Stroke(Shown):
         first[:, self._moved] = tangent * v
         second[:, self._moved] = np.tile(curve.second, (k, 1)) * v**2 + tangent * a
         position, start = np.tile(position, (k, 1)), np.tile(self.start(u), (k, 1))
-        velocity, acceleration = entry_rates(self.model, self.functions, position, first, second, start)
+        velocity, acceleration = entry_rates(
+            self.model, self.functions, position, first, second, start
+        )
         return position, velocity, acceleration, start
 
     def forces(
@@ -194,7 +203,8 @@ class Stroke(Shown):
 
         Args:
             u: parameters (N,).
-            direction: whether the motion goes ahead (1) or back (-1) along the path, or stays where it is (0), (N,).
+            direction: whether the motion goes ahead (1) or back (-1) along the path, or stays where
+                it is (0), (N,).
             motion: positions, velocities and accelerations (N, n).
             payload: at the tool.
             falls: whether the part of dry friction that falls with speed counts.
@@ -235,7 +245,10 @@ class Stroke(Shown):
         """Where a parameter of the path is, in words: share of the path and the moved positions."""
         port = self.functions.ports.position
         units = dict(zip(port.columns, port.units, strict=True))
-        values, way = self.path.at(np.array([u])).position[0], self.path.at(np.linspace(0.0, 1.0, 17)).position
+        values, way = (
+            self.path.at(np.array([u])).position[0],
+            self.path.at(np.linspace(0.0, 1.0, 17)).position,
+        )
         values = np.where(np.abs(values) > ROUNDING * np.abs(way).max(), values, 0.0)
         at = ", ".join(
             f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
@@ -258,14 +271,17 @@ def stroke(
     Args:
         model: the machine.
         path: in m, rad or quaternions, as the columns are.
-        columns: the positions of the entry that the path moves, in its order, such as ``platform.x``.
+        columns: the positions of the entry that the path moves, in its order, such as
+            ``platform.x``.
         entry: whose coordinates; `ACTUATORS` for a path in joint space.
-        base: positions of the entry (n_position,) for those that are not moved; at the reference pose without it.
+        base: positions of the entry (n_position,) for those that are not moved; at the reference
+            pose without it.
         ranges: whether the coordinate ranges of the machine file are kept.
 
     Raises:
         InputError: columns that the entry does not have, or of another number than the path's.
-        PoseError: out of reach, out of a coordinate's range, or through a singularity: where on the path, by how much.
+        PoseError: out of reach, out of a coordinate's range, or through a singularity: where on the
+            path, by how much.
     """
     functions = model.motion(entry)
     names = tuple(columns)
@@ -292,10 +308,10 @@ def _require_regular(stroke: Stroke) -> None:
     near = stroke.start(at)
     there = functions.evaluate(stroke.position(at), start=near).q[0]
     kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near[0]))
-    what = f"passes through a singularity ({kind}) at {stroke.place(stroke.worst)}: condition number "
-    remedy = (
-        "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
+    what = (
+        f"passes through a singularity ({kind}) at {stroke.place(stroke.worst)}: condition number "
     )
+    remedy = "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
     raise PoseError.of("path", f"{what}{stroke.condition:.3g}", remedy)
 
 

@@ -1,9 +1,10 @@
 """How fast cables can give a stroke: what their bounds allow, as quadratics in the rate of time.
 
-Forces of redundant winches are chosen, so they are no quadratics in the rate r; but whether any are within the bounds
-is a matter of such ones. Tensions exist where no weights c >= 0 with c G = 0 make c h positive (Farkas; `nearest`), and
-h is quadratic in r while G depends on the pose alone. The weights that bound the margin at one rate thus give a
-condition for all rates, and those found at the largest rate that the known ones allow are added until none is broken.
+Forces of redundant winches are chosen, so they are no quadratics in the rate r; but whether any are
+within the bounds is a matter of such ones. Tensions exist where no weights c >= 0 with c G = 0 make
+c h positive (Farkas; `nearest`), and h is quadratic in r while G depends on the pose alone. The
+weights that bound the margin at one rate thus give a condition for all rates, and those found at
+the largest rate that the known ones allow are added until none is broken.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Margins:
     """Tensions along a stroke.
 
     Attributes:
-        share: of what the bounds allow (M,): one where they are just kept, zero in the middle of the narrowest.
+        share: of what the bounds allow (M,): one where they are just kept, zero in the middle of
+            the narrowest.
         cable: numbers of the cables that bound it (M,); -1 where nothing does.
         weights: of the conditions that do (M, n).
     """
@@ -58,12 +60,16 @@ def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Ma
     return Margins(share=share, cable=np.where(bounded, terms.blamed(weights), -1), weights=weights)
 
 
-def conditions(stroke: Stroke, progress: Progress, rate: float, margin: Margins, force: float) -> Quadratics:
+def conditions(
+    stroke: Stroke, progress: Progress, rate: float, margin: Margins, force: float
+) -> Quadratics:
     """What the weights at these places ask of any rate (M,): not positive, as a share of the narrowest bounds."""
 
     def asked(r: float) -> np.ndarray:
         terms = _terms(stroke, progress, r, force)
-        return np.asarray((margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE)
+        return np.asarray(
+            (margin.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE
+        )
 
     return Quadratics.around(rate, asked)
 
@@ -71,20 +77,29 @@ def conditions(stroke: Stroke, progress: Progress, rate: float, margin: Margins,
 def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list[Problem]:
     """What to say of a stroke that cables cannot give at a rate (1/s): where they miss it most."""
     worst = int(np.argmax(margins(stroke, progress, rate, force).share))
-    sample = Progress(s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]])
+    sample = Progress(
+        s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]]
+    )
     problems = _terms(stroke, sample, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
     place = stroke.place(float(progress.s[worst]))
     remedy = "another path (`tauloop workspace` shows where loads are held), a lighter load, or other bounds"
-    return [replace(problem, what=f"however slow, at {place}: {problem.what}", remedy=remedy) for problem in problems]
+    return [
+        replace(problem, what=f"however slow, at {place}: {problem.what}", remedy=remedy)
+        for problem in problems
+    ]
 
 
 def _terms(stroke: Stroke, progress: Progress, rate: float, force: float) -> TensionTerms:
     motion = stroke.motion(progress, rate, progress.s)
-    return stroke.functions.tension_terms(*motion.rates, start=stroke.start(progress.s))[0].shared(force)
+    return stroke.functions.tension_terms(*motion.rates, start=stroke.start(progress.s))[0].shared(
+        force
+    )
 
 
 def _size(terms: TensionTerms) -> float:
     """Half of the narrowest range of a tension, N; where none has two ends, the largest least one, or one newton."""
-    ranges = np.concatenate([terms.greatest - terms.least, [2.0 * winch.tension for winch in terms.limited]])
+    ranges = np.concatenate(
+        [terms.greatest - terms.least, [2.0 * winch.tension for winch in terms.limited]]
+    )
     narrowest = float(ranges.min())
     return 0.5 * narrowest if 0 < narrowest < np.inf else max(float(terms.least.max()), 1.0)

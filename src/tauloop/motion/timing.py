@@ -76,8 +76,8 @@ class MachineLimits(Timing):
 def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
     """Largest velocity or acceleration of a stroke run through in 1 s (or at another rate, 1/s).
 
-    At the platform's entry the Euclidean norm over the columns in m (over those in rad where nothing else moves), at
-    the actuators' the largest of the single columns.
+    At the platform's entry the Euclidean norm over the columns in m (over those in rad where
+    nothing else moves), at the actuators' the largest of the single columns.
 
     Args:
         stroke: the path in the machine.

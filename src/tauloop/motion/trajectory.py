@@ -138,13 +138,18 @@ class Trajectory(Tabular):
             places, _ = refined(size, time, np.abs(forces[:, i]))
             force = float(self.forces(places[:1])[0, i])
             limit = model.mechanism.actuators[i].force
-            peaks.append(PeakForce(actuator=name, force=force, time=float(places[0]), unit=units[i], limit=limit))
+            peaks.append(
+                PeakForce(
+                    actuator=name, force=force, time=float(places[0]), unit=units[i], limit=limit
+                )
+            )
         return tuple(peaks)
 
     def forces(self, time: np.ndarray) -> np.ndarray:
         """Return actuator forces (N, n_u) at times (N,), s; N or N m.
 
-        At the start dry friction is that of the motion that begins, at the end that of the motion that ends.
+        At the start dry friction is that of the motion that begins, at the end that of the motion
+        that ends.
 
         Raises:
             PoseError: a singular pose.
@@ -170,4 +175,9 @@ def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> 
     Raises:
         InputError, PoseError: as of the timing.
     """
-    return Trajectory(stroke=stroke, law=law, duration=timing.duration(stroke, law, returns=returns), returns=returns)
+    return Trajectory(
+        stroke=stroke,
+        law=law,
+        duration=timing.duration(stroke, law, returns=returns),
+        returns=returns,
+    )

@@ -1,7 +1,7 @@
 """A page of sections, each of pieces: one file, nothing from outside, every name as text.
 
-A tree of elements is built and written by the standard library, which escapes all text; data of figures stand in
-scripts of JSON, in which nothing can end a script.
+A tree of elements is built and written by the standard library, which escapes all text; data of
+figures stand in scripts of JSON, in which nothing can end a script.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from tauloop.progress import Progress, Stages
 from tauloop.report.page_records import PageRecord
 from tauloop.report.pieces import MotionScene, Picture, Piece, Plot, Rows, Words
 
-#: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not hold.
+#: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not
+#: hold.
 INSIDE = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
 #: Characters of a cell for which a column of a page is too narrow.
 LONG = 48
@@ -47,8 +48,8 @@ def write_page(
     Args:
         path: the file.
         title: heading; a page of one record has that record's alone.
-        records: what it shows, a section each: doubts come first, then the machine beside what moves with it, then the
-            rest in order, and how it was made.
+        records: what it shows, a section each: doubts come first, then the machine beside what
+            moves with it, then the rest in order, and how it was made.
         introduction: paragraphs below the heading.
         progress: called with what is done and what there is to do.
 
@@ -80,7 +81,9 @@ def write_page(
     if any(isinstance(piece, Plot) for shown in records for piece in shown.pieces):
         add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
         add(body, "script", _own("page.js"))
-    written = write_text(path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n")
+    written = write_text(
+        path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n"
+    )
     stages.done()
     return written
 
@@ -89,8 +92,14 @@ def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> 
     part = add(body, "section", id=name)
     heading = add(part, "h2", shown.title)
     add(heading, "span", shown.status, class_=f"status {shown.status}")
-    doubts = [piece for piece in shown.pieces if isinstance(piece, Words) and piece.tone == "doubtful"]
-    moving = [piece for piece in shown.pieces if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)]
+    doubts = [
+        piece for piece in shown.pieces if isinstance(piece, Words) and piece.tone == "doubtful"
+    ]
+    moving = [
+        piece
+        for piece in shown.pieces
+        if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)
+    ]
     rest = [piece for piece in shown.pieces if piece not in doubts and piece not in moving]
     if lines := [doubt for doubt in stages.over(doubts) if not doubt.text.startswith("status: ")]:
         careful = add(part, "div", class_="careful")
@@ -147,12 +156,18 @@ def _words(piece: Words, parent: ET.Element) -> None:
 def _table(piece: Rows, parent: ET.Element) -> None:
     longest = max((len(text) for cells in piece.cells for text in cells), default=0)
     columns = zip(piece.heads, *piece.cells, strict=True)
-    across = sum(2 + max(len(line) for text in column for line in text.split("\n")) for column in columns)
-    parent = add(parent, "div", class_="table long" if longest > LONG or across > NARROW else "table")
+    across = sum(
+        2 + max(len(line) for text in column for line in text.split("\n")) for column in columns
+    )
+    parent = add(
+        parent, "div", class_="table long" if longest > LONG or across > NARROW else "table"
+    )
     if piece.title:
         add(parent, "h3", piece.title)
     table = add(add(parent, "div", class_="wide"), "table")
-    kinds = ["number" if is_number else "" for is_number in piece.numeric or [False] * len(piece.heads)]
+    kinds = [
+        "number" if is_number else "" for is_number in piece.numeric or [False] * len(piece.heads)
+    ]
     line = add(add(table, "thead"), "tr")
     for head, kind in zip(piece.heads, kinds, strict=True):
         add(line, "th", head, scope="col", class_=kind)
@@ -227,7 +242,9 @@ def _own(name: str) -> str:
     return files("tauloop.pages").joinpath(name).read_text(encoding="utf-8")
 
 
-def add(parent: ET.Element, tag: str, text: str = "", *, class_: str = "", **attributes: str) -> ET.Element:
+def add(
+    parent: ET.Element, tag: str, text: str = "", *, class_: str = "", **attributes: str
+) -> ET.Element:
     """A new element at the end of another, with a text."""
     element = ET.SubElement(parent, tag, attributes | ({"class": class_} if class_ else {}))
     element.text = text

@@ -9,7 +9,8 @@ from typing import Any
 from tauloop.report.figures import COLOURS, FAINT, MEASURED, PREDICTED, RESIDUAL, TEXT
 from tauloop.report.pieces import Plot, PlotTrace
 
-#: Colour, width and dashes of traces whose meaning is fixed; lightness differs, so that they survive grey printing.
+#: Colour, width and dashes of traces whose meaning is fixed; lightness differs, so that they
+#: survive grey printing.
 _FIXED: dict[str, dict[str, Any]] = {
     "measured": {"color": MEASURED, "width": 3.5},
     "predicted": {"color": PREDICTED, "width": 1.2},
@@ -43,7 +44,17 @@ def figure(plot: Plot) -> dict[str, Any]:
     if plot.sideways:
         names = [str(name) for trace in plot.traces for name in trace.x]
         height = max(200, 110 + ROW * len(dict.fromkeys(names)))
-        x, y = y, x | {"autorange": "reversed", "type": "category", "title": None, "automargin": True, "dtick": 1}
+        x, y = (
+            y,
+            x
+            | {
+                "autorange": "reversed",
+                "type": "category",
+                "title": None,
+                "automargin": True,
+                "dtick": 1,
+            },
+        )
     elif any(isinstance(value, str) for trace in plot.traces for value in trace.x):
         x["type"] = "category"
     if plot.equal:
@@ -52,8 +63,17 @@ def figure(plot: Plot) -> dict[str, Any]:
     layout = {
         "height": height,
         "margin": {"l": 64, "r": 34, "t": 34, "b": 46},
-        "modebar": {"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": FAINT, "activecolor": TEXT},
-        "font": {"family": "system-ui, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif", "size": 12, "color": TEXT},
+        "modebar": {
+            "orientation": "v",
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": FAINT,
+            "activecolor": TEXT,
+        },
+        "font": {
+            "family": "system-ui, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif",
+            "size": 12,
+            "color": TEXT,
+        },
         "paper_bgcolor": "#fff",
         "plot_bgcolor": "#fff",
         "showlegend": len(plot.traces) > 1,
@@ -92,7 +112,13 @@ def _trace(trace: PlotTrace, plot: Plot, numbers: count[int]) -> dict[str, Any]:
     number = 0 if fixed else next(numbers)
     colour = fixed["color"] if fixed else COLOURS[number % len(COLOURS)]
     if trace.deviation:
-        bars = {"type": "data", "array": list(trace.deviation), "thickness": 1.6, "width": 4, "color": colour}
+        bars = {
+            "type": "data",
+            "array": list(trace.deviation),
+            "thickness": 1.6,
+            "width": 4,
+            "color": colour,
+        }
         base["error_x" if plot.sideways else "error_y"] = bars
     if trace.labels:
         base |= {"text": [_text(label) for label in trace.labels], "textposition": "none"}

@@ -10,7 +10,8 @@ from tauloop.model import Model
 from tauloop.report.pieces import MotionScene
 from tauloop.viewer.film import film_page, still
 
-#: What the frame tells the page around it: the share of the film that is over, wherever viser's slider stands.
+#: What the frame tells the page around it: the share of the film that is over, wherever viser's
+#: slider stands.
 FOLLOWED = """<script>
 (() => {
   let last = -1;
@@ -37,7 +38,9 @@ def scene_page(scene: MotionScene) -> tuple[str, bytes]:
     model = Model(loads(scene.machine))
     q, time = np.array(scene.q, dtype=float), np.array(scene.time, dtype=float)
     if q.ndim != 2 or q.shape[1] != model.topology.n_q:
-        raise TauloopError.of("q", f"has states of shape {q.shape[1:]}", f"give {model.topology.n_q} coordinates each")
+        raise TauloopError.of(
+            "q", f"has states of shape {q.shape[1:]}", f"give {model.topology.n_q} coordinates each"
+        )
     text = film_page(model, q, time)
     before, end, after = text.rpartition("</body>")
     return before + FOLLOWED + end + after, still(model, q[0])

@@ -52,7 +52,9 @@ class Demo(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return self.plain_data("machine", "size", path=str(self.path), motion=self.planned.as_dict())
+        return self.plain_data(
+            "machine", "size", path=str(self.path), motion=self.planned.as_dict()
+        )
 
     def next_steps(self, called: str) -> tuple[str, ...]:
         """What to do next, a line each; `called` is the name or file by which commands know the machine."""
@@ -109,12 +111,16 @@ def _tour(model: Model) -> PlannedMotion:
                 continue
             for time in (None, UNHURRIED):
                 way = tuple(corners[:-1])
-                options = StrokeOptions(shape="spline", via=way, end=corners[-1], entry=entry, time=time)
+                options = StrokeOptions(
+                    shape="spline", via=way, end=corners[-1], entry=entry, time=time
+                )
                 try:
                     return plan_motion(model, options)
                 except (InputError, PoseError) as caught:
                     error = error or caught
-    raise error or PoseError.of(model.mechanism.name, "has nothing that moves", "`tauloop check` says more")
+    raise error or PoseError.of(
+        model.mechanism.name, "has nothing that moves", "`tauloop check` says more"
+    )
 
 
 def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, float]]:
@@ -124,7 +130,10 @@ def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, flo
         model.limits,
         model.motion(entry).ports.at(model.assembly.q),
     )
-    ends = {name: (low, high) for name, low, high in zip(limits.names, limits.lower, limits.upper, strict=True)}
+    ends = {
+        name: (low, high)
+        for name, low, high in zip(limits.names, limits.lower, limits.upper, strict=True)
+    }
     free = [i for i, name in enumerate(port.columns) if name.rpartition(".")[2] not in QUATERNION]
     moved = sorted(free, key=lambda i: port.columns[i] not in ends)[: CORNERS.shape[1]]
     if not moved:
@@ -132,7 +141,9 @@ def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, flo
     open_ends = (-np.inf, np.inf)
     ways = [[end - home[i] for end in ends.get(port.columns[i], open_ends)] for i in moved]
     fars = [FAR.get(port.units[i], 0.0) for i in moved]
-    reach = [np.nan_to_num(way, neginf=-far, posinf=far) for way, far in zip(ways, fars, strict=True)]
+    reach = [
+        np.nan_to_num(way, neginf=-far, posinf=far) for way, far in zip(ways, fars, strict=True)
+    ]
     for corner in (*CORNERS, np.zeros(CORNERS.shape[1])):
         if len(moved) == 1 and not corner[0] and corner[1]:
             continue  # the same place as the one before

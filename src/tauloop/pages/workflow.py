@@ -53,7 +53,9 @@ class WrittenReport(Result):
 
     def variables(self) -> Iterator[Variable]:
         """How much the page shows of every result."""
-        yield Variable(name="result", values=[item.title for item in self.records], over=("result",))
+        yield Variable(
+            name="result", values=[item.title for item in self.records], over=("result",)
+        )
         for name, kind in (("tables", Rows), ("plots", Plot), ("scenes", MotionScene)):
             counts = [len(self.titles(item, kind)) for item in self.records]
             yield Variable(name=name, values=counts, over=("result",))
@@ -89,14 +91,15 @@ def write_report(
     """Write results as one HTML page that plays, needs no network and can be printed.
 
     Args:
-        results: one or several: results of workflows, their records, or JSON files that commands wrote with
-            ``--json-file``.
+        results: one or several: results of workflows, their records, or JSON files that commands
+            wrote with ``--json-file``.
         path: the page.
         options: how.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a file that is no result, or a damaged one, with everything that is wrong; or no result at all.
+        InputError: a file that is no result, or a damaged one, with everything that is wrong; or no
+            result at all.
         EngineError: plotly or viser is not installed.
 
     Examples:
@@ -117,7 +120,8 @@ def write_report(
     InputError.raise_if_any(problems)
     if not options.film:
         records = [
-            replace(item, pieces=tuple(p for p in item.pieces if not isinstance(p, MotionScene))) for item in records
+            replace(item, pieces=tuple(p for p in item.pieces if not isinstance(p, MotionScene)))
+            for item in records
         ]
     title = options.title if len(records) > 1 else records[0].title
     written = write_page(path, title, records, progress=progress)

@@ -1,15 +1,18 @@
 """Jacobians of expressions by eliminating the vertices of their graph: neither forward nor backward, but the short way.
 
-Every intermediate value is a vertex, every partial derivative an edge. A vertex k is eliminated when w_ij += w_kj w_ik
-for all i before and j behind it; what is left are edges from sources to sinks, the Jacobian. Any order is exact; the
-price differs by factors. The vertex goes first that costs fewest operations and joins fewest values that were apart
-(fill), so that a leg is differentiated by the motion of its own ends, not by every coordinate of the platform.
+Every intermediate value is a vertex, every partial derivative an edge. A vertex k is eliminated
+when w_ij += w_kj w_ik for all i before and j behind it; what is left are edges from sources to
+sinks, the Jacobian. Any order is exact; the price differs by factors. The vertex goes first that
+costs fewest operations and joins fewest values that were apart (fill), so that a leg is
+differentiated by the motion of its own ends, not by every coordinate of the platform.
 
-Partial derivatives that agree at random states are the same expression, however they came about. So dq''/da = dq'/dv =
-dq/dx, dq''/dv = 2 dq'/dx and the symmetry of masses are seen, some of which hold on the loops' manifold alone.
+Partial derivatives that agree at random states are the same expression, however they came about. So
+dq''/da = dq'/dv = dq/dx, dq''/dv = 2 dq'/dx and the symmetry of masses are seen, some of which hold
+on the loops' manifold alone.
 
-Values that equations determine get their edges from these (implicit functions), never from the way in which they were
-found. Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and 10 (elimination, Markowitz), 15.1.
+Values that equations determine get their edges from these (implicit functions), never from the way
+in which they were found. Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and 10
+(elimination, Markowitz), 15.1.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ class _Edge:
 
     def __init__(self, weight: ca.SX, numbers: np.ndarray) -> None:
         self.weight, self.numbers = weight, numbers
-        self.kind = EXPRESSION if not weight.is_constant() else UNIT if abs(float(weight)) == 1 else NUMBER
+        self.kind = (
+            EXPRESSION if not weight.is_constant() else UNIT if abs(float(weight)) == 1 else NUMBER
+        )
 
 
 class _Known:
@@ -53,7 +58,9 @@ class _Known:
             key, sign = fingerprint(numbers / factor)
             if key in self._known:
                 known, other, values = self._known[key]
-                if (np.abs(sign * other / factor * numbers - values) <= AGREEING * np.abs(values)).all():
+                if (
+                    np.abs(sign * other / factor * numbers - values) <= AGREEING * np.abs(values)
+                ).all():
                     return ca.SX((sign * other * factor) * known)
         self.add(weight, numbers)
         return weight
@@ -72,9 +79,13 @@ class _Known:
 Operations = dict[int, tuple[int, list[int]]]
 
 
-def taken_apart(symbols: ca.SX, expressions: Sequence[ca.SX]) -> tuple[list[ca.SX], Operations, list[list[int]]]:
+def taken_apart(
+    symbols: ca.SX, expressions: Sequence[ca.SX]
+) -> tuple[list[ca.SX], Operations, list[list[int]]]:
     """Values on the way to expressions: themselves, operation and arguments of each by number, and the expressions'."""
-    function = ca.Function("graph", [symbols], ca.cse([ca.SX(expression) for expression in expressions]))
+    function = ca.Function(
+        "graph", [symbols], ca.cse([ca.SX(expression) for expression in expressions])
+    )
     entries = ca.vertsplit(symbols)
     places: dict[int, int] = {}
     values: list[ca.SX] = []
@@ -122,7 +133,9 @@ class DerivativeGraph:
         self._before: dict[int, dict[int, _Edge]] = defaultdict(dict)
         self._behind: dict[int, dict[int, _Edge]] = defaultdict(dict)
         self._sampled, self._known = sampled, _Known()
-        for value, numbers in zip(at_hand, sampled(ca.vertcat(ca.SX(0, 1), *at_hand)).T, strict=True):
+        for value, numbers in zip(
+            at_hand, sampled(ca.vertcat(ca.SX(0, 1), *at_hand)).T, strict=True
+        ):
             self._known.add(value, numbers)
         self._values, operations, self.vertices = taken_apart(symbols, expressions)
         self._count = len(self._values)
@@ -214,7 +227,9 @@ class DerivativeGraph:
                     marks = [(end, *fingerprint(behind[end].numbers)) for end in sorted(behind)]
                     first = marks[0][2]
                     if all(key for _, key, _ in marks):
-                        alike[tuple((end, key, sign * first) for end, key, sign in marks)].append((vertex, first))
+                        alike[tuple((end, key, sign * first) for end, key, sign in marks)].append(
+                            (vertex, first)
+                        )
             several = [members for members in alike.values() if len(members) > 1]
             if not several:
                 return
@@ -271,7 +286,9 @@ class DerivativeGraph:
         for start, first in self._before[vertex].items():
             for end, second in self._behind[vertex].items():
                 numbers = second.numbers * first.numbers
-                self._join(start, end, self._known.shared(second.weight * first.weight, numbers), numbers)
+                self._join(
+                    start, end, self._known.shared(second.weight * first.weight, numbers), numbers
+                )
         self.forget([vertex])
 
 

@@ -18,8 +18,9 @@ def bounded_forces_program(
 
     Args:
         state: the program with the motion.
-        needed: tree forces tau = M a + h (n_v,); actuator velocities R (n_u, m) per unit of the motions that actuators
-            bring about, and the forces t (m,) on these; without redundant actuation R is square.
+        needed: tree forces tau = M a + h (n_v,); actuator velocities R (n_u, m) per unit of the
+            motions that actuators bring about, and the forces t (m,) on these; without redundant
+            actuation R is square.
         known: the other outputs.
 
     Raises:

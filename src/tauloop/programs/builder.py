@@ -1,8 +1,9 @@
 """Builds programs: one stretch of straight-line code after the other, with Newton loops in between.
 
-Linear blocks are eliminated within the straight-line code, in a pivot order that is chosen at build from sampled
-states, so that nothing is compared at run time and nothing divides by zero where the natural order would; closed forms
-leave their discriminants and eliminations their pivots as evidence.
+Linear blocks are eliminated within the straight-line code, in a pivot order that is chosen at build
+from sampled states, so that nothing is compared at run time and nothing divides by zero where the
+natural order would; closed forms leave their discriminants and eliminations their pivots as
+evidence.
 """
 
 from __future__ import annotations
@@ -80,7 +81,11 @@ class ProgramBuilder:
     def _needed(self, *expressions: ca.SX) -> list[str]:
         """Names of the symbols that expressions depend on, in order of their declaration."""
         stack = ca.vertcat(*(ca.vec(e) for e in expressions))
-        return [name for name, symbol in self._symbols.items() if symbol.numel() and ca.depends_on(stack, symbol)]
+        return [
+            name
+            for name, symbol in self._symbols.items()
+            if symbol.numel() and ca.depends_on(stack, symbol)
+        ]
 
     def evaluate(self, outputs: dict[str, ca.SX]) -> None:
         """Emit straight-line code for the named outputs, columns each; common subexpressions are shared."""
@@ -88,8 +93,12 @@ class ProgramBuilder:
         columns = [ca.densify(ca.vec(outputs[name])) for name in names]
         needed = self._needed(*columns)
         shared = ca.cse([ca.SX(column) for column in columns])
-        function = ca.Function(self._fresh(self._name), [self._symbols[name] for name in needed], shared)
-        self._steps.append(Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names)))
+        function = ca.Function(
+            self._fresh(self._name), [self._symbols[name] for name in needed], shared
+        )
+        self._steps.append(
+            Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names))
+        )
 
     def at_samples(self, expression: ca.SX) -> np.ndarray:
         """Values (M, numel) of an expression at the sampled states, but where it has none (beyond a dead centre)."""
@@ -104,7 +113,9 @@ class ProgramBuilder:
         known = {**self._samples, **samples}
         arrays = [np.ascontiguousarray(known[name]) for name in needed]
         count = max((len(array) for array in (*arrays, *samples.values())), default=1)
-        function = BatchFunction(ca.Function("samples", [self._symbols[name] for name in needed], [column]))
+        function = BatchFunction(
+            ca.Function("samples", [self._symbols[name] for name in needed], [column])
+        )
         (values,) = function(arrays, count)
         return values
 
@@ -148,7 +159,11 @@ class ProgramBuilder:
             residual_sizes: units (n,) of the equations, in which what is left of them is an output.
             sizes: units (n,) of the unknowns, in which steps are measured.
         """
-        start_name, fixed_name, solution = self._fresh("start"), self._fresh("fixed"), self._fresh("solution")
+        start_name, fixed_name, solution = (
+            self._fresh("start"),
+            self._fresh("fixed"),
+            self._fresh("solution"),
+        )
         known = ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self._needed(residual)))
         result = self._symbol(solution, unknown.numel())
         self._samples[solution] = samples
@@ -158,8 +173,12 @@ class ProgramBuilder:
         step, pivots = eliminate(jacobian, -residual, order)
         changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
         pivots = ca.vertcat(ca.SX(0, 1), *changing)
-        records = self._records(ca.substitute([pivots], [unknown], [result])[0], [", ".join(what)] * len(changing))
-        outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))])
+        records = self._records(
+            ca.substitute([pivots], [unknown], [result])[0], [", ".join(what)] * len(changing)
+        )
+        outputs = ca.cse(
+            [ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))]
+        )
         # what no iteration changes is computed once, before the first
         outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
         fixed = {fixed_name: ca.vertcat(*expressions)} if expressions else {}
@@ -168,7 +187,9 @@ class ProgramBuilder:
             outputs = ca.substitute(outputs, [ca.vertcat(*constants)], [symbol])
         self.evaluate({start_name: start, **fixed})
         needed = self._needed(*outputs)
-        function = ca.Function(self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs)
+        function = ca.Function(
+            self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs
+        )
         self._steps.append(
             Newton(
                 function=BatchFunction(function),
@@ -207,7 +228,11 @@ class ProgramBuilder:
                 right = right - A[rows, others] @ x[others, :]
             matrix = A[rows, columns]
             self._keep_block(matrix, what, "elimination")
-            order = pivot_order(_matrices(self.at_samples(matrix), block.size)) if block.size > 1 else ((0, 0),)
+            order = (
+                pivot_order(_matrices(self.at_samples(matrix), block.size))
+                if block.size > 1
+                else ((0, 0),)
+            )
             solution, pivots = eliminate(matrix, right, order)
             x[columns, :] = solution
             self._keep_pivots(pivots, what)
@@ -241,10 +266,13 @@ class ProgramBuilder:
         sizes = np.abs(self.values_at(pivots, {})).T
         known = (size[np.isfinite(size)] if np.isfinite(size).any() else size for size in sizes)
         return tuple(
-            Pivot(what=name, typical=float(quantile(size, 0.5))) for name, size in zip(what, known, strict=True)
+            Pivot(what=name, typical=float(quantile(size, 0.5)))
+            for name, size in zip(what, known, strict=True)
         )
 
-    def nearest(self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> _Found:
+    def nearest(
+        self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]
+    ) -> _Found:
         """The point y (r,) nearest to the origin with rows y >= sides; a step of its own.
 
         What is needed behind it is computed before it, so that nothing is computed twice.
@@ -257,12 +285,20 @@ class ProgramBuilder:
         """
         names = {name: self._fresh(name) for name in ("rows", "sides", *held)}
         known = {"rows": rows.T, "sides": sides, **held}
-        self.evaluate({**{names[name]: value for name, value in known.items()}, **outputs, **self._new_evidence()})
+        self.evaluate(
+            {
+                **{names[name]: value for name, value in known.items()},
+                **outputs,
+                **self._new_evidence(),
+            }
+        )
         self._emitted += tuple(outputs)
         symbols = {name: self._symbol(names[name], value.numel()) for name, value in held.items()}
         count, size = rows.shape
         solution = self._fresh("nearest")
-        step = Bounded(rows=names["rows"], sides=names["sides"], solution=solution, count=count, size=size)
+        step = Bounded(
+            rows=names["rows"], sides=names["sides"], solution=solution, count=count, size=size
+        )
         self._steps.append(step)
         return _Found(
             point=self._symbol(solution, size),
@@ -275,7 +311,11 @@ class ProgramBuilder:
             "discriminants": ca.vertcat(ca.SX(0, 1), *self._discriminants),
             "pivots": ca.vertcat(ca.SX(0, 1), *self._pivot_values),
         }
-        new = {name: value for name, value in evidence.items() if value.numel() > self._evidence.get(name, 0)}
+        new = {
+            name: value
+            for name, value in evidence.items()
+            if value.numel() > self._evidence.get(name, 0)
+        }
         self._evidence |= {name: value.numel() for name, value in new.items()}
         return new
 
@@ -297,15 +337,17 @@ def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
     return columns.reshape(len(columns), size, size).transpose(0, 2, 1)
 
 
-#: A pivot whose worst relative size is at least this share of the best candidate's may be taken for its sparsity.
+#: A pivot whose worst relative size is at least this share of the best candidate's may be taken for
+#: its sparsity.
 PREFERENCE = 0.2
 
 
 def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
     """Rows and columns in which to eliminate, chosen for the worst pivot over all samples.
 
-    At every step the candidates are judged by their least size over the samples, relative to the largest entry of
-    their row; among the good ones the one that fills in least is taken (Markowitz).
+    At every step the candidates are judged by their least size over the samples, relative to the
+    largest entry of their row; among the good ones the one that fills in least is taken
+    (Markowitz).
 
     Args:
         samples: matrices (M, n, n) at sampled states.

@@ -146,7 +146,11 @@ ENERGIES = ProgramSpec(
     outputs=("kinetic", "potential"),
 )
 MOMENTUM = ProgramSpec(
-    name="momentum", meaning="momenta of all velocities", build=momentum_program, inputs=_STATE, outputs=("momentum",)
+    name="momentum",
+    meaning="momenta of all velocities",
+    build=momentum_program,
+    inputs=_STATE,
+    outputs=("momentum",),
 )
 MOMENTUM_FORCES = ProgramSpec(
     name="momentum_forces",
@@ -188,7 +192,12 @@ def _differentiated(
     spec: ProgramSpec, name: str, build: Callable[[MotionState], Program], outputs: tuple[str, ...]
 ) -> ProgramSpec:
     """The program of the values and Jacobians of another, by the inputs that each of its outputs moves with."""
-    pairs = [(output, argument) for output in outputs for argument in spec.inputs if moves(output, argument)]
+    pairs = [
+        (output, argument)
+        for output in outputs
+        for argument in spec.inputs
+        if moves(output, argument)
+    ]
     return ProgramSpec(
         name=f"{name}_derivatives",
         meaning=f"{spec.meaning}, and Jacobians",
@@ -202,16 +211,26 @@ _FORCES, _ACCELERATIONS = ("force", "closure_force"), ("acceleration",)
 #: Functions that have derivatives, by name: without and with what acts at the tool.
 DERIVATIVES = MappingProxyType(
     {
-        "kinematics": (_differentiated(KINEMATICS[2], "kinematics", kinematics_derivatives_program, ("q", "v", "a")),),
+        "kinematics": (
+            _differentiated(
+                KINEMATICS[2], "kinematics", kinematics_derivatives_program, ("q", "v", "a")
+            ),
+        ),
         "inverse_dynamics": tuple(
             _differentiated(
-                spec, spec.name, partial(inverse_dynamics_derivatives_program, loaded=bool(loaded)), _FORCES
+                spec,
+                spec.name,
+                partial(inverse_dynamics_derivatives_program, loaded=bool(loaded)),
+                _FORCES,
             )
             for loaded, spec in enumerate((INVERSE_DYNAMICS, LOADED_INVERSE_DYNAMICS))
         ),
         "forward_dynamics": tuple(
             _differentiated(
-                spec, spec.name, partial(forward_dynamics_derivatives_program, loaded=bool(loaded)), _ACCELERATIONS
+                spec,
+                spec.name,
+                partial(forward_dynamics_derivatives_program, loaded=bool(loaded)),
+                _ACCELERATIONS,
             )
             for loaded, spec in enumerate((FORWARD_DYNAMICS, LOADED_FORWARD_DYNAMICS))
         ),
@@ -225,7 +244,11 @@ PRODUCTS = MappingProxyType(
             meaning=f"{spec.meaning}, and products of first and second derivatives",
             build=build,
             inputs=(*spec.inputs, *map(step_of, spec.inputs), factor_of(output)),
-            outputs=(output, along(output), *(by(word, name) for word in ("slope", "bend") for name in spec.inputs)),
+            outputs=(
+                output,
+                along(output),
+                *(by(word, name) for word in ("slope", "bend") for name in spec.inputs),
+            ),
         )
         for spec, output, build in (
             (INVERSE_DYNAMICS, "force", inverse_dynamics_products_program),

@@ -1,17 +1,18 @@
 """Loop equations that are solved without iteration: recognised by checking, solved without trigonometry.
 
-One equation in one unknown: a rod's is taken apart by its difference vector d, which gives shorter code than its
-polynomial d.d - L^2.
+One equation in one unknown: a rod's is taken apart by its difference vector d, which gives shorter
+code than its polynomial d.d - L^2.
 
-Two equations that place a pin, where circles meet, or circle and line: psi = p + M (cos b, sin b) = 0 with M^T M =
-rho^2 I says that a pin at p lies on a circle of radius rho about the origin: |p|^2 = rho^2 is one equation in the other
-unknown, as that of a rod of length rho, and the pair follows from it, (cos b, sin b) = -M^T p / rho^2. M may turn with
-the other unknown: a chain of angles that add up.
+Two equations that place a pin, where circles meet, or circle and line: psi = p + M (cos b, sin b) =
+0 with M^T M = rho^2 I says that a pin at p lies on a circle of radius rho about the origin: |p|^2 =
+rho^2 is one equation in the other unknown, as that of a rod of length rho, and the pair follows
+from it, (cos b, sin b) = -M^T p / rho^2. M may turn with the other unknown: a chain of angles that
+add up.
 
-As many equations as unknown lengths that all are spheres (trilateration): with psi_i = x^T H x / 2 + g_i^T x + c_i and
-one constant H for all, the differences psi_i - psi_0 are linear. They give all unknowns as functions of one, u + w t,
-and psi_0 becomes one quadratic equation in it. The origin is put at the centre of the first sphere, which keeps both
-the code short and the numbers small.
+As many equations as unknown lengths that all are spheres (trilateration): with psi_i = x^T H x / 2
++ g_i^T x + c_i and one constant H for all, the differences psi_i - psi_0 are linear. They give all
+unknowns as functions of one, u + w t, and psi_0 becomes one quadratic equation in it. The origin is
+put at the centre of the first sphere, which keeps both the code short and the numbers small.
 
 Which of two roots a pose lies on is told by the slopes of the equations there (`Branches`).
 """
@@ -27,7 +28,8 @@ from tauloop.equations.values import BatchFunction, quantile
 from tauloop.programs.program import Evaluate, Program
 from tauloop.records import dataclass
 
-#: An equation has a form when it deviates from it by less than this, relatively, at random values of everything.
+#: An equation has a form when it deviates from it by less than this, relatively, at random values
+#: of everything.
 FORM_TOLERANCE = 1e-9
 
 Symbols = tuple[ca.SX, ca.SX, ca.SX]
@@ -72,7 +74,9 @@ class QuadraticForm:
 
     def at(self, put_in: Callable[[ca.SX], ca.SX]) -> QuadraticForm:
         """The same with known values put in."""
-        return QuadraticForm(half=put_in(self.half), square=None if self.square is None else put_in(self.square))
+        return QuadraticForm(
+            half=put_in(self.half), square=None if self.square is None else put_in(self.square)
+        )
 
     def solution(self, sign: float) -> tuple[ca.SX, ca.SX]:
         """The root and the discriminant, on one of two branches."""
@@ -103,7 +107,11 @@ def pair_form(
     if difference is not None:
         d, L = difference
         dc, ds, d0 = ca.jacobian(d, c), ca.jacobian(d, s), at_zero(d)
-        form = PairForm(A=ca.dot(d0, dc), B=ca.dot(d0, ds), C=(ca.sumsqr(d0) + _constant(ca.sumsqr(dc)) - L * L) / 2)
+        form = PairForm(
+            A=ca.dot(d0, dc),
+            B=ca.dot(d0, ds),
+            C=(ca.sumsqr(d0) + _constant(ca.sumsqr(dc)) - L * L) / 2,
+        )
     else:
         square = at_zero(ca.jacobian(ca.jacobian(psi, c), c)) / 2
         A, B = at_zero(ca.jacobian(psi, c)), at_zero(ca.jacobian(psi, s))
@@ -117,8 +125,8 @@ def quadratic_form(
 ) -> QuadraticForm | None:
     """The quadratic (or linear) form in the length q_i, or None when the equation is not of that form.
 
-    For a rod with d = d0 + x e of constant unit direction e: half = d0.e, square = L^2 - |d0 - half e|^2. For its own
-    length L = x: square = d.d.
+    For a rod with d = d0 + x e of constant unit direction e: half = d0.e, square = L^2 - |d0 - half
+    e|^2. For its own length L = x: square = d.d.
     """
     x = symbols[0][i]
 
@@ -149,7 +157,9 @@ def _constant(expression: ca.SX) -> ca.SX:
     return ca.SX(ca.simplify(expression))
 
 
-def agree(actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None) -> bool:
+def agree(
+    actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None
+) -> bool:
     """Whether two expressions in q, c and s agree at random values of everything (pairs are those of angles).
 
     Args:
@@ -207,8 +217,8 @@ class CircleForm:
 def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleForm | None:
     """The circle of angle b in two equations (2,), or None where they are of another form.
 
-    In a plane that is inclined to the base frame the two equations show the circle as an ellipse: M M^T is then not
-    rho^2 I, but constant, and its Cholesky factor makes the ellipse round again.
+    In a plane that is inclined to the base frame the two equations show the circle as an ellipse: M
+    M^T is then not rho^2 I, but constant, and its Cholesky factor makes the ellipse round again.
     """
     q, c, s = symbols
     turn = ca.vertcat(c[b], s[b])
@@ -241,7 +251,9 @@ def _same(actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta) -> boo
     """Whether two matrices (2, 2) agree, off their diagonals relative to its first entry."""
     trace = actual[0, 0]
     pairs = [(0, 0), (1, 1), (0, 1)]
-    return all(agree(trace + actual[i, j], trace + modelled[i, j], symbols, theta) for i, j in pairs)
+    return all(
+        agree(trace + actual[i, j], trace + modelled[i, j], symbols, theta) for i, j in pairs
+    )
 
 
 def _rounding(A: ca.SX) -> ca.SX | None:
@@ -253,7 +265,9 @@ def _rounding(A: ca.SX) -> ca.SX | None:
         return None
     second = ca.sqrt(second)
     rho = ca.sqrt(ca.fmax(A[0, 0], A[1, 1]))
-    return rho * ca.vertcat(ca.horzcat(1 / first, ca.SX(0)), ca.horzcat(-across / (first * second), 1 / second))
+    return rho * ca.vertcat(
+        ca.horzcat(1 / first, ca.SX(0)), ca.horzcat(-across / (first * second), 1 / second)
+    )
 
 
 #: Second derivatives of two spheres are the same within this share of the largest.
@@ -295,13 +309,16 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
         return None
     H = ca.DM(second[0])
     size = float(ca.norm_inf(H))
-    # an indefinite one would be hyperboloids, on which the quadratic along a line may lose its leading term
+    # an indefinite one would be hyperboloids, on which the quadratic along a line may lose its
+    # leading term
     if np.linalg.eigvalsh(H.full()).min() <= SAME * size:
         return None
     if any(float(ca.norm_inf(ca.DM(other) - H)) > SAME * size for other in second[1:]):
         return None
     (at_zero,) = ca.substitute([slopes[0, :].T], [x], [ca.SX.zeros(*x.shape)])
-    centre = -at_zero if np.array_equal(H.full(), np.eye(x.numel())) else -ca.solve(ca.SX(H), at_zero)
+    centre = (
+        -at_zero if np.array_equal(H.full(), np.eye(x.numel())) else -ca.solve(ca.SX(H), at_zero)
+    )
     centre = ca.densify(centre)
     g, c = ca.substitute([slopes, psi], [x], [centre])
     return SphereForm(centre=centre, H=H, A=ca.densify(g[1:, :]), b=c[1:] - c[0], c=c[0])
@@ -318,7 +335,8 @@ def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
     return ca.SX(slopes[0, :] @ w)
 
 
-#: A slope below this share of its usual size is zero: the pose is a dead centre, where both roots are the same.
+#: A slope below this share of its usual size is zero: the pose is a dead centre, where both roots
+#: are the same.
 DEAD = 1e-7
 
 
@@ -329,7 +347,8 @@ class Branches:
     Attributes:
         slopes: the program from "q" to "slopes", at nominal parameters.
         typical: usual size of each (k,), over assembled states.
-        own: signs (k,) of the roots that a program takes: those of the first of these states, its reference.
+        own: signs (k,) of the roots that a program takes: those of the first of these states, its
+            reference.
     """
 
     slopes: Program
@@ -347,13 +366,19 @@ class Branches:
         """From expressions in q, cosines, sines and free parameters, and assembled states (M, n_q)."""
         q = ca.SX.sym("q", symbols[0].numel())
         column = ca.densify(ca.vertcat(ca.SX(0, 1), *slopes))
-        at_q = ca.substitute([column], [*symbols, theta[0]], [q, ca.cos(q), ca.sin(q), ca.SX(ca.DM(theta[1]))])
+        at_q = ca.substitute(
+            [column], [*symbols, theta[0]], [q, ca.cos(q), ca.sin(q), ca.SX(ca.DM(theta[1]))]
+        )
         function = BatchFunction(ca.Function("branches", [q], ca.cse(at_q)))
         (values,) = function([states], len(states))
         step = Evaluate(function=function, inputs=("q",), outputs=("slopes",))
-        program = Program(name="branches", steps=(step,), outputs=("slopes",), closed_forms=(), pivots=())
+        program = Program(
+            name="branches", steps=(step,), outputs=("slopes",), closed_forms=(), pivots=()
+        )
         return cls(
-            slopes=program, typical=quantile(np.abs(values), 0.5), own=np.where(values[0] >= 0, 1, -1).astype(int)
+            slopes=program,
+            typical=quantile(np.abs(values), 0.5),
+            own=np.where(values[0] >= 0, 1, -1).astype(int),
         )
 
     def signs(self, q: np.ndarray) -> np.ndarray:
@@ -362,4 +387,6 @@ class Branches:
 
     def signs_of(self, slopes: np.ndarray) -> np.ndarray:
         """Signs (N, k) of the roots from slopes (N, k); the own one at a dead centre, which has only one."""
-        return np.where(np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own)
+        return np.where(
+            np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own
+        )

@@ -1,16 +1,18 @@
 """Programs of derivatives: values of a function, and their Jacobians by whatever moves it, along the loops' manifold.
 
-A position is moved by displacements d in the components of its velocity (a rotation by the three of its angular
-velocity): dq = N(q) d. Loop equations at all three levels, and the balance of forces, give what depends on it by
-implicit differentiation, block by block, as they gave the values; Newton's loops are never differentiated:
+A position is moved by displacements d in the components of its velocity (a rotation by the three of
+its angular velocity): dq = N(q) d. Loop equations at all three levels, and the balance of forces,
+give what depends on it by implicit differentiation, block by block, as they gave the values;
+Newton's loops are never differentiated:
 
     K_d d_d = -K_g d_g,  K_d dv_d = -d(K v),  K_d da_d = -d(K a - k),
     [S K^T] d[u; lambda] = d(M a + h) - d[S K^T] [u; lambda]
 
-Forward, with G^T K^T = 0: M_r da = -G^T (d(M a + h) - d(S u) - d(K^T) lambda). Redundant actuators share forces by the
-least sum of w u^2: W u = R mu.
+Forward, with G^T K^T = 0: M_r da = -G^T (d(M a + h) - d(S u) - d(K^T) lambda). Redundant actuators
+share forces by the least sum of w u^2: W u = R mu.
 
-Source: `accumulation`; for trees Carpentier, Mansard 2018, Analytical derivatives of rigid body dynamics algorithms.
+Source: `accumulation`; for trees Carpentier, Mansard 2018, Analytical derivatives of rigid body
+dynamics algorithms.
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ from tauloop.programs.position_equations import blocks
 from tauloop.programs.program import Program
 from tauloop.records import dataclass
 
-#: States at which expressions are compared: so many that signs of friction do not agree by chance; and fewest poses.
+#: States at which expressions are compared: so many that signs of friction do not agree by chance;
+#: and fewest poses.
 SAMPLES, LEAST = 32, 4
-#: Speeds of slow states over those of Stribeck: joints that move up to thirty times as fast still show his curve.
+#: Speeds of slow states over those of Stribeck: joints that move up to thirty times as fast still
+#: show his curve.
 SLOW = (0.3, 0.03)
 _Made = TypeVar("_Made")
 
@@ -69,8 +73,8 @@ class _Equations:
         matrix: A (n, n), at the state itself; None for the unit matrix.
         mixing: matrix (n, k); None for the unit matrix.
         is_symmetric: whether A is symmetric positive.
-        is_local: whether its inverse, which serves several levels, joins the graph, so that what is behind it may be
-            eliminated before what is ahead.
+        is_local: whether its inverse, which serves several levels, joins the graph, so that what is
+            behind it may be eliminated before what is ahead.
     """
 
     terms: ca.SX
@@ -107,7 +111,10 @@ class Differentiation:
             if {v0, v0 + 1, v0 + 2} & set(state.moving)
         ]
         self.v, self.a = state.at_rest, state.at_rest
-        self.v[state.moving], self.a[state.moving] = self.symbols(v[state.moving]), self.symbols(a[state.moving])
+        self.v[state.moving], self.a[state.moving] = (
+            self.symbols(v[state.moving]),
+            self.symbols(a[state.moving]),
+        )
         self.rows = self.in_symbols(lambda: state.rows(self.v, self.a))
 
     def symbols(self, actual: ca.SX) -> ca.SX:
@@ -158,7 +165,11 @@ class Differentiation:
         state, moving = self.state, self.state.moving
         tau = self.in_symbols(lambda: state.forces(self.v, self.a))
         rates = column(row.psi_rate for row in self.rows)
-        loops = ca.jtimes(rates, self.v[moving], multipliers, True) if self.rows else ca.SX(len(moving), 1)
+        loops = (
+            ca.jtimes(rates, self.v[moving], multipliers, True)
+            if self.rows
+            else ca.SX(len(moving), 1)
+        )
         return ca.SX(tau[moving] - (state.transmission.T @ force)[moving] - loops)
 
     def equations(self, equations: _Equations) -> None:
@@ -168,18 +179,24 @@ class Differentiation:
     def loops(self, levels: int) -> None:
         """Add the loop equations at positions, and at velocities and accelerations as far as levels go."""
         psi = column(row.psi for row in self.rows)
-        rate, acceleration = (column(getattr(row, f"psi_{name}") for row in self.rows) for name in _LEVELS)
+        rate, acceleration = (
+            column(getattr(row, f"psi_{name}") for row in self.rows) for name in _LEVELS
+        )
         for rows, unknown, matrix in self._blocks():
             terms = self._closed(psi[rows], unknown)
             self.equations(_Equations(terms=terms, targets=unknown, matrix=matrix, is_local=True))
             for full, moved in ((self.v, rate), (self.a, acceleration))[:levels]:
                 symbols = [full[i] for i in unknown]
                 terms = self.copied(moved[rows], symbols)
-                self.equations(_Equations(terms=terms, targets=symbols, matrix=matrix, is_local=True))
+                self.equations(
+                    _Equations(terms=terms, targets=symbols, matrix=matrix, is_local=True)
+                )
 
     def loops_at(self, rates: ca.SX) -> None:
         """Add K z = 0 for some velocities z (n_v,), symbols."""
-        moved = ca.substitute([column(row.psi_rate for row in self.rows)], [self.v[self.state.moving]], [rates])[0]
+        moved = ca.substitute(
+            [column(row.psi_rate for row in self.rows)], [self.v[self.state.moving]], [rates]
+        )[0]
         places = {i: k for k, i in enumerate(self.state.moving)}
         for rows, unknown, matrix in self._blocks():
             symbols = [rates[places[i]] for i in unknown]
@@ -222,12 +239,22 @@ class Differentiation:
         starts = {name: self._source(name, symbol) for name, symbol in sources.items()}
         waiting = [self._joined(equations, next(vertices)) for equations in self._equations]
         sinks = {
-            name: self._sinks(next(vertices) if isinstance(values, ca.SX) else [self._tangents.get(i) for i in values])
+            name: self._sinks(
+                next(vertices)
+                if isinstance(values, ca.SX)
+                else [self._tangents.get(i) for i in values]
+            )
             for name, values in self._results.items()
         }
-        self._solve([w for w in waiting if w is not None], {*chain(*starts.values()), *chain(*sinks.values())})
+        self._solve(
+            [w for w in waiting if w is not None],
+            {*chain(*starts.values()), *chain(*sinks.values())},
+        )
         pairs = [(output, name) for output in sinks for name in starts if moves(output, name)]
-        made = {by(output, name): self._graph.rows(sinks[output], starts[name]) for output, name in pairs}
+        made = {
+            by(output, name): self._graph.rows(sinks[output], starts[name])
+            for output, name in pairs
+        }
         return dict(zip(made, self.at_state(list(made.values())), strict=True))
 
     def _sampled(self, expressions: ca.SX) -> np.ndarray:
@@ -239,15 +266,17 @@ class Differentiation:
     def _states(self) -> dict[str, np.ndarray]:
         """Random motions and loads at assembled poses, all in the machine's natural units, parameters next to theirs.
 
-        Terms of every size have to be seen among them: where speeds are far above that of Stribeck, the slope of his
-        curve is nothing, so some states are slow enough for each friction law.
+        Terms of every size have to be seen among them: where speeds are far above that of Stribeck,
+        the slope of his curve is nothing, so some states are slow enough for each friction law.
         """
         assembly, builder, rng = self.state.assembly, self.state.builder, np.random.default_rng(5)
         count, natural = len(assembly.states), natural_units(assembly.mechanism)
         parameters = assembly.mechanism.parameters
         theta = parameters.vector(self.state.free)
         beside = theta * rng.uniform(0.98, 1.02, size=(count, len(theta)))
-        small = 1e-3 * natural.sizes(si_unit(parameters[name].unit or "1") for name in self.state.free)
+        small = 1e-3 * natural.sizes(
+            si_unit(parameters[name].unit or "1") for name in self.state.free
+        )
         states = {"theta": np.where(theta, beside, small * rng.normal(size=beside.shape))}
         ports = {**self.state.ports.motion, "force": force_port(assembly), "wrench": TOOL}
         units = {name: port.units for name, port in ports.items()} | {"payload": BODY_UNITS}
@@ -260,7 +289,9 @@ class Differentiation:
         if "velocity" in states:
             states["velocity"] = states["velocity"] * speeds
         if builder.declares("weight"):
-            states["weight"] = rng.uniform(0.5, 2.0, size=(count, builder.declared("weight").numel()))
+            states["weight"] = rng.uniform(
+                0.5, 2.0, size=(count, builder.declared("weight").numel())
+            )
         return states
 
     @cached_property
@@ -295,7 +326,9 @@ class Differentiation:
                     for turning, entry, sign in ((following, last, 1), (last, following, -1)):
                         weight = sign * graph.value(entries[first + entry])
                         if v0 + turning not in constant:
-                            graph.connect(self._tangents.get(v0 + turning), entries[first + k], weight)
+                            graph.connect(
+                                self._tangents.get(v0 + turning), entries[first + k], weight
+                            )
 
     def _source(self, name: str, symbols: ca.SX) -> list[int]:
         """Vertices of an input: its own, or new ones that are connected with what the ports of a motion give."""
@@ -318,10 +351,14 @@ class Differentiation:
             self._graph.connect(start, end, 1)
         return sinks
 
-    def _joined(self, equations: _Equations, terms: list[int]) -> tuple[_Equations, list[int], list[int | None]] | None:
+    def _joined(
+        self, equations: _Equations, terms: list[int]
+    ) -> tuple[_Equations, list[int], list[int | None]] | None:
         """Put equations into the graph; None where they are done, else they wait with their rows and targets."""
         graph = self._graph
-        targets = [self._tangents[t] if isinstance(t, int) else graph.symbol(t) for t in equations.targets]
+        targets = [
+            self._tangents[t] if isinstance(t, int) else graph.symbol(t) for t in equations.targets
+        ]
         rows, mixing = terms, equations.mixing
         if mixing is not None:
             rows = [graph.new() for _ in targets]
@@ -330,19 +367,31 @@ class Differentiation:
                     graph.connect(term, row, mixing[i, j])
         if not (equations.matrix is None or equations.is_local or len(rows) == 1):
             return equations, rows, targets
-        inverse = ca.SX(ca.DM.eye(len(rows))) if equations.matrix is None else self._inverse(equations.matrix)
+        inverse = (
+            ca.SX(ca.DM.eye(len(rows)))
+            if equations.matrix is None
+            else self._inverse(equations.matrix)
+        )
         for i, target in enumerate(targets):
             for j, row in enumerate(rows):
                 graph.connect(row, target, -inverse[i, j])
         return None
 
     def _inverse(self, A: ca.SX) -> ca.SX:
-        return self.state.builder.solve(A, ca.SX(ca.DM.eye(A.size1())), "derivatives") if A.size1() > 1 else 1 / A
+        return (
+            self.state.builder.solve(A, ca.SX(ca.DM.eye(A.size1())), "derivatives")
+            if A.size1() > 1
+            else 1 / A
+        )
 
-    def _solve(self, waiting: list[tuple[_Equations, list[int], list[int | None]]], kept: set[int]) -> None:
+    def _solve(
+        self, waiting: list[tuple[_Equations, list[int], list[int | None]]], kept: set[int]
+    ) -> None:
         """Eliminate up to the rows of each block in turn, and solve it for all that its rows depend on."""
         graph, builder = self._graph, self.state.builder
-        graph.join_alike(kept | {vertex for _, r, t in waiting for vertex in (*r, *t) if vertex is not None})
+        graph.join_alike(
+            kept | {vertex for _, r, t in waiting for vertex in (*r, *t) if vertex is not None}
+        )
         for k, (equations, rows, targets) in enumerate(waiting):
             later = {vertex for _, r, t in waiting[k:] for vertex in (*r, *t) if vertex is not None}
             graph.eliminate(kept | later)
@@ -370,8 +419,12 @@ def _sources(state: MotionState, *names: str) -> dict[str, ca.SX]:
     return inputs | ({"theta": theta} if theta.numel() else {})
 
 
-def _finish(state: MotionState, values: Mapping[str, ca.SX], jacobians: Mapping[str, ca.SX]) -> Program:
-    return state.builder.finish({**values, **{name: ca.vec(ca.densify(J)) for name, J in jacobians.items()}})
+def _finish(
+    state: MotionState, values: Mapping[str, ca.SX], jacobians: Mapping[str, ca.SX]
+) -> Program:
+    return state.builder.finish(
+        {**values, **{name: ca.vec(ca.densify(J)) for name, J in jacobians.items()}}
+    )
 
 
 def kinematics_derivatives_program(state: MotionState) -> Program:
@@ -409,7 +462,9 @@ def inverse_dynamics_derivatives_program(state: MotionState, *, loaded: bool = F
     parts.result("force", u)
     parts.result("closure_force", multipliers * scale)
     values = {"q": state.configuration.q, "force": force, "closure_force": raw * state.scale}
-    return _finish(state, values, parts.jacobians(_sources(state, *_MOTION, *(_LOAD if loaded else ()))))
+    return _finish(
+        state, values, parts.jacobians(_sources(state, *_MOTION, *(_LOAD if loaded else ())))
+    )
 
 
 _LOAD = ("wrench", "payload")
@@ -424,7 +479,9 @@ def require_smooth(state: MotionState) -> None:
     """
     if cables(state.mechanism):
         what = "forces within bounds have kinks, where there are no derivatives"
-        raise InputError.of("cables", what, "take differences, or rods without bounds of their tension")
+        raise InputError.of(
+            "cables", what, "take differences, or rods without bounds of their tension"
+        )
     require_actuated(state.assembly)
 
 
@@ -435,10 +492,14 @@ def _determine(parts: Differentiation, balance: ca.SX, unknown: ca.SX) -> None:
     for block in blocks(A.sparsity()):
         own = [unknown[j] for j in block.columns]
         terms = parts.copied(balance[list(block.rows)], own)
-        parts.equations(_Equations(terms=terms, targets=own, matrix=A[list(block.rows), list(block.columns)]))
+        parts.equations(
+            _Equations(terms=terms, targets=own, matrix=A[list(block.rows), list(block.columns)])
+        )
 
 
-def _share(parts: Differentiation, balance: ca.SX, u: ca.SX, multipliers: ca.SX, tau: ca.SX) -> None:
+def _share(
+    parts: Differentiation, balance: ca.SX, u: ca.SX, multipliers: ca.SX, tau: ca.SX
+) -> None:
     """Forces of redundant actuators: R^T du = G^T d(balance) and W du = R dmu + d(A z), where z = G mu, K z = 0."""
     state = parts.state
     moving, G = state.moving, state.embedding
@@ -454,24 +515,34 @@ def _share(parts: Differentiation, balance: ca.SX, u: ca.SX, multipliers: ca.SX,
     turned = parts.symbols(mu)
     mixing = ca.horzcat(-G[moving, :].T, weighted.T)
     parts.equations(
-        _Equations(terms=terms, targets=ca.vertsplit(turned), matrix=R.T @ weighted, mixing=mixing, is_symmetric=True)
+        _Equations(
+            terms=terms,
+            targets=ca.vertsplit(turned),
+            matrix=R.T @ weighted,
+            mixing=mixing,
+            is_symmetric=True,
+        )
     )
     mixing = -ca.horzcat(weighted, ca.diag(1 / weight))
-    parts.equations(_Equations(terms=ca.vertcat(turned, shares), targets=ca.vertsplit(u), mixing=mixing))
+    parts.equations(
+        _Equations(terms=ca.vertcat(turned, shares), targets=ca.vertsplit(u), mixing=mixing)
+    )
     places = {i: k for k, i in enumerate(moving)}
     K = ca.sparsify(-state.K[:, state.dependent].T)
     for block in blocks(K.sparsity()) if state.dependent else ():
         own = [multipliers[j] for j in block.columns]
         rows = [places[state.dependent[i]] for i in block.rows]
         matrix = K[list(block.rows), list(block.columns)]
-        parts.equations(_Equations(terms=parts.copied(balance[rows], own), targets=own, matrix=matrix))
+        parts.equations(
+            _Equations(terms=parts.copied(balance[rows], own), targets=own, matrix=matrix)
+        )
 
 
 def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Program of the accelerations that forces give, in the given velocities, by the state, forces, and the load.
 
-    M_r da = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), the accelerations a = G a_given + g being those of the
-    result, and M_r as the function has it.
+    M_r da = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), the accelerations a = G a_given + g
+    being those of the result, and M_r as the function has it.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()
@@ -487,7 +558,13 @@ def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = F
     moved = parts.symbols(acceleration)
     mixing = G[state.moving, :].T
     parts.equations(
-        _Equations(terms=balance, targets=ca.vertsplit(moved), matrix=reduced, mixing=mixing, is_symmetric=True)
+        _Equations(
+            terms=balance,
+            targets=ca.vertsplit(moved),
+            matrix=reduced,
+            mixing=mixing,
+            is_symmetric=True,
+        )
     )
     parts.result("acceleration", moved)
     sources = _sources(state, *_MOTION[:2], "force", *(_LOAD if loaded else ()))

@@ -1,9 +1,10 @@
 """The order in which vertices of a graph of derivatives are eliminated: tried in numbers, the cheapest is taken.
 
-The vertex goes first that costs fewest operations and joins fewest values that were apart (Markowitz). How much a value
-that is joined counts for, beside the operations of its making, decides between orders whose prices differ by a third,
-and no number is best for all machines. So each order is run through with the values of the partial derivatives at some
-states instead of their expressions, and what is new among these is counted.
+The vertex goes first that costs fewest operations and joins fewest values that were apart
+(Markowitz). How much a value that is joined counts for, beside the operations of its making,
+decides between orders whose prices differ by a third, and no number is best for all machines. So
+each order is run through with the values of the partial derivatives at some states instead of their
+expressions, and what is new among these is counted.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 10.
 """
@@ -18,18 +19,21 @@ import numpy as np
 
 from tauloop.programs.fingerprints import CANCELLED, fingerprint
 
-#: How many operations a new edge counts for, of the orders that are tried; and how many products are looked at before
-#: no other one is begun (some seconds).
+#: How many operations a new edge counts for, of the orders that are tried; and how many products
+#: are looked at before no other one is begun (some seconds).
 FILLS, ENOUGH = (6, 4, 10, 8), 500_000
 #: States at which values are compared.
 STATES = 8
-#: Weights of edges: nothing to multiply by, a number, or an expression; their product tells what a product costs.
+#: Weights of edges: nothing to multiply by, a number, or an expression; their product tells what a
+#: product costs.
 UNIT, NUMBER, EXPRESSION = 0, 1, 2
 
 Edges = Mapping[int, Mapping[int, tuple[np.ndarray, int]]]
 
 
-def elimination_order(edges: Edges, known: Sequence[np.ndarray], kept: Collection[int]) -> list[int]:
+def elimination_order(
+    edges: Edges, known: Sequence[np.ndarray], kept: Collection[int]
+) -> list[int]:
     """Vertices in the order that makes the fewest new values.
 
     Args:
@@ -56,14 +60,21 @@ class _Values:
     def number(self, values: np.ndarray) -> int:
         """The number of a value."""
         own = fingerprint(values)[0]
-        for key in (own, *(fingerprint(values / factor)[0] for factor in (2.0, 0.5) if own not in self._numbers)):
+        for key in (
+            own,
+            *(fingerprint(values / factor)[0] for factor in (2.0, 0.5) if own not in self._numbers),
+        ):
             if key in self._numbers:
                 return self._numbers[key]
         return self._numbers.setdefault(own, len(self._numbers)) if own else -1
 
     def product(self, first: _NumberedEdge, second: _NumberedEdge) -> int:
         """The number of a product."""
-        pair = (first.number, second.number) if first.number < second.number else (second.number, first.number)
+        pair = (
+            (first.number, second.number)
+            if first.number < second.number
+            else (second.number, first.number)
+        )
         if pair not in self._products or -1 in pair:
             self._products[pair] = self.number(first.values * second.values)
         return self._products[pair]
@@ -121,7 +132,11 @@ class _TriedOrder:
                 if first.kind * second.kind > NUMBER:
                     operations += product(first, second) not in made
         self.looked_at += len(before) * len(behind)
-        return operations + joined + self._fill * (len(before) * len(behind) - joined - len(before) - len(behind))
+        return (
+            operations
+            + joined
+            + self._fill * (len(before) * len(behind) - joined - len(before) - len(behind))
+        )
 
     def _eliminate(self, vertex: int) -> None:
         self.order.append(vertex)

@@ -43,7 +43,11 @@ class Expressions:
     _load: Callable[[TreeMotion], ca.SX] | None = None
 
     def __init__(
-        self, assembly: Assembly, builder: ProgramBuilder, formulation: Formulation, theta: Mapping[str, ca.SX]
+        self,
+        assembly: Assembly,
+        builder: ProgramBuilder,
+        formulation: Formulation,
+        theta: Mapping[str, ca.SX],
     ) -> None:
         """Begin a program; parameters that are not in `theta` are baked in."""
         self.assembly, self.builder, self.formulation = assembly, builder, formulation
@@ -75,7 +79,9 @@ class Expressions:
 
     def motion(self, v: ca.SX, a: ca.SX | None = None) -> TreeMotion:
         """Motion of all bodies at velocities (n_v,) and accelerations (zero without them)."""
-        return tree_motion(self.topology, self.values, self.configuration, v, self.at_rest if a is None else a)
+        return tree_motion(
+            self.topology, self.values, self.configuration, v, self.at_rest if a is None else a
+        )
 
     def rows(self, v: ca.SX, a: ca.SX | None = None) -> list[ClosureRow]:
         """The kept loop equations of a motion; a tree has none, and its sweep would be for nothing."""
@@ -126,14 +132,26 @@ class MotionState(Expressions):
         self.free, nominal_theta = free, assembly.mechanism.parameters.vector(free)
         builder = ProgramBuilder(f"{ports.name}_{name}", _samples(assembly, ports, nominal_theta))
         theta = builder.input("theta", len(free))
-        super().__init__(assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)})
+        super().__init__(
+            assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)}
+        )
         self.ports, self._theta = ports, (theta, nominal_theta)
-        position, start = builder.input("position", ports.position.size), builder.input("start", self.topology.n_q)
+        position, start = (
+            builder.input("position", ports.position.size),
+            builder.input("start", self.topology.n_q),
+        )
         known = ports.coordinates(position)
         for i in self.topology.coordinates_of(assembly.frozen):
             known.setdefault(i, ca.SX(float(assembly.q[i])))
         self.positions = solve_positions(
-            builder, *self.parts, assembly.rows, known, start, assembly.q, self._theta, assembly.states
+            builder,
+            *self.parts,
+            assembly.rows,
+            known,
+            start,
+            assembly.q,
+            self._theta,
+            assembly.states,
         )
         self.configuration = self.positions.configuration
         self.dependent = [i for i in self.moving if i not in ports.v]
@@ -145,7 +163,9 @@ class MotionState(Expressions):
 
     def branches(self) -> Branches:
         """On which roots of the closed forms poses lie."""
-        return Branches.of(self.positions.slopes, self.positions.symbols, self._theta, self.assembly.states)
+        return Branches.of(
+            self.positions.slopes, self.positions.symbols, self._theta, self.assembly.states
+        )
 
     def _velocities(self, levels: int) -> None:
         """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
@@ -166,7 +186,9 @@ class MotionState(Expressions):
     def _close(self, full: ca.SX, open_rates: ca.SX) -> None:
         """Fill in the dependent entries so that the rates of the loops vanish."""
         if self.dependent:
-            full[self.dependent] = self.builder.solve(self.K[:, self.dependent], -open_rates, "loop velocities")
+            full[self.dependent] = self.builder.solve(
+                self.K[:, self.dependent], -open_rates, "loop velocities"
+            )
 
     @cached_property
     def embedding(self) -> ca.SX:
@@ -174,7 +196,9 @@ class MotionState(Expressions):
         G = ca.SX(self.topology.n_v, self.ports.velocity.size)
         G[list(self.ports.v), :] = ca.DM(self.ports.to_v)
         if self.dependent:
-            G[self.dependent, :] = self.builder.solve(self.K[:, self.dependent], -(self.K @ G), "embedding")
+            G[self.dependent, :] = self.builder.solve(
+                self.K[:, self.dependent], -(self.K @ G), "embedding"
+            )
         return G
 
     def drift(self) -> ca.SX:
@@ -191,11 +215,16 @@ class MotionState(Expressions):
         """The same of psi, the equations before they are scaled."""
         if not self.dependent:
             return ca.SX(0, loads.size2())
-        return self.builder.solve(self.K[:, self.dependent].T, loads[self.dependent, :], "multipliers")
+        return self.builder.solve(
+            self.K[:, self.dependent].T, loads[self.dependent, :], "multipliers"
+        )
 
     def carry(self) -> None:
         """Make payload and wrench at the tool inputs of the program, and part of all forces (see `tool_load`)."""
-        wrench, payload = self.builder.input("wrench", WRENCH), self.builder.input("payload", PAYLOAD)
+        wrench, payload = (
+            self.builder.input("wrench", WRENCH),
+            self.builder.input("payload", PAYLOAD),
+        )
         self._load = lambda motion: tool_load(motion, self.mechanism, wrench, payload)
 
 
@@ -208,8 +237,9 @@ class ProgramSpec:
         name: its name in texts.
         meaning: what it computes, in words.
         build: makes it from the state that the kinematics has reached.
-        inputs: ports of the motion and of what acts; start values, parameters and weights come beside them. The
-            kinematics goes as far as there are velocities and accelerations among them.
+        inputs: ports of the motion and of what acts; start values, parameters and weights come
+            beside them. The kinematics goes as far as there are velocities and accelerations among
+            them.
         outputs: what it is for, the main one first; it may have others.
     """
 
@@ -237,7 +267,11 @@ class Catalogue:
     """The programs of one entry of a machine, built when first used."""
 
     def __init__(
-        self, assembly: Assembly, ports: EntryPorts, formulation: Formulation, free: tuple[str, ...] = ()
+        self,
+        assembly: Assembly,
+        ports: EntryPorts,
+        formulation: Formulation,
+        free: tuple[str, ...] = (),
     ) -> None:
         """Keep what programs are made from (see `MotionState`)."""
         self.assembly, self.ports, self.formulation, self.free = assembly, ports, formulation, free
@@ -255,10 +289,13 @@ class Catalogue:
         """A program of this machine.
 
         Raises:
-            AssemblyError: it has forces of motors, and the machine's description does not state where motors are.
+            AssemblyError: it has forces of motors, and the machine's description does not state
+                where motors are.
         """
         if spec not in self._programs:
-            if self.assembly.mechanism.unstated_motors and not _FORCES.isdisjoint((*spec.inputs, *spec.outputs)):
+            if self.assembly.mechanism.unstated_motors and not _FORCES.isdisjoint(
+                (*spec.inputs, *spec.outputs)
+            ):
                 raise AssemblyError([unstated_motors(self.assembly)])
             self._programs[spec] = spec.build(self.state(spec.name, spec.levels))
         return self._programs[spec]
@@ -295,7 +332,10 @@ def _samples(assembly: Assembly, ports: EntryPorts, theta: np.ndarray) -> dict[s
         "theta": np.repeat(theta[None], count, axis=0),
         "position": np.ascontiguousarray(ports.at(assembly.states)),
         "start": assembly.states,
-        **{name: np.ones((count, len(assembly.mechanism.actuators))) for name in ("weight", "spread")},
+        **{
+            name: np.ones((count, len(assembly.mechanism.actuators)))
+            for name in ("weight", "spread")
+        },
         "preload": np.zeros((count, len(cables(assembly.mechanism)))),
         "wrench": np.zeros((count, WRENCH)),
         "payload": np.zeros((count, PAYLOAD)),
@@ -314,6 +354,10 @@ def require_inertia(M: ca.SX, ports: EntryPorts) -> None:
 
 def refuse_idle(idle: Iterable[str]) -> None:
     """Refuse velocities, by name, that move nothing with inertia."""
-    what = "moves nothing that has mass or inertia, so that forces do not determine its acceleration"
-    remedy = "give a body that it moves a mass, or its motor an inertia; or make the joint a fixed one"
+    what = (
+        "moves nothing that has mass or inertia, so that forces do not determine its acceleration"
+    )
+    remedy = (
+        "give a body that it moves a mass, or its motor an inertia; or make the joint a fixed one"
+    )
     AssemblyError.raise_if_any(Problem(where=name, what=what, remedy=remedy) for name in idle)

@@ -3,8 +3,9 @@
     [ M  -K^T ] [ a      ]   [ S u + J^T w - h                  ]
     [ K    0  ] [ lambda ] = [ k - 2 alpha K v - beta^2 psi     ]
 
-holds through leg-side singularities, where the independent coordinates fail. K is that of the kept loop equations on
-the moving velocities; with alpha = beta = 0 nothing holds the loops together but the projection after each step.
+holds through leg-side singularities, where the independent coordinates fail. K is that of the kept
+loop equations on the moving velocities; with alpha = beta = 0 nothing holds the loops together but
+the projection after each step.
 
 Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems.
 """
@@ -26,7 +27,8 @@ from tauloop.programs.expressions import Expressions, column, refuse_idle
 from tauloop.programs.program import Program
 from tauloop.programs.rates import Acting, RateProgram, coordinate_rate
 
-#: A mass matrix with a smaller eigenvalue than this share of its largest, free of units, has no inverse.
+#: A mass matrix with a smaller eigenvalue than this share of its largest, free of units, has no
+#: inverse.
 NO_MASS = 1e-12
 
 
@@ -43,7 +45,9 @@ class _Full(Expressions):
         values = np.tile(assembly.mechanism.parameters.vector(free), (len(assembly.states), 1))
         builder = ProgramBuilder(name, {"q": assembly.states, "theta": values})
         theta = builder.input("theta", len(free))
-        super().__init__(assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)})
+        super().__init__(
+            assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)}
+        )
         self.q = self.builder.input("q", self.topology.n_q)
         self.configuration = Configuration(self.q, {})
 
@@ -66,14 +70,18 @@ class _Full(Expressions):
         """Of the kept loop equations (c,): multipliers of phi are those of psi times these."""
         return column(row.scale for row in self.rows(self.at_rest))
 
-    def with_loops(self, M: ca.SX, forces: ca.SX, demanded: ca.SX, what: str) -> tuple[ca.SX, ca.SX]:
+    def with_loops(
+        self, M: ca.SX, forces: ca.SX, demanded: ca.SX, what: str
+    ) -> tuple[ca.SX, ca.SX]:
         """X and y of [M -K^T; K 0] [x; y] = [forces; demanded] on the moving velocities."""
         K = self.jacobian()
         A = ca.blockcat([[M, -K.T], [K, ca.SX(K.size1(), K.size1())]])
         solution = self.builder.solve(A, ca.vertcat(forces, demanded), what)
         return solution[: len(self.moving), :], solution[len(self.moving) :, :]
 
-    def accelerations(self, v: ca.SX, M: ca.SX, forces: ca.SX, alpha: float, beta: float) -> tuple[ca.SX, ca.SX]:
+    def accelerations(
+        self, v: ca.SX, M: ca.SX, forces: ca.SX, alpha: float, beta: float
+    ) -> tuple[ca.SX, ca.SX]:
         """Accelerations of the moving velocities, and multipliers of psi."""
         rows = self.rows(v)
         demanded = -column(row.psi_acceleration for row in rows)
@@ -81,7 +89,9 @@ class _Full(Expressions):
             demanded -= column(2 * alpha * row.psi_rate + beta**2 * row.psi for row in rows)
         return self.with_loops(M, forces, demanded, "accelerations and multipliers")
 
-    def rate_program(self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting) -> RateProgram:
+    def rate_program(
+        self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting
+    ) -> RateProgram:
         """The right-hand side of all coordinates and of one more part of the state, whose rate is known."""
         q_rate = coordinate_rate(self.topology, self.q, v)
         outputs = {"rate": ca.vertcat(q_rate, rate, acting.powers(v)), "all_q": self.q, "all_v": v}
@@ -112,7 +122,11 @@ def extended_rate_program(
     held, moving = state.velocities(), state.moving
     M = state.mass_matrix(held)[moving, moving]
     bound = ca.vertcat(M, state.jacobian())
-    refuse_idle(state.topology.velocity_names[i] for k, i in enumerate(moving) if not ca.sparsify(bound[:, k]).nnz())
+    refuse_idle(
+        state.topology.velocity_names[i]
+        for k, i in enumerate(moving)
+        if not ca.sparsify(bound[:, k]).nnz()
+    )
     acting = Acting(state, with_wrench=with_wrench)
     forces = (acting.generalized - state.forces(held, state.at_rest))[moving]
     acceleration, _ = state.accelerations(held, M, forces, alpha, beta)
@@ -140,8 +154,9 @@ def multiplier_program(
 def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) -> Program:
     """Program of an impact on the loop equations: M (v' - v) = K^T s and K v' = -e (K v), e for every equation.
 
-    A cable that is tautened at K v > 0 rebounds with the share e of its speed; s are the impulses, N s.
-    Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with Unilateral Contacts", 1996.
+    A cable that is tautened at K v > 0 rebounds with the share e of its speed; s are the impulses,
+    N s. Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with
+    Unilateral Contacts", 1996.
     """
     state = _Full(assembly, "impact", formulation)
     v, moving = state.velocities()[state.moving], state.moving
@@ -149,16 +164,24 @@ def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) 
     M = state.mass_matrix(state.at_rest)[moving, moving]
     demanded = -(1 + restitution) * (state.jacobian() @ v)
     change, impulse = state.with_loops(M, ca.SX(len(moving), 1), demanded, "impact")
-    return state.builder.finish({"v_after": state.full(v + change), "impulse": impulse * state.scales()})
+    return state.builder.finish(
+        {"v_after": state.full(v + change), "impulse": impulse * state.scales()}
+    )
 
 
 def hamilton_rate_program(
-    assembly: Assembly, alpha: float, beta: float, *, with_wrench: bool = False, free: tuple[str, ...] = ()
+    assembly: Assembly,
+    alpha: float,
+    beta: float,
+    *,
+    with_wrench: bool = False,
+    free: tuple[str, ...] = (),
 ) -> RateProgram:
     """Hamilton's equations of index two in the extended space, their loops stabilised after Baumgarte.
 
-    q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda (Poincare's term and friction included); lambda from
-    K v' = k - 2 alpha K v - beta^2 psi. Source: Miller (NUWAR paper), eqs. 3 to 8 and section 5.
+    q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda (Poincare's term and friction
+    included); lambda from K v' = k - 2 alpha K v - beta^2 psi. Source: Miller (NUWAR paper), eqs. 3
+    to 8 and section 5.
 
     Args:
         assembly: the machine.
@@ -167,7 +190,8 @@ def hamilton_rate_program(
         free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
 
     Raises:
-        InputError: the mass matrix of the extended space has no inverse, so that momenta give no velocities.
+        InputError: the mass matrix of the extended space has no inverse, so that momenta give no
+            velocities.
         DescriptionError: a rod has no kinetic energy.
     """
     state = _Full(assembly, "hamilton_rate", free=free)
@@ -225,8 +249,14 @@ def energy_program(assembly: Assembly) -> Program:
         DescriptionError: a rod has no kinetic energy.
     """
     state = _Full(assembly, "energy")
-    parts = (state.mechanism, state.motion(state.builder.input("v", state.topology.n_v)), state.entries)
-    return state.builder.finish({"kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)})
+    parts = (
+        state.mechanism,
+        state.motion(state.builder.input("v", state.topology.n_v)),
+        state.entries,
+    )
+    return state.builder.finish(
+        {"kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)}
+    )
 
 
 def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -> np.ndarray:
@@ -245,9 +275,9 @@ def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -
 def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
     """One Gauss-Newton step back onto phi = 0 and K v = 0, by least squares in unit-free displacements.
 
-    dq = -W K^T y with K W K^T y = phi, and likewise for v; W holds the squares of the unit displacements. Repeated
-    until `gap`, the largest residual before the step (m or pure number), is rounding; the loops are then closed to its
-    square.
+    dq = -W K^T y with K W K^T y = phi, and likewise for v; W holds the squares of the unit
+    displacements. Repeated until `gap`, the largest residual before the step (m or pure number), is
+    rounding; the loops are then closed to its square.
 
     Args:
         assembly: the machine.

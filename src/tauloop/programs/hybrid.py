@@ -1,10 +1,10 @@
 """Hybrid inverse dynamics: the motion of the actuators in, their forces and the passive freedoms' accelerations out.
 
-With actuator velocities v_m and passive velocities v_p as given motion, v = G_m v_m + G_p v_p, the balance
-[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) falls apart, since passive freedoms move no actuator
-(A G_p = 0, S = A^T): first M_pp a_p = -G_p^T (M (G_m a_m + g) + h) with M_pp = G_p^T M G_p, symmetric positive, and
-then R^T u = G_m^T (M a + h) with R = A G_m, the unit matrix unless actuation is redundant. Source: design, "How the
-general machine works".
+With actuator velocities v_m and passive velocities v_p as given motion, v = G_m v_m + G_p v_p, the
+balance [G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) falls apart, since passive freedoms
+move no actuator (A G_p = 0, S = A^T): first M_pp a_p = -G_p^T (M (G_m a_m + g) + h) with M_pp =
+G_p^T M G_p, symmetric positive, and then R^T u = G_m^T (M a + h) with R = A G_m, the unit matrix
+unless actuation is redundant. Source: design, "How the general machine works".
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
     """Program of forces, multipliers and passive accelerations from the motion of actuators and passive freedoms.
 
     Args:
-        state: at positions and velocities of leading actuators and passive freedoms, in this order (`ACTUATORS`).
+        state: at positions and velocities of leading actuators and passive freedoms, in this order
+            (`ACTUATORS`).
 
     Raises:
         AssemblyError: passive freedoms have no inertia, so that nothing says how they move.
@@ -45,7 +46,13 @@ def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
         passive = builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
         a, tau = a + G_p @ passive, tau + moved @ passive
     force, R = G_m.T @ tau, state.transmission @ G_m
-    known = {"q": state.configuration.q, "v": state.v, "a": a, "tree_force": tau, "passive_acceleration": passive}
+    known = {
+        "q": state.configuration.q,
+        "v": state.v,
+        "a": a,
+        "tree_force": tau,
+        "passive_acceleration": passive,
+    }
     if cables(state.mechanism):
         return bounded_forces_program(state, (tau, R, force), known)
     if assembly.is_redundant:
@@ -64,7 +71,9 @@ def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
     n = len(assembly.passive)
     M = state.builder.at_samples(M_pp).reshape(-1, n, n)
     size = np.sqrt(quantile(np.abs(np.einsum("nii->ni", M)), 0.5))
-    scale = np.where(np.array(state.topology.angular)[list(assembly.passive)], assembly.loops.length, 1.0)
+    scale = np.where(
+        np.array(state.topology.angular)[list(assembly.passive)], assembly.loops.length, 1.0
+    )
     mass = sum(abs(state.mechanism.value(p.expression)) for p in state.parameters if p.unit == "kg")
     none = size / scale < np.sqrt(NO_INERTIA * max(mass, 1e-300))
     unit = M / np.maximum(size[:, None] * size, 1e-300)
@@ -72,7 +81,11 @@ def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
     if not none.any() and n and least[0] < NO_INERTIA:
         none = np.abs(vectors[:, 0]) > 0.1
     if none.any():
-        names = [name for name, is_massless in zip(assembly.passive_names, none, strict=True) if is_massless]
+        names = [
+            name
+            for name, is_massless in zip(assembly.passive_names, none, strict=True)
+            if is_massless
+        ]
         raise AssemblyError(
             Problem(
                 where=name,

@@ -1,16 +1,18 @@
 """The motion that more actuators measure than there are freedoms, and the forces that they share.
 
-Actuators p(x) follow the leading ones x: p' = R x', R = A G. What they measure is never quite one motion, for encoders
-count in steps and lengths are wrong. Where the leading ones say x_1, the motion that explains all best is
+Actuators p(x) follow the leading ones x: p' = R x', R = A G. What they measure is never quite one
+motion, for encoders count in steps and lengths are wrong. Where the leading ones say x_1, the
+motion that explains all best is
 
     x = x_1 + L (p - p(x_1)),  x' = L p',  L = (R^T N^-1 R)^-1 R^T N^-1,  N = diag(spread^2):
 
-one step of Gauss and Newton, exact where one motion explains all, and in error by the square of what is left. A force t
-on the leading velocities is shared as by inverse dynamics: u = C t, C = W^-1 R (R^T W^-1 R)^-1. Of forces f that each
-actuator asks for by itself, C R^T f moves the machine alike and presses no actuators against each other.
+one step of Gauss and Newton, exact where one motion explains all, and in error by the square of
+what is left. A force t on the leading velocities is shared as by inverse dynamics: u = C t, C =
+W^-1 R (R^T W^-1 R)^-1. Of forces f that each actuator asks for by itself, C R^T f moves the machine
+alike and presses no actuators against each other.
 
-Source: Hufnagel and Mueller 2012, A projection method for the elimination of contradicting decentralized control forces
-in redundantly actuated PKM, IEEE Transactions on Robotics 28(3).
+Source: Hufnagel and Mueller 2012, A projection method for the elimination of contradicting
+decentralized control forces in redundantly actuated PKM, IEEE Transactions on Robotics 28(3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Programs of a given motion: all coordinates, forces and regressors.
 
-Each takes the state that the kinematics has reached, whose velocities and accelerations go as far as its entry in the
-catalogue says.
+Each takes the state that the kinematics has reached, whose velocities and accelerations go as far
+as its entry in the catalogue says.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def jacobian_program(state: MotionState, *, of: Entry) -> Program:
 def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
 
-    Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a + h),
-    M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics from inverse"). Where it
-    is `loaded`, payload and wrench at the tool are inputs.
+    Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a +
+    h), M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics
+    from inverse"). Where it is `loaded`, payload and wrench at the tool are inputs.
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()
@@ -60,12 +60,16 @@ def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Pro
             "v": state.v,
             "acceleration": acceleration,
             "a": G @ acceleration + bias,
-            "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced))) if acceleration.numel() else ca.SX(0, 1),
+            "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced)))
+            if acceleration.numel()
+            else ca.SX(0, 1),
         }
     )
 
 
-def free_accelerations(state: MotionState, force: ca.SX, G: ca.SX, bias: ca.SX) -> tuple[ca.SX, ca.SX]:
+def free_accelerations(
+    state: MotionState, force: ca.SX, G: ca.SX, bias: ca.SX
+) -> tuple[ca.SX, ca.SX]:
     """Reduced mass matrix M_r (m, m) and the given accelerations (m,) that actuator forces bring about."""
     reduced = G.T @ (state.mass_matrix(state.v) @ G)
     require_inertia(reduced, state.ports)
@@ -76,7 +80,8 @@ def free_accelerations(state: MotionState, force: ca.SX, G: ca.SX, bias: ca.SX) 
 def inverse_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
     """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates.
 
-    With redundant actuation u has the least sum of w u^2, w an input; `loaded`, payload and wrench at the tool are.
+    With redundant actuation u has the least sum of w u^2, w an input; `loaded`, payload and wrench
+    at the tool are.
 
     Raises:
         AssemblyError: there are passive freedoms, whose motion no actuator can bring about.
@@ -93,9 +98,10 @@ def regressor_program(state: MotionState, output: str) -> Program:
 
     Args:
         state: of the given motion.
-        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the driven coordinates;
-            "leading" and "leading_joints" for the forces of all actuators together on the motions of the leading
-            actuators, or of the coordinates that these drive: m rows R^T u that no preload enters.
+        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the
+            driven coordinates; "leading" and "leading_joints" for the forces of all actuators
+            together on the motions of the leading actuators, or of the coordinates that these
+            drive: m rows R^T u that no preload enters.
     """
     assembly, moving, n_u = state.assembly, state.moving, len(state.mechanism.actuators)
     pi = ca.SX.sym("pi", len(state.parameters))
@@ -122,8 +128,9 @@ def regressor_program(state: MotionState, output: str) -> Program:
 def _leading_map(state: MotionState, output: str) -> ca.SX:
     """Matrix (m, n_v) from forces on all coordinates to those on the leading motions w: G_w^T with v = G_w w.
 
-    With the given velocities x, v = G x and w = L x, so that G_w = G L^-1. By virtual work the actuators' forces u have
-    the resultants R^T u on w, with R = A G_w the actuators' velocities per unit of w; those of preload are zero.
+    With the given velocities x, v = G x and w = L x, so that G_w = G L^-1. By virtual work the
+    actuators' forces u have the resultants R^T u on w, with R = A G_w the actuators' velocities per
+    unit of w; those of preload are zero.
     """
     assembly, G = state.assembly, state.embedding
     leading = state.transmission[list(assembly.leading), :]
@@ -206,10 +213,16 @@ def momentum_program(state: MotionState) -> Program:
 def momentum_forces_program(state: MotionState) -> Program:
     """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq.
 
-    The momenta themselves are an output too: a sampled motion needs those of the samples before and behind.
+    The momenta themselves are an output too: a sampled motion needs those of the samples before and
+    behind.
     """
     rate = state.builder.input("momentum_rate", state.topology.n_v)
     terms = state.canonical(state.v)
     tau = rate + terms.remainder
-    known = {"q": state.configuration.q, "v": state.v, "tree_force": tau, "momentum": terms.momentum}
+    known = {
+        "q": state.configuration.q,
+        "v": state.v,
+        "tree_force": tau,
+        "momentum": terms.momentum,
+    }
     return _with_actuator_forces(state, tau, known)

@@ -5,12 +5,12 @@ p' + h = S u + K^T lambda + J^T f, the loops' multipliers do no work on G:
 
     s = G^T ((p - p_last) / T + h) - (A G)^T u,    F with (dx/dw)^T F = s,    r += (1 - exp(-K T)) (F - r),
 
-x' the velocities of the platform, u the forces that acted since the last sample, T seconds ago. The estimate r follows
-the force from outside as a first-order lag of K: no acceleration is measured or differentiated. The difference is half
-a sample old, which leaves an error of first order in T.
+x' the velocities of the platform, u the forces that acted since the last sample, T seconds ago. The
+estimate r follows the force from outside as a first-order lag of K: no acceleration is measured or
+differentiated. The difference is half a sample old, which leaves an error of first order in T.
 
-Source: De Luca and Mattone 2005, Sensorless robot collision detection and hybrid force/motion control (for open
-chains); Hamilton's equations after Miller (NUWAR paper), eqs. 3 to 8.
+Source: De Luca and Mattone 2005, Sensorless robot collision detection and hybrid force/motion
+control (for open chains); Hamilton's equations after Miller (NUWAR paper), eqs. 3 to 8.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def momentum_observer_program(state: MotionState) -> Program:
     estimate = builder.input("last_external_force", len(assembly.independent))
     period, bandwidth = builder.input("period", 1), builder.input("bandwidth", 1)
     terms = state.canonical(state.v)
-    unexplained = G.T @ ((terms.momentum - last) / period + terms.remainder) - (state.transmission @ G).T @ force
+    unexplained = (
+        G.T @ ((terms.momentum - last) / period + terms.remainder)
+        - (state.transmission @ G).T @ force
+    )
     platform = G[list(assembly.independent), :]
     on_platform = builder.solve(platform.T, unexplained, "forces on the platform")
     followed = estimate + (1 - ca.exp(-bandwidth * period)) * (on_platform - estimate)

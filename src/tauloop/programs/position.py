@@ -1,8 +1,9 @@
 """Position level: all coordinates from those that are given, block by block.
 
-One equation in one unknown is solved in closed form: a quadratic in a length, or A cos q + B sin q = C for the pair
-(cos q, sin q), without ever taking the angle. So are two equations that place a pin where two circles meet, or a circle
-and a line, and spheres that meet in a point. Everything else goes to Newton's method.
+One equation in one unknown is solved in closed form: a quadratic in a length, or A cos q + B sin q
+= C for the pair (cos q, sin q), without ever taking the angle. So are two equations that place a
+pin where two circles meet, or a circle and a line, and spheres that meet in a point. Everything
+else goes to Newton's method.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ from tauloop.programs.program import ClosedForm
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: An equation that follows from the others at the reference is open beyond this (characteristic lengths, rad); files
-#: with six digits leave a tenth of it.
+#: An equation that follows from the others at the reference is open beyond this (characteristic
+#: lengths, rad); files with six digits leave a tenth of it.
 OPEN = 1e-5
-#: Singular values below this share of the largest, and entries below the other, do not move the start of an iteration.
+#: Singular values below this share of the largest, and entries below the other, do not move the
+#: start of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
 
 
@@ -55,7 +57,8 @@ class SolvedBlock:
     Attributes:
         equations: names of its equations.
         unknowns: names of the coordinates that it yields.
-        method: "quadratic", "cosine and sine", "two circles", "circle and line", "spheres", or "Newton".
+        method: "quadratic", "cosine and sine", "two circles", "circle and line", "spheres", or
+            "Newton".
     """
 
     equations: tuple[str, ...]
@@ -70,10 +73,13 @@ class Positions(Shown):
     Attributes:
         configuration: all coordinates, in terms of the builder's symbols.
         blocks: how they were found.
-        slopes: of every closed form, in the symbols of the equations; their signs tell the roots (see `Branches`).
+        slopes: of every closed form, in the symbols of the equations; their signs tell the roots
+            (see `Branches`).
         symbols: those coordinates, cosines and sines.
-        turning: indices of the angles that are found by cosine and sine, which do not tell the turn.
-        turns_matter: whether such an angle itself, with its turn, decides where others are (a gear behind a loop).
+        turning: indices of the angles that are found by cosine and sine, which do not tell the
+            turn.
+        turns_matter: whether such an angle itself, with its turn, decides where others are (a gear
+            behind a loop).
     """
 
     configuration: Configuration
@@ -115,8 +121,19 @@ def solve_positions(
     unknown = tuple(i for i in range(topology.n_q) if i not in fixed)
     equations = position_equations(mechanism, topology, values, rows, unknown)
     if len(equations.names) != len(unknown):
-        raise ValueError(f"{len(equations.names)} position equations for {len(unknown)} unknown coordinates")
-    solver = _Solver(builder, topology, equations, start, reference, theta, states, mechanism.characteristic_length)
+        raise ValueError(
+            f"{len(equations.names)} position equations for {len(unknown)} unknown coordinates"
+        )
+    solver = _Solver(
+        builder,
+        topology,
+        equations,
+        start,
+        reference,
+        theta,
+        states,
+        mechanism.characteristic_length,
+    )
     for i, expression in fixed.items():
         solver.set_coordinate(i, expression)
     solved = []
@@ -144,12 +161,19 @@ class _Equation:
 
     @classmethod
     def of_row(cls, e: PositionEquations, row: int) -> _Equation:
-        return cls(name=e.names[row], element=e.elements[row], psi=e.psi[row], difference=e.differences[row])
+        return cls(
+            name=e.names[row],
+            element=e.elements[row],
+            psi=e.psi[row],
+            difference=e.differences[row],
+        )
 
     @classmethod
     def of_circle(cls, e: PositionEquations, rows: list[int], circle: CircleForm) -> _Equation:
         names = ", ".join(dict.fromkeys(e.names[row] for row in rows))
-        return cls(name=names, element=e.elements[rows[0]], psi=circle.psi, difference=circle.difference)
+        return cls(
+            name=names, element=e.elements[rows[0]], psi=circle.psi, difference=circle.difference
+        )
 
 
 class _Solver:
@@ -193,7 +217,11 @@ class _Solver:
         self.turning.append(i)
 
     def configuration(self) -> Configuration:
-        pairs = {i: (self._c[i], self._s[i]) for i in range(self._topology.n_q) if self._topology.is_angle[i]}
+        pairs = {
+            i: (self._c[i], self._s[i])
+            for i in range(self._topology.n_q)
+            if self._topology.is_angle[i]
+        }
         return Configuration(self._q, pairs)
 
     def solve(self, block: Block, unknown: tuple[int, ...]) -> SolvedBlock:
@@ -217,8 +245,12 @@ class _Solver:
 
     def watch_redundant(self) -> None:
         """Leave as evidence whether the equations that are not kept hold: in another posture they may be open."""
-        residuals = self._known(ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant)))
-        for (name, element, _), residual in zip(self._equations.redundant, ca.vertsplit(residuals), strict=True):
+        residuals = self._known(
+            ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant))
+        )
+        for (name, element, _), residual in zip(
+            self._equations.redundant, ca.vertsplit(residuals), strict=True
+        ):
             if not residual.is_constant():
                 record = ClosedForm(equation=name, element=element, unknown="")
                 gap = ca.fabs(residual)
@@ -235,12 +267,17 @@ class _Solver:
     def _with_later_at_reference(self, unknown: tuple[int, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return coordinates, cosines and sines as far as known, with those of later blocks at the reference pose.
 
-        Coordinates of later blocks may appear in terms that cancel, so that their values do not matter: the rod between
-        two bodies of one carriage has the position of the carriage at both ends.
+        Coordinates of later blocks may appear in terms that cancel, so that their values do not
+        matter: the rod between two bodies of one carriage has the position of the carriage at both
+        ends.
         """
         q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
         for i in set(range(len(self._reference))) - self._plain - {*self.turning, *unknown}:
-            q[i], c[i], s[i] = self._reference[i], np.cos(self._reference[i]), np.sin(self._reference[i])
+            q[i], c[i], s[i] = (
+                self._reference[i],
+                np.cos(self._reference[i]),
+                np.sin(self._reference[i]),
+            )
         return q, c, s
 
     def _solve_one(self, equation: _Equation, i: int) -> str:
@@ -259,7 +296,8 @@ class _Solver:
             for a, b in (unknown, unknown[::-1])
             if self._topology.is_angle[b]
         ]
-        # the larger circle as the one that the pin has to meet, so that "too near" and "too far" are the user's
+        # the larger circle as the one that the pin has to meet, so that "too near" and "too far"
+        # are the user's
         for circle, a, b in sorted(circles, key=lambda item: -self._radius(item[0])):
             if circle is None:
                 continue
@@ -283,7 +321,9 @@ class _Solver:
             return ""
         last = self._best_last(form.A, n)
         others = [j for j in range(n) if j != last]
-        lines = self._builder.solve(form.A[:, others], -ca.horzcat(form.b, form.A[:, last]), "spheres")
+        lines = self._builder.solve(
+            form.A[:, others], -ca.horzcat(form.b, form.A[:, last]), "spheres"
+        )
         u, w = ca.SX(n, 1), ca.SX(n, 1)
         u[others], w[others], w[last] = lines[:, 0], lines[:, 1], 1
         quadratic, alpha = form.along(u, w)
@@ -305,14 +345,19 @@ class _Solver:
     def _best_last(self, A: ca.SX, n: int) -> int:
         """The unknown without which the linear equations (n - 1, n) are best conditioned at the worst state."""
         sampled = self._builder.at_samples(A).reshape(-1, n, n - 1).transpose(0, 2, 1)
-        worst = [np.linalg.svd(np.delete(sampled, j, axis=2), compute_uv=False)[:, -1].min() for j in range(n)]
+        worst = [
+            np.linalg.svd(np.delete(sampled, j, axis=2), compute_uv=False)[:, -1].min()
+            for j in range(n)
+        ]
         return int(np.argmax(worst))
 
     def _radius(self, circle: CircleForm | None) -> float:
         """Nominal radius of a circle; zero where it changes."""
         if circle is None or not circle.is_constant:
             return 0.0
-        return float(ca.Function("square", [self._theta[0]], [circle.square])(self._theta[1])) ** 0.5
+        return (
+            float(ca.Function("square", [self._theta[0]], [circle.square])(self._theta[1])) ** 0.5
+        )
 
     def _form(self, equation: _Equation, i: int) -> PairForm | QuadraticForm | None:
         """The closed form of an equation in the unknown i; a gear, which couples an angle itself, is a linear one."""
@@ -322,7 +367,11 @@ class _Solver:
             return quadratic_form(*parts)
         if not ca.depends_on(equation.psi, e.q[i]):
             return pair_form(*parts)
-        return None if ca.depends_on(equation.psi, ca.vertcat(e.c[i], e.s[i])) else quadratic_form(*parts)
+        return (
+            None
+            if ca.depends_on(equation.psi, ca.vertcat(e.c[i], e.s[i]))
+            else quadratic_form(*parts)
+        )
 
     def _solve_form(self, form: PairForm | QuadraticForm, equation: _Equation, i: int) -> None:
         """Put the solution of a closed form in, on the reference's branch."""
@@ -338,7 +387,9 @@ class _Solver:
         if not discriminant.is_constant():
             names = self._topology.coordinate_names
             record = ClosedForm(equation=equation.name, element=equation.element, unknown=names[i])
-            length = ca.SX(0) if equation.difference is None else self._known(equation.difference[1])
+            length = (
+                ca.SX(0) if equation.difference is None else self._known(equation.difference[1])
+            )
             self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
 
     def _slope(self, psi: ca.SX, i: int) -> ca.SX:
@@ -385,19 +436,23 @@ class _Solver:
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])
             if self._topology.is_angle[i] and i not in by_value:
-                # the iteration may have gone around; what stands in the equations is the solution itself
+                # the iteration may have gone around; what stands in the equations is the solution
+                # itself
                 self._q[i] = nearest_turn(solution[j], self._start[i])
                 self.turning.append(i)
 
     def _predicted(self, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
         """Where Newton begins: the start, moved along with what is known by the tangent at the reference pose.
 
-        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start): it saves a step of the iteration.
-        Angles that are known by cosine and sine only would cost an arctangent; they are left out.
+        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start): it saves a step of the
+        iteration. Angles that are known by cosine and sine only would cost an arctangent; they are
+        left out.
         """
         e, start = self._equations, self._start
         q = ca.SX.sym("q", e.q.numel())
-        at_q = ca.substitute([e.psi[rows] / e.scales[rows]], [e.q, e.c, e.s], [q, ca.cos(q), ca.sin(q)])[0]
+        at_q = ca.substitute(
+            [e.psi[rows] / e.scales[rows]], [e.q, e.c, e.s], [q, ca.cos(q), ca.sin(q)]
+        )[0]
         slopes = ca.Function("slopes", [q, self._theta[0]], [ca.jacobian(at_q, q)])
         J = np.array(slopes(self._reference, self._theta[1]).full())
         known = [i for i in sorted(self._plain) if np.any(J[:, i])]
@@ -407,5 +462,7 @@ class _Solver:
         for i in known:
             step = self._q[i] - start[i]
             turns = self._topology.is_angle[i] and not ca.depends_on(e.psi[rows], e.q[i])
-            moved = ca.vertcat(moved, step - 2 * np.pi * ca.floor(step / (2 * np.pi) + 0.5) if turns else step)
+            moved = ca.vertcat(
+                moved, step - 2 * np.pi * ca.floor(step / (2 * np.pi) + 0.5) if turns else step
+            )
         return ca.SX(ca.vertcat(*(start[i] for i in unknown)) + ca.sparsify(ca.DM(follow)) @ moved)

@@ -1,9 +1,10 @@
 """Equations of the position level: what they are, in which order they are solved, and the turns that they do not tell.
 
-They are the kept loop equations and norms of quaternions, with angles by cosine and sine. Blocks that are solved
-together are found as Modelica compilers do, by CasADi's Dulmage-Mendelsohn decomposition. The whole turns of an angle
-come from start values at a single pose, along a motion from the sample before: every angle is the one nearest to what
-it was, a + 2 pi floor((near - a) / 2 pi + 1/2).
+They are the kept loop equations and norms of quaternions, with angles by cosine and sine. Blocks
+that are solved together are found as Modelica compilers do, by CasADi's Dulmage-Mendelsohn
+decomposition. The whole turns of an angle come from start values at a single pose, along a motion
+from the sample before: every angle is the one nearest to what it was, a + 2 pi floor((near - a) / 2
+pi + 1/2).
 
 Source: Davis 2006, Direct Methods for Sparse Linear Systems, for the sorting into blocks.
 """
@@ -28,11 +29,13 @@ class PositionEquations:
     Attributes:
         q: coordinates (n_q,).
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
-        psi, scales: of the kept loop equations, then of the norms of unknown quaternions; phi = psi / scale.
+        psi, scales: of the kept loop equations, then of the norms of unknown quaternions; phi = psi
+            / scale.
         sizes: unit of each phi: the characteristic length, m, or one.
         names, elements: of the same.
         differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
-        redundant: name, element and residual, a pure number, of every loop equation that is not kept.
+        redundant: name, element and residual, a pure number, of every loop equation that is not
+            kept.
     """
 
     q: ca.SX
@@ -48,14 +51,22 @@ class PositionEquations:
 
 
 def position_equations(
-    mechanism: Mechanism, topology: Topology, values: Values, rows: tuple[int, ...], unknown: tuple[int, ...]
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    rows: tuple[int, ...],
+    unknown: tuple[int, ...],
 ) -> PositionEquations:
     """The kept loop equations, and one norm for every quaternion of which a component is unknown."""
     n = topology.n_q
     q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
     pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
     zero = ca.SX(topology.n_v, 1)
-    equations = closure(mechanism, tree_motion(topology, values, Configuration(q, pairs), zero, zero)) if rows else []
+    equations = (
+        closure(mechanism, tree_motion(topology, values, Configuration(q, pairs), zero, zero))
+        if rows
+        else []
+    )
     kept = [equations[i] for i in rows]
     length = mechanism.characteristic_length
     psi = [row.psi for row in kept]
@@ -90,7 +101,9 @@ def position_equations(
     )
 
 
-def incidence(equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]) -> ca.Sparsity:
+def incidence(
+    equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]
+) -> ca.Sparsity:
     """Which equation contains which unknown, an angle through its cosine or sine."""
     angles = _at_angles(equations, topology)
     return ca.sparsify(ca.jacobian(angles, equations.q)[:, list(unknown)]).sparsity()
@@ -113,7 +126,11 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
 
 def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
     """Angles that stand in the equations themselves, not by cosine and sine only: those that gears couple."""
-    return {i for i in range(topology.n_q) if topology.is_angle[i] and ca.depends_on(equations.psi, equations.q[i])}
+    return {
+        i
+        for i in range(topology.n_q)
+        if topology.is_angle[i] and ca.depends_on(equations.psi, equations.q[i])
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +179,9 @@ def _in_order(blocks: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
     ordered: list[Block] = []
     while waiting:
         for block in waiting:
-            needed = set(np.flatnonzero(incidence[list(block.rows)].any(axis=0))) - set(block.columns)
+            needed = set(np.flatnonzero(incidence[list(block.rows)].any(axis=0))) - set(
+                block.columns
+            )
             if needed <= solved:
                 break
         else:

@@ -1,15 +1,17 @@
 """Programs of vector products: first derivatives along a direction or weighed by factors, and how these change again.
 
-Of a function f of inputs x, with a direction d and factors w: J d, w^T J, and the gradient of w^T J d, in some times
-the work of f whatever its sizes. Numbers X (displacements, velocities, accelerations, forces) obey residuals r(X) = 0,
-stage by stage; A is a stage's matrix, as the function itself has it, and D the derivative along X_d:
+Of a function f of inputs x, with a direction d and factors w: J d, w^T J, and the gradient of w^T J
+d, in some times the work of f whatever its sizes. Numbers X (displacements, velocities,
+accelerations, forces) obey residuals r(X) = 0, stage by stage; A is a stage's matrix, as the
+function itself has it, and D the derivative along X_d:
 
     A X_d = -D r                      tangents; J d is among them
     A^T mu = -(w + mu D_X r)          adjoints, the last stage first; w^T J = mu^T D_x r
     A^T nu = -(D_X (mu^T D r) + ...)  those of second order; gradient = D_x (mu^T D r + nu^T r)
 
-So Newton's loops are never differentiated. The gradient is by displacements, while d stays as it is in the components
-of the velocity; where there are rotations its matrix is not symmetric, for they do not commute.
+So Newton's loops are never differentiated. The gradient is by displacements, while d stays as it is
+in the components of the velocity; where there are rotations its matrix is not symmetric, for they
+do not commute.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 5 (second-order adjoints) and 15.
 """
@@ -49,14 +51,22 @@ class _Products:
         self.state, self.parts, self.moving = state, Differentiation(state, v, a), state.moving
         K = state.K[:, state.dependent]
         unit = ca.SX(ca.DM.eye(len(state.dependent)))
-        self._inverse = ca.sparsify(state.builder.solve(K, unit, "products")) if state.dependent else unit
+        self._inverse = (
+            ca.sparsify(state.builder.solve(K, unit, "products")) if state.dependent else unit
+        )
         self.dependent = [self.moving.index(i) for i in state.dependent]
         self._symbols, self._into = self._motion_symbols()
         self.stages: list[_Stage] = []
-        self.residuals = [column(getattr(row, name) for row in self.parts.rows) for name in _RESIDUALS]
+        self.residuals = [
+            column(getattr(row, name) for row in self.parts.rows) for name in _RESIDUALS
+        ]
         for level, residual in enumerate(self.residuals[: levels + 1]):
             unknown = [level * len(self.moving) + i for i in self.dependent]
-            self.stages.append(_Stage(residual=residual, unknown=unknown, solve=self.closed, transposed=self.carried))
+            self.stages.append(
+                _Stage(
+                    residual=residual, unknown=unknown, solve=self.closed, transposed=self.carried
+                )
+            )
 
     def closed(self, right: ca.SX) -> ca.SX:
         """Dependent velocities x with K_d x = b."""
@@ -88,13 +98,17 @@ class _Products:
                 rate = 0.5 * ca.vertcat(-xyz.T, w * ca.SX(ca.DM.eye(3)) - ca.skew(xyz))
                 for k, i in enumerate(turned):
                     if i in self.moving:
-                        entries += [(len(symbols) + j, self.moving.index(i), rate[j, k]) for j in range(4)]
+                        entries += [
+                            (len(symbols) + j, self.moving.index(i), rate[j, k]) for j in range(4)
+                        ]
                 symbols += ca.vertsplit(q[q0 : q0 + 4])
         into = ca.SX(len(symbols), n)
         for row, k, entry in entries:
             into[row, k] = entry
         rates = ca.SX(ca.DM.eye(2 * n))
-        return ca.vertcat(*symbols, parts.v[self.moving], parts.a[self.moving]), ca.diagcat(into, rates)
+        return ca.vertcat(*symbols, parts.v[self.moving], parts.a[self.moving]), ca.diagcat(
+            into, rates
+        )
 
     def further(self, actual: ca.SX) -> tuple[ca.SX, list[int]]:
         """Symbols (k,) of further numbers, and their places."""
@@ -116,10 +130,14 @@ class _Products:
     def _weighed(self, residual: ca.SX, factors: ca.SX) -> ca.SX:
         """D_X of a residual times factors, at the state."""
         held = self.parts.symbols(factors)
-        return self.parts.at_state([self._into.T @ ca.jtimes(residual, self._symbols, held, True)])[0]
+        return self.parts.at_state([self._into.T @ ca.jtimes(residual, self._symbols, held, True)])[
+            0
+        ]
 
     def made(
-        self, sources: Mapping[str, tuple[list[int], ca.SX]], result: tuple[str, list[int], np.ndarray]
+        self,
+        sources: Mapping[str, tuple[list[int], ca.SX]],
+        result: tuple[str, list[int], np.ndarray],
     ) -> dict[str, ca.SX]:
         """Tangents, adjoints, and those of second order.
 
@@ -149,7 +167,10 @@ class _Products:
             bent += self._weighed(stage.residual, -stage.transposed(bent[stage.unknown]))
         return {
             along(name): ca.DM(matrix) @ moved[places],
-            **{by("slope", source): entry.T @ weighed[at] for source, (at, entry) in sources.items()},
+            **{
+                by("slope", source): entry.T @ weighed[at]
+                for source, (at, entry) in sources.items()
+            },
             **{by("bend", source): entry.T @ bent[at] for source, (at, entry) in sources.items()},
         }
 
@@ -175,7 +196,10 @@ def inverse_dynamics_products_program(state: MotionState) -> Program:
     balance = products.parts.balance(u, multipliers)
     make = _shared if state.assembly.is_redundant else _determined
     products.stages.append(make(products, balance, u, [*places, *behind]))
-    sources = {name: products.entered(level) for level, name in enumerate(("position", "velocity", "acceleration"))}
+    sources = {
+        name: products.entered(level)
+        for level, name in enumerate(("position", "velocity", "acceleration"))
+    }
     made = products.made(sources, ("force", places, np.eye(len(places))))
     return state.builder.finish({"q": state.configuration.q, "force": force, **made})
 
@@ -184,14 +208,19 @@ def _determined(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int
     """M a + h - S u - K^T lambda = 0 for forces and multipliers that the motion determines."""
     state = products.state
     inverse = -state.builder.solve(force_map(state), ca.SX(ca.DM.eye(len(unknown))), "products")
-    return _Stage(residual=balance, unknown=unknown, solve=lambda b: inverse @ b, transposed=lambda c: inverse.T @ c)
+    return _Stage(
+        residual=balance,
+        unknown=unknown,
+        solve=lambda b: inverse @ b,
+        transposed=lambda c: inverse.T @ c,
+    )
 
 
 def _shared(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -> _Stage:
     """The same with W u = A z and K z = 0 besides, where redundant actuators share forces by the least sum of w u^2.
 
-    With z = G m + p, K p = b, R = A G: R^T W^-1 R m = -G^T b_1 - R^T W^-1 (b_2 + A p). The matrix is symmetric but for
-    the order and the signs of its rows.
+    With z = G m + p, K p = b, R = A G: R^T W^-1 R m = -G^T b_1 - R^T W^-1 (b_2 + A p). The matrix
+    is symmetric but for the order and the signs of its rows.
     """
     state, n, c = products.state, len(products.moving), len(products.dependent)
     G, A = state.embedding[products.moving, :], state.transmission[:, products.moving]
@@ -215,14 +244,16 @@ def _shared(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -
         return ca.vertcat(y[size + c :], y[:size], -y[size : size + c])
 
     residual = ca.vertcat(balance, weight * u - A @ z, closed)
-    return _Stage(residual=residual, unknown=[*unknown, *places], solve=solve, transposed=transposed)
+    return _Stage(
+        residual=residual, unknown=[*unknown, *places], solve=solve, transposed=transposed
+    )
 
 
 def forward_dynamics_products_program(state: MotionState) -> Program:
     """Program of the accelerations that forces give and the products of their derivatives.
 
-    M a + h - S u - K^T lambda = 0 and K a = k for all accelerations and multipliers: a = G x + p with K_d p = b_2,
-    M_r x = G^T (b_1 - M p).
+    M a + h - S u - K^T lambda = 0 and K a = k for all accelerations and multipliers: a = G x + p
+    with K_d p = b_2, M_r x = G^T (b_1 - M p).
     """
     force = state.builder.input("force", len(state.mechanism.actuators))
     G, bias = state.embedding, state.drift()
@@ -243,13 +274,18 @@ def forward_dynamics_products_program(state: MotionState) -> Program:
         return ca.vertcat(x, -products.carried((b[:n] - M @ x)[products.dependent]))
 
     def transposed(c: ca.SX) -> ca.SX:
-        y = solve(ca.vertcat(c[:n], -c[n:]), M.T)  # rods of full inertia are symmetric on the manifold alone
+        # rods of full inertia are symmetric on the manifold alone
+        y = solve(ca.vertcat(c[:n], -c[n:]), M.T)
         return ca.vertcat(y[:n], -y[n:])
 
     unknown = [*range(2 * n, 3 * n), *behind]
-    products.stages.append(_Stage(residual=residual, unknown=unknown, solve=solve, transposed=transposed))
+    products.stages.append(
+        _Stage(residual=residual, unknown=unknown, solve=solve, transposed=transposed)
+    )
     sources = {name: products.entered(level) for level, name in enumerate(("position", "velocity"))}
     sources["force"] = places, ca.SX(ca.DM.eye(len(places)))
     taken, entered = products.entered(2)
-    made = products.made(sources, ("acceleration", taken, np.linalg.inv(np.asarray(ca.DM(entered)))))
+    made = products.made(
+        sources, ("acceleration", taken, np.linalg.inv(np.asarray(ca.DM(entered))))
+    )
     return state.builder.finish({"q": state.configuration.q, "acceleration": acceleration, **made})

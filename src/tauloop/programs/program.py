@@ -1,7 +1,7 @@
 """Programs: lists of steps (straight-line code, Newton loops, nearest points) that turn motions into forces.
 
-A program is what remains of the equations after sorting into blocks. Here its steps are interpreted on batches by
-CasADi's virtual machine. Every run leaves evidence of its health.
+A program is what remains of the equations after sorting into blocks. Here its steps are interpreted
+on batches by CasADi's virtual machine. Every run leaves evidence of its health.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tauloop.programs.bounded import Bounded
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Newton stops when no unknown moves by more than this (characteristic lengths, rad or pure numbers) in a step; since
-#: it converges quadratically, what is left then is rounding.
+#: Newton stops when no unknown moves by more than this (characteristic lengths, rad or pure
+#: numbers) in a step; since it converges quadratically, what is left then is rounding.
 NEWTON_STEP = 1e-9
 #: It gives up after this many steps; none is longer than the next figure.
 NEWTON_ITERATIONS = 60
@@ -143,8 +143,8 @@ class LinearBlock:
     Attributes:
         what: what the equations are for.
         size: number of unknowns.
-        method: "division", "elimination" in an order fixed at build, "L D L^T", or "constant" where it is solved at
-            build.
+        method: "division", "elimination" in an order fixed at build, "L D L^T", or "constant" where
+            it is solved at build.
     """
 
     what: str
@@ -158,8 +158,10 @@ class RunEvidence:
 
     Attributes:
         discriminants: of the closed forms (N, n); negative where a loop cannot close.
-        pivots: pivots of the eliminations over their typical size (N, n), in the order of `Program.all_pivots`.
-        newton: (step, residuals (N, size), iterations (N,)) of every Newton block; residuals are pure numbers.
+        pivots: pivots of the eliminations over their typical size (N, n), in the order of
+            `Program.all_pivots`.
+        newton: (step, residuals (N, size), iterations (N,)) of every Newton block; residuals are
+            pure numbers.
         missed: by how much the conditions of nearest points are missed, of their largest side (N,).
     """
 
@@ -194,10 +196,14 @@ class Program(Shown):
     pivots: tuple[Pivot, ...]
     linear_blocks: tuple[LinearBlock, ...] = ()
 
-    def run(self, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], RunEvidence]:
+    def run(
+        self, inputs: Mapping[str, np.ndarray], n: int
+    ) -> tuple[dict[str, np.ndarray], RunEvidence]:
         """Outputs by name and the evidence of the run; inputs are contiguous arrays (N, n), already checked."""
         values = dict(inputs)
-        evidence = RunEvidence(discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n))
+        evidence = RunEvidence(
+            discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)
+        )
         for step in self.steps:
             if isinstance(step, Bounded):
                 evidence.missed = evidence.missed + step.solve(values, n)

@@ -1,7 +1,8 @@
 """What every right-hand side of a simulation has in common: rates of coordinates, what acts on them, and powers.
 
-A rate program takes a state and what acts on the machine, and gives the state's rate. Its last two entries are the
-rates of the work done by actuators and at the tool, and of what friction takes: they balance the energy.
+A rate program takes a state and what acts on the machine, and gives the state's rate. Its last two
+entries are the rates of the work done by actuators and at the tool, and of what friction takes:
+they balance the energy.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class RateProgram(Shown):
     """A right-hand side.
 
     Attributes:
-        program: steps from the state's parts, `force` and, if asked for, `wrench` to `rate`, `all_q` and `all_v`.
+        program: steps from the state's parts, `force` and, if asked for, `wrench` to `rate`,
+            `all_q` and `all_v`.
         state: names and sizes of the state's parts, in order; work and loss (2) come behind them.
         quaternions: where in the state unit quaternions begin.
     """
@@ -109,7 +111,9 @@ class Acting:
         self.generalized: ca.SX = state.transmission.T @ force
         if with_wrench:
             wrench = state.builder.input("wrench", WRENCH)
-            self.generalized = self.generalized + tool_jacobian(*state.parts, state.configuration).T @ wrench
+            self.generalized = (
+                self.generalized + tool_jacobian(*state.parts, state.configuration).T @ wrench
+            )
 
     def powers(self, v: ca.SX) -> ca.SX:
         """Power of what acts, and power lost in friction (2,), W, at velocities (n_v,)."""

@@ -90,8 +90,9 @@ class Health(Shown):
     def rounding_of_forces(self) -> tuple[result.Evidence, ...]:
         """The share of the forces that is rounding, where it is too large; nothing elsewhere.
 
-        A coordinate at a distance d from its dead centre has a pivot p of the size of the root of d, and accelerations
-        that grow as 1 / p^3. Rounding of d, 1e-16, is then a share 1e-16 / p^2 of them.
+        A coordinate at a distance d from its dead centre has a pivot p of the size of the root of
+        d, and accelerations that grow as 1 / p^3. Rounding of d, 1e-16, is then a share 1e-16 / p^2
+        of them.
         """
         least = float(self.smallest_pivot.min(initial=np.inf))
         share = np.finfo(float).eps / max(least, SMALLEST_PIVOT) ** 2
@@ -108,7 +109,11 @@ class Health(Shown):
         return np.asarray(self.is_reached & (self.smallest_pivot > SMALLEST_PIVOT) & ~self.finite)
 
 
-def health(program: Program, evidence: RunEvidence, results: Mapping[str, np.ndarray] = MappingProxyType({})) -> Health:
+def health(
+    program: Program,
+    evidence: RunEvidence,
+    results: Mapping[str, np.ndarray] = MappingProxyType({}),
+) -> Health:
     """Evidence of a program's run in the caller's terms.
 
     Args:
@@ -130,7 +135,9 @@ def health(program: Program, evidence: RunEvidence, results: Mapping[str, np.nda
         smallest_pivot=np.where(np.isnan(smallest), 0.0, smallest),
         residuals=residuals,
         steps=iterations,
-        finite=np.logical_and.reduce([np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]),
+        finite=np.logical_and.reduce(
+            [np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]
+        ),
         missed=evidence.missed,
     )
 
@@ -140,12 +147,18 @@ def joined(parts: list[Health]) -> Health:
     brief = [set(part.residuals) == {"loops"} for part in parts]
     if any(brief) and not all(brief):
         pattern = parts[brief.index(False)]
-        parts = [_spread(part, pattern) if is_brief else part for part, is_brief in zip(parts, brief, strict=True)]
+        parts = [
+            _spread(part, pattern) if is_brief else part
+            for part, is_brief in zip(parts, brief, strict=True)
+        ]
     return Health(
         closed_forms=parts[0].closed_forms,
         discriminants=np.concatenate([part.discriminants for part in parts]),
         smallest_pivot=np.concatenate([part.smallest_pivot for part in parts]),
-        residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
+        residuals={
+            key: np.concatenate([part.residuals[key] for part in parts])
+            for key in parts[0].residuals
+        },
         steps=np.concatenate([part.steps for part in parts]),
         finite=np.concatenate([part.finite for part in parts]),
         missed=np.concatenate([part.missed for part in parts]),
@@ -187,8 +200,8 @@ class State(Shown):
         health: the evidence of every sample.
         limits: the machine's limits, by which `evidence` judges.
         turns: where the whole turns of angles come from.
-        has_opened: of samples that were followed, whether the loops stayed open at a point before the end of each line
-            (N,); None of samples that were not followed.
+        has_opened: of samples that were followed, whether the loops stayed open at a point before
+            the end of each line (N,); None of samples that were not followed.
 
     Examples:
         >>> import tauloop as tl
@@ -243,8 +256,8 @@ class Forces(Shown):
         closure_force: multipliers lambda of the kept loop equations (N, c), N (N m for directions).
         tree_force: M a + h on all velocities (N, n_v).
         state: the full motion.
-        weights: w (n_u,) by which redundant actuators share forces, so that the sum of w u^2 is least; None where the
-            motion determines all forces.
+        weights: w (n_u,) by which redundant actuators share forces, so that the sum of w u^2 is
+            least; None where the motion determines all forces.
         tension_names: rods that are cables.
         tension: their tensions (N, k), N.
 

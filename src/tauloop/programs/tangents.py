@@ -1,10 +1,12 @@
 """Tangents: how much a program's outputs move when its inputs do, in one direction, as a program again.
 
-Straight-line code is differentiated by CasADi, forward. Where Newton's method has found f(x, u) = 0, its step
--(df/dx)^-1 f has there the derivative -(df/dx)^-1 df/du by u, which is that of x: one step more, and exact.
+Straight-line code is differentiated by CasADi, forward. Where Newton's method has found f(x, u) =
+0, its step -(df/dx)^-1 f has there the derivative -(df/dx)^-1 df/du by u, which is that of x: one
+step more, and exact.
 
 Source:
-    Griewank, Walther 2008, Evaluating Derivatives, chapter 3 (forward mode) and section 15.1 (implicit functions).
+    Griewank, Walther 2008, Evaluating Derivatives, chapter 3 (forward mode) and section 15.1
+    (implicit functions).
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ def tangent_program(program: Program, inputs: Mapping[str, int]) -> Program:
         made = dict(zip(map(moved, results), tangents, strict=True)) | ({} if unknown else results)
         function = ca.Function("tangent", [*symbols, *directions], ca.cse(list(made.values())))
         inputs_of = (*names, *map(moved, chosen))
-        steps.append(Evaluate(function=BatchFunction(function), inputs=inputs_of, outputs=tuple(made)))
+        steps.append(
+            Evaluate(function=BatchFunction(function), inputs=inputs_of, outputs=tuple(made))
+        )
         moving |= set(results)
     return Program(
         name=f"{program.name}_by",

@@ -1,9 +1,10 @@
 """Tensions of cables in programs: what actuators must do with them, within their bounds.
 
-The tension of a rod is minus its multiplier; it is affine in the actuators' forces: T = T_0 - C u. Where actuation is
-redundant, u = u_1 + N y with R^T u_1 = t and R^T N = 0; of all y that keep least <= T <= greatest, and winches within
-their largest forces, the one nearest to the wanted forces is taken (`nearest`). A winch is wanted to hold its cable at
-the preload, which takes the force p = (T_0 - preload)/c; other actuators are wanted to do nothing.
+The tension of a rod is minus its multiplier; it is affine in the actuators' forces: T = T_0 - C u.
+Where actuation is redundant, u = u_1 + N y with R^T u_1 = t and R^T N = 0; of all y that keep least
+<= T <= greatest, and winches within their largest forces, the one nearest to the wanted forces is
+taken (`nearest`). A winch is wanted to hold its cable at the preload, which takes the force p =
+(T_0 - preload)/c; other actuators are wanted to do nothing.
 """
 
 from __future__ import annotations
@@ -43,10 +44,16 @@ def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
     """The actuators that wind cables and have a largest force."""
     names, winches = list(cables(mechanism)), []
     for i, actuator in enumerate(mechanism.actuators):
-        wound = [(names.index(name), abs(mechanism.value(r))) for name, r in actuator.drives if name in names]
+        wound = [
+            (names.index(name), abs(mechanism.value(r)))
+            for name, r in actuator.drives
+            if name in names
+        ]
         if wound and np.isfinite(actuator.force):
             (cable, ratio), *_ = wound
-            winches.append(LimitedWinch(index=i, cable=cable, ratio=ratio, tension=ratio * actuator.force))
+            winches.append(
+                LimitedWinch(index=i, cable=cable, ratio=ratio, tension=ratio * actuator.force)
+            )
     return tuple(winches)
 
 
@@ -83,7 +90,8 @@ class Tensions:
     def conditions(self, force: ca.SX, directions: ca.SX) -> tuple[ca.SX, ca.SX]:
         """The bounds as G y >= h for u = force + directions y.
 
-        Least tensions first, then greatest where there are, then the forces of winches, counted in tension.
+        Least tensions first, then greatest where there are, then the forces of winches, counted in
+        tension.
         """
         tension, change = self.at(force), -self.pulls @ directions
         bounds = list(self.bounds.values())
@@ -104,7 +112,9 @@ def winches(mechanism: Mechanism) -> tuple[int | None, ...]:
     """For each cable the actuator that drives its length, and nothing else, alone; None where there is no such one."""
     indices: list[int | None] = []
     for name in cables(mechanism):
-        drivers = [i for i, actuator in enumerate(mechanism.actuators) if name in dict(actuator.drives)]
+        drivers = [
+            i for i, actuator in enumerate(mechanism.actuators) if name in dict(actuator.drives)
+        ]
         alone = len(drivers) == 1 and len(mechanism.actuators[drivers[0]].drives) == 1
         indices.append(drivers[0] if alone else None)
     return tuple(indices)

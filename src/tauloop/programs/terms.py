@@ -1,13 +1,13 @@
 """Programs of states beside those of forces: terms of the equations of motion, the tool, energies, virtual platforms.
 
-With v = G v_g and a = G a_g + (what v brings about) the balance S u + K^T lambda + J^T w = M a + h becomes, by
-virtual work,
+With v = G v_g and a = G a_g + (what v brings about) the balance S u + K^T lambda + J^T w = M a + h
+becomes, by virtual work,
 
     R^T u + J_g^T w = M_g a_g + c + g + f,    M_g = G^T M G,  R = A G,  J_g = J G,
 
-c the Coriolis and centripetal forces, g those of gravity, f those of friction and springs. Tensions before they are
-shared out are for optimisers that choose forces together with a motion.
-Source: Khalil and Ibrahim 2004, for the projection.
+c the Coriolis and centripetal forces, g those of gravity, f those of friction and springs. Tensions
+before they are shared out are for optimisers that choose forces together with a motion. Source:
+Khalil and Ibrahim 2004, for the projection.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ def terms_program(state: MotionState) -> Program:
     """Program of M_g (m m, by columns), c, g and f (m,) from positions and velocities."""
     G, drift, still = state.embedding, state.drift(), state.at_rest
     inertial = column(
-        state.pi[i] if p.group in ("inertia", "drive") else ca.SX(0) for i, p in enumerate(state.parameters)
+        state.pi[i] if p.group in ("inertia", "drive") else ca.SX(0)
+        for i, p in enumerate(state.parameters)
     )
     floating = replace(state.mechanism, gravity=(Constant(0.0),) * 3)
 
     def forces(v: ca.SX, a: ca.SX, pi: ca.SX, weightless: bool) -> ca.SX:
         mechanism = floating if weightless else state.mechanism
-        return state.formulation.forces(mechanism, state.motion(v, a), Entries(state.parameters, pi))
+        return state.formulation.forces(
+            mechanism, state.motion(v, a), Entries(state.parameters, pi)
+        )
 
     a = ca.SX.sym("a", state.topology.n_v)
     M = G.T @ (ca.sparsify(ca.jacobian(forces(still, a, inertial, True), a)) @ G)
@@ -81,7 +84,11 @@ def energies_program(state: MotionState) -> Program:
     """
     parts = (state.mechanism, state.motion(state.v), state.entries)
     return state.builder.finish(
-        {"q": state.configuration.q, "kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)}
+        {
+            "q": state.configuration.q,
+            "kinetic": kinetic_energy(*parts),
+            "potential": potential_energy(*parts),
+        }
     )
 
 
@@ -112,15 +119,18 @@ def platform_matrices_program(
     Args:
         state: at positions and velocities; x' are the velocities that are given.
         by_momentum: by generalized momentum, or by energies in Koditschek's form.
-        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the given velocities.
+        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the given
+            velocities.
 
     Returns:
-        The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and cos(theta) of the Euler
-        angles (else one), and the k labels (name, kind, part).
+        The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and
+        cos(theta) of the Euler angles (else one), and the k labels (name, kind, part).
     """
     G, motion = state.embedding, state.motion(state.v)
     rate = _embedding_rate(state, motion)
-    matrices = virtual_platforms(state.mechanism, motion, state.entries, G, rate, by_momentum=by_momentum)
+    matrices = virtual_platforms(
+        state.mechanism, motion, state.entries, G, rate, by_momentum=by_momentum
+    )
     cos_theta = ca.SX(1)
     if in_euler:
         ((iq, iv),) = [pair for pair in state.topology.quaternions if pair[1] in state.ports.v]
@@ -148,5 +158,7 @@ def _embedding_rate(state: MotionState, motion: TreeMotion) -> ca.SX:
     (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], motion)
     G_rate = ca.SX(*state.embedding.shape)
     if dependent:
-        G_rate[dependent, :] = state.builder.solve(state.K[:, dependent], -(K_rate @ state.embedding), "embedding")
+        G_rate[dependent, :] = state.builder.solve(
+            state.K[:, dependent], -(K_rate @ state.embedding), "embedding"
+        )
     return G_rate

@@ -10,7 +10,8 @@ from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 
-#: Numbers of a wrench: force and moment at the tool centre point; and inertial parameters of a payload.
+#: Numbers of a wrench: force and moment at the tool centre point; and inertial parameters of a
+#: payload.
 WRENCH, PAYLOAD = 6, 10
 
 
@@ -26,7 +27,9 @@ def tool_pose(motion: TreeMotion, mechanism: Mechanism) -> tuple[ca.SX, ca.SX]:
     return motion.point(tool).p, motion.bodies[tool.body].R @ motion.values.rotation(tool.turns)
 
 
-def tool_jacobian(mechanism: Mechanism, topology: Topology, values: Values, configuration: Configuration) -> ca.SX:
+def tool_jacobian(
+    mechanism: Mechanism, topology: Topology, values: Values, configuration: Configuration
+) -> ca.SX:
     """Jacobian J (6, n_v): the tool's twist per unit of all velocities."""
     v = ca.SX.sym("v", topology.n_v)
     motion = tree_motion(topology, values, configuration, v, ca.SX(topology.n_v, 1))
@@ -36,17 +39,22 @@ def tool_jacobian(mechanism: Mechanism, topology: Topology, values: Values, conf
 def tool_load(motion: TreeMotion, mechanism: Mechanism, wrench: ca.SX, payload: ca.SX) -> ca.SX:
     """Forces on all velocities (n_v,) that carrying a payload takes, less those of a wrench that acts at the tool.
 
-    tau = J^T (w_p - w) with w_p = [m a_c - m g; I alpha + omega x I omega + m c x (a - g)] in the tool's frame.
+    tau = J^T (w_p - w) with w_p = [m a_c - m g; I alpha + omega x I omega + m c x (a - g)] in the
+    tool's frame.
 
     Args:
         motion: of all bodies.
         mechanism: the machine.
-        wrench: w (6,), force and moment on the machine at the tool centre point in the base frame, N and N m.
-        payload: (m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) in the tool's frame, about the tool centre point.
+        wrench: w (6,), force and moment on the machine at the tool centre point in the base frame,
+            N and N m.
+        payload: (m, m c, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) in the tool's frame, about the tool
+            centre point.
     """
     tool = mechanism.platform.tool
     body, (_, R) = motion.bodies[tool.body], tool_pose(motion, mechanism)
     a = motion.point(tool).a - motion.values.vector(mechanism.gravity)
-    force, moment = rigid_body_wrench(R.T @ body.in_base.w, R.T @ body.in_base.alpha, R.T @ a, payload)
+    force, moment = rigid_body_wrench(
+        R.T @ body.in_base.w, R.T @ body.in_base.alpha, R.T @ a, payload
+    )
     J = tool_jacobian(mechanism, motion.topology, motion.values, motion.configuration)
     return ca.SX(J.T @ (ca.vertcat(R @ force, R @ moment) - wrench))

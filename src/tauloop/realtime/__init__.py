@@ -12,7 +12,10 @@ from tauloop.realtime.controller import (
     CompiledController as CompiledController,
     ControllerSample as ControllerSample,
 )
-from tauloop.realtime.export import ControllerExport as ControllerExport, export_controller as export_controller
+from tauloop.realtime.export import (
+    ControllerExport as ControllerExport,
+    export_controller as export_controller,
+)
 from tauloop.realtime.law import GeneratedLaw as GeneratedLaw, control_compiled as control_compiled
 from tauloop.realtime.options import ControllerOptions as ControllerOptions
 

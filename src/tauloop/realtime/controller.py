@@ -15,7 +15,12 @@ from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.realtime.equations import ControllerEquations, controller_equations
 from tauloop.realtime.options import ControllerOptions
-from tauloop.realtime.source import FLAGS as SOURCE_FLAGS, controller_header, controller_source, memory_size
+from tauloop.realtime.source import (
+    FLAGS as SOURCE_FLAGS,
+    controller_header,
+    controller_source,
+    memory_size,
+)
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -64,7 +69,11 @@ class CompiledController:
     """
 
     def __init__(
-        self, machine: Mechanism | Model, options: ControllerOptions | None = None, *, folder: Path | None = None
+        self,
+        machine: Mechanism | Model,
+        options: ControllerOptions | None = None,
+        *,
+        folder: Path | None = None,
     ) -> None:
         """Compile it, or find it in the cache, and begin.
 
@@ -86,7 +95,9 @@ class CompiledController:
         """
         self.equations = controller_equations(modelled(machine), options or ControllerOptions())
         values = controller_values(self.equations)
-        text = "\n".join(write(STEM, self.equations, values) for write in (controller_header, controller_source))
+        text = "\n".join(
+            write(STEM, self.equations, values) for write in (controller_header, controller_source)
+        )
         compiler = replace(require_compiler(), flags=PORTABLE_FLAGS)
         self.library = Library.made(text, compiler, folder=folder)
         self._begin = self.library.function(f"{STEM}_begin", "*n", "i")

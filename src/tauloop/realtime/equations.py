@@ -1,7 +1,7 @@
 """Equations of a generated controller: the pose from encoders, the reference's and the stop's motion, and the law.
 
-All of them write to one array of work, whose parts stand in `ControllerParts`; what is done when something is wrong is
-`controller.c`, which calls them.
+All of them write to one array of work, whose parts stand in `ControllerParts`; what is done when
+something is wrong is `controller.c`, which calls them.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ class ControllerEquations:
         inputs, forces, parameters: channels in the order of their arrays.
         defaults: values of the parameters, one after the other.
         work: parts of the array of work.
-        routines: by name: `pose` from encoders, `wanted` of the reference, `ramp` of the stop, `law`, and `asked`, the
-            actuators' positions and speeds of the reference.
+        routines: by name: `pose` from encoders, `wanted` of the reference, `ramp` of the stop,
+            `law`, and `asked`, the actuators' positions and speeds of the reference.
         needs_model: whether the law knows forces without a measurement.
-        ratios: motion of what position and speed loops measure over that of their actuators (2, n_u).
+        ratios: motion of what position and speed loops measure over that of their actuators (2,
+            n_u).
     """
 
     model: Model
@@ -86,7 +87,9 @@ class ControllerEquations:
     def sample(self, time: float, stamp: float, **channels: np.ndarray) -> np.ndarray:
         """Inputs of one sample, one channel behind the other; zero where none is given."""
         channels |= {"time": np.array([time]), "stamp": np.array([stamp])}
-        return np.concatenate([np.asarray(channels.get(c.name, np.zeros(c.size)), dtype=float) for c in self.inputs])
+        return np.concatenate(
+            [np.asarray(channels.get(c.name, np.zeros(c.size)), dtype=float) for c in self.inputs]
+        )
 
 
 def controller_equations(model: Model, options: ControllerOptions) -> ControllerEquations:
@@ -97,8 +100,8 @@ def controller_equations(model: Model, options: ControllerOptions) -> Controller
         options: the law.
 
     Raises:
-        InputError: freedoms that no actuator moves, cables, no limit of a force, numbers that do not fit, a law for
-            drive lines without any.
+        InputError: freedoms that no actuator moves, cables, no limit of a force, numbers that do
+            not fit, a law for drive lines without any.
     """
     return _Maker(model, options).made()
 
@@ -119,7 +122,8 @@ class _Maker:
         self.m = len(self.leading)
         self.forces = self._forces()
         self.loops = sum(
-            pid_states(line.control.position) + (pid_states(line.control.speed) if line.control.speed else 0)
+            pid_states(line.control.position)
+            + (pid_states(line.control.speed) if line.control.speed else 0)
             for line in self.lines
         )
         self.inputs = self._inputs()
@@ -129,21 +133,41 @@ class _Maker:
         self.work = Layout(
             "y",
             {"position": self.m, "speed": self.m, "q": self.n_q, "v": self.n_v}
-            | {"wanted_q": self.n_q, "wanted_v": self.n_v, "wanted_a": self.n_v, "force": self.forces.size}
-            | {"ramp": 3 * self.n_u, "asked": 2 * self.n_u, "loop": self.loops, "measured": 2 * self.n_u}
+            | {
+                "wanted_q": self.n_q,
+                "wanted_v": self.n_v,
+                "wanted_a": self.n_v,
+                "force": self.forces.size,
+            }
+            | {
+                "ramp": 3 * self.n_u,
+                "asked": 2 * self.n_u,
+                "loop": self.loops,
+                "measured": 2 * self.n_u,
+            }
             | dict.fromkeys(("all", "R", "share"), 0)
-            | ({"all": 2 * self.n_u, "R": self.n_u * self.m, "share": self.n_u * self.m} if self.shares else {}),
+            | (
+                {"all": 2 * self.n_u, "R": self.n_u * self.m, "share": self.n_u * self.m}
+                if self.shares
+                else {}
+            ),
         )
 
     def _problems(self) -> list[Problem]:
-        model, options, problems = self.model, self.options, Problems(cable_problems(self.model.mechanism))
+        model, options, problems = (
+            self.model,
+            self.options,
+            Problems(cable_problems(self.model.mechanism)),
+        )
         problems += passive_problems(model.assembly)
         name, actuators = model.mechanism.name, len(self.actuators)
         if options.law == "drive" and model.assembly.is_redundant:
             what = f"has {actuators} actuators for {self.platform.velocity.size} freedoms, whose drives would press"
             problems.add(name, what, "choose another law, which shares forces")
         elif options.law == "drive" and not all(a.drive for a in self.actuators):
-            problems.add("law", f"not every actuator of {name} has a drive line", "choose another law")
+            problems.add(
+                "law", f"not every actuator of {name} has a drive line", "choose another law"
+            )
         if len(options.deceleration) not in (1, actuators):
             what = f"{len(options.deceleration)} numbers for {actuators} actuators"
             problems.add("deceleration", what, "one for all, or one each")
@@ -153,22 +177,36 @@ class _Maker:
         """What the controller asks for: forces of actuators, or torques of motors."""
         if not self.lines:
             names, kinds = self.model.output_ports("actuators")
-            return ControllerChannel(name="force", columns=names, units=kinds, meaning="of the actuators")
+            return ControllerChannel(
+                name="force", columns=names, units=kinds, meaning="of the actuators"
+            )
         names = tuple(
-            f"{a.name}.{m.name}" for a, line in zip(self.actuators, self.lines, strict=True) for m in line.motors
+            f"{a.name}.{m.name}"
+            for a, line in zip(self.actuators, self.lines, strict=True)
+            for m in line.motors
         )
-        kinds = tuple("N m" if line.inertia(m.on).turns else "N" for line in self.lines for m in line.motors)
+        kinds = tuple(
+            "N m" if line.inertia(m.on).turns else "N" for line in self.lines for m in line.motors
+        )
         return ControllerChannel(name="force", columns=names, units=kinds, meaning="of the motors")
 
     def _inputs(self) -> tuple[ControllerChannel, ...]:
         platform, lengths = self.platform, self.model.actuator_units
-        names, rates = tuple(actuator.name for actuator in self.actuators), tuple(f"{unit}/s" for unit in lengths)
+        names, rates = (
+            tuple(actuator.name for actuator in self.actuators),
+            tuple(f"{unit}/s" for unit in lengths),
+        )
         turning = names
         if self.lines:
             names, turning, lengths, rates = self._encoders()
         positions, speeds = "what encoders say", "their rates"
         channels = [
-            ControllerChannel(name="time", columns=("time",), units=("s",), meaning="the host's clock at this sample"),
+            ControllerChannel(
+                name="time",
+                columns=("time",),
+                units=("s",),
+                meaning="the host's clock at this sample",
+            ),
             ControllerChannel(
                 name="stamp",
                 columns=("stamp",),
@@ -196,7 +234,9 @@ class _Maker:
                 meaning="its accelerations",
             ),
         ]
-        return tuple(item for item in channels if item.name != "speed" or not self.options.differences)
+        return tuple(
+            item for item in channels if item.name != "speed" or not self.options.differences
+        )
 
     def _encoders(self) -> tuple[tuple[str, ...], ...]:
         """Encoders of the position loops and of the speed loops, and their units."""
@@ -218,17 +258,40 @@ class _Maker:
             ("bandwidth", "rad/s", options.bandwidth, "w of the law"),
             ("damping", "1", options.damping, "damping ratio of the law"),
             ("hold", "1", options.hold, "samples for which the last good forces are held"),
-            ("stuck", "1", options.stuck, "samples after which an encoder that does not change is stale"),
-            ("stuck_motion", "m or rad", options.stuck_motion, "how far it should have moved by then"),
+            (
+                "stuck",
+                "1",
+                options.stuck,
+                "samples after which an encoder that does not change is stale",
+            ),
+            (
+                "stuck_motion",
+                "m or rad",
+                options.stuck_motion,
+                "how far it should have moved by then",
+            ),
             ("late", "1", options.late, "share of the period by which a sample may be late"),
-            ("astray", "m or rad", options.astray, "how far a coordinate may be from where it was led"),
+            (
+                "astray",
+                "m or rad",
+                options.astray,
+                "how far a coordinate may be from where it was led",
+            ),
             ("settling", "s", options.settling, "time at rest behind a stop, before the brake"),
         ]
-        channels = [ControllerChannel(name=n, columns=(n,), units=(unit,), meaning=text) for n, unit, _, text in plain]
+        channels = [
+            ControllerChannel(name=n, columns=(n,), units=(unit,), meaning=text)
+            for n, unit, _, text in plain
+        ]
         channels += [
-            ControllerChannel(name="limit", columns=u.columns, units=u.units, meaning="largest forces"),
             ControllerChannel(
-                name="deceleration", columns=names, units=rates, meaning="of the actuators in a controlled stop"
+                name="limit", columns=u.columns, units=u.units, meaning="largest forces"
+            ),
+            ControllerChannel(
+                name="deceleration",
+                columns=names,
+                units=rates,
+                meaning="of the actuators in a controlled stop",
             ),
         ]
         values = [np.array([value], dtype=float) for _, _, value, _ in plain]
@@ -237,7 +300,9 @@ class _Maker:
         if free:
             kinds = tuple(si_unit(table[name].unit) for name in free)
             channels.append(
-                ControllerChannel(name="machine", columns=free, units=kinds, meaning="parameters left free (SI)")
+                ControllerChannel(
+                    name="machine", columns=free, units=kinds, meaning="parameters left free (SI)"
+                )
             )
             values.append(table.vector(free))
         return tuple(channels), np.concatenate(values)
@@ -251,25 +316,36 @@ class _Maker:
         u = self.forces
         if self.lines:
             motors = [(line, motor) for line in self.lines for motor in line.motors]
-            own = [np.inf if m.torque is None else self.model.mechanism.value(m.torque) for _, m in motors]
+            own = [
+                np.inf if m.torque is None else self.model.mechanism.value(m.torque)
+                for _, m in motors
+            ]
         else:
             own = [actuator.force for actuator in self.actuators]
         problems, limit = Problems(), self.options.limit or (np.inf,)
         if len(limit) not in (1, u.size):
-            problems.add("limit", f"{len(limit)} numbers for {u.size} forces", "one for all, or one each")
+            problems.add(
+                "limit", f"{len(limit)} numbers for {u.size} forces", "one for all, or one each"
+            )
             InputError.raise_if_any(problems)
         least = np.minimum(own, np.broadcast_to(np.asarray(limit), (u.size,)))
         for name, value in zip(u.columns, least, strict=True):
             if not np.isfinite(value):
                 problems.add(
-                    "limit", f"nothing bounds the force of {name}", "give a limit, here or in the machine's file"
+                    "limit",
+                    f"nothing bounds the force of {name}",
+                    "give a limit, here or in the machine's file",
                 )
         InputError.raise_if_any(problems)
         return least
 
     def made(self) -> ControllerEquations:
         """All of it."""
-        wanted = {"q": self.work.place("wanted_q"), "v": self.work.place("wanted_v"), "a": self.work.place("wanted_a")}
+        wanted = {
+            "q": self.work.place("wanted_q"),
+            "v": self.work.place("wanted_v"),
+            "a": self.work.place("wanted_a"),
+        }
         reference = {
             key: self.taken.place(name)
             for key, name in zip(
@@ -283,7 +359,11 @@ class _Maker:
             "measured": Routine(calls=(self._measured(),)),
             "pose": self._pose(),
             "wanted": Routine(
-                calls=(self._program("wanted_motion", self.model.platform, KINEMATICS[2], reference, wanted),)
+                calls=(
+                    self._program(
+                        "wanted_motion", self.model.platform, KINEMATICS[2], reference, wanted
+                    ),
+                )
             ),
             "ramp": self._ramp(wanted),
             "asked": Routine(calls=(self._asked(),)),
@@ -304,7 +384,12 @@ class _Maker:
         )
 
     def _program(
-        self, name: str, motion: Motion, spec: ProgramSpec, inputs: Mapping[str, str], outputs: Mapping[str, str]
+        self,
+        name: str,
+        motion: Motion,
+        spec: ProgramSpec,
+        inputs: Mapping[str, str],
+        outputs: Mapping[str, str],
     ) -> RoutineCall:
         sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
         theta = self.p.place("machine") if self.model.free else "p"
@@ -315,7 +400,10 @@ class _Maker:
         """Weights of forces and spread of encoders, all alike, and their sizes; nothing without redundant actuators."""
         if not self.shares:
             return [], {}
-        numbers = {"weight": ca.SX.ones(self.n_u), "spread": ca.SX(spread(self.model, np.zeros(self.n_u)))}
+        numbers = {
+            "weight": ca.SX.ones(self.n_u),
+            "spread": ca.SX(spread(self.model, np.zeros(self.n_u))),
+        }
         call = straight(f"{name}weights", {self.work.place("measured"): 1}, lambda _: numbers)
         return [call], dict.fromkeys(numbers, self.n_u)
 
@@ -326,15 +414,30 @@ class _Maker:
         if self.shares:
 
             def led(seen: ca.SX) -> dict[str, ca.SX]:
-                return {place("position"): seen[self.leading], place("speed"): seen[self.n_u :][self.leading]}
+                return {
+                    place("position"): seen[self.leading],
+                    place("speed"): seen[self.n_u :][self.leading],
+                }
 
             calls.append(straight(f"{name}leading", {place("all"): 2 * self.n_u}, led))
-            beside = {"measured": place("all"), "measured_speed": f"y + {self.work.slices['all'].start + self.n_u}"}
+            beside = {
+                "measured": place("all"),
+                "measured_speed": f"y + {self.work.slices['all'].start + self.n_u}",
+            }
             inputs = motion | beside | {"weight": "weight", "spread": "spread"}
-            outputs = {"x": place("position"), "speed": place("speed"), "R": place("R"), "share": place("share")}
-            calls.append(self._program(f"{name}fit", self.model.actuators, MEASURED_MOTION, inputs, outputs))
+            outputs = {
+                "x": place("position"),
+                "speed": place("speed"),
+                "R": place("R"),
+                "share": place("share"),
+            }
+            calls.append(
+                self._program(f"{name}fit", self.model.actuators, MEASURED_MOTION, inputs, outputs)
+            )
         seen = {"q": place("q"), "v": place("v")}
-        calls.append(self._program(f"{name}measured_pose", self.model.actuators, KINEMATICS[1], motion, seen))
+        calls.append(
+            self._program(f"{name}measured_pose", self.model.actuators, KINEMATICS[1], motion, seen)
+        )
         return Routine(calls=tuple(calls), own=own)
 
     def _ramp(self, wanted: Mapping[str, str]) -> Routine:
@@ -342,10 +445,16 @@ class _Maker:
         at, keys = self.work.slices["ramp"].start, ("position", "velocity", "acceleration")
         if not self.shares:
             ramp = {key: f"y + {at + k * self.n_u}" for k, key in enumerate(keys)}
-            return Routine(calls=(self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),))
+            return Routine(
+                calls=(
+                    self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
+                )
+            )
 
         def led(ramp: ca.SX) -> dict[str, ca.SX]:
-            return {"led": ca.vertcat(*(part[self.leading] for part in ca.vertsplit(ramp, self.n_u)))}
+            return {
+                "led": ca.vertcat(*(part[self.leading] for part in ca.vertsplit(ramp, self.n_u)))
+            }
 
         ramp = {key: f"led + {k * self.m}" for k, key in enumerate(keys)}
         calls = (
@@ -398,7 +507,9 @@ class _Maker:
         """Positions and speeds of the actuators that the reference asks for."""
 
         def asked(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
-            return {self.work.place("asked"): ca.vertcat(*actuator_motion(self.model.assembly, q, v))}
+            return {
+                self.work.place("asked"): ca.vertcat(*actuator_motion(self.model.assembly, q, v))
+            }
 
         reads = {self.work.place("wanted_q"): self.n_q, self.work.place("wanted_v"): self.n_v}
         return straight("asked", reads, asked)
@@ -412,15 +523,22 @@ class _Maker:
         in_platform, law = self.options.space == "platform", self.options.law
         accelerates = law == "computed-torque"
         n, entry = self.platform.velocity.size, list(self.platform.v)
-        mass = np.ones(n) if accelerates else gained_masses(self.model, in_platform, self.model.assembly.q[None])
-        # by itself each actuator follows its own reference; what their forces come to is then shared anew
+        mass = (
+            np.ones(n)
+            if accelerates
+            else gained_masses(self.model, in_platform, self.model.assembly.q[None])
+        )
+        # by itself each actuator follows its own reference; what their forces come to is then
+        # shared anew
         alone = self.shares and not (in_platform or accelerates)
         calls, sizes = self._weights("law_")
         sizes |= {"G": self.n_v * self.m, "x": max(self.platform.position.size, self.n_u)}
         sizes |= {"pace": n, "push": self.n_u, "model_force": self.n_u}
         if in_platform and not accelerates:
             inputs = {"position": self.work.place("position"), "velocity": self.work.place("speed")}
-            calls.append(self._program("jacobian", self.model.actuators, EMBEDDING, inputs, {"G": "G"}))
+            calls.append(
+                self._program("jacobian", self.model.actuators, EMBEDDING, inputs, {"G": "G"})
+            )
 
         def push(y: ca.SX, p: ca.SX, G: ca.SX) -> dict[str, ca.SX]:
             work, constants = self.work.parts(y), self.p.parts(p)
@@ -428,7 +546,9 @@ class _Maker:
             q, v, x, speed = work["wanted_q"], work["wanted_v"], work["position"], work["speed"]
             every = actuator_motion(self.model.assembly, q, v)
             position, asked = (part[self.leading] for part in every)
-            acceleration = actuator_motion(self.model.assembly, q, work["wanted_a"])[1][self.leading]
+            acceleration = actuator_motion(self.model.assembly, q, work["wanted_a"])[1][
+                self.leading
+            ]
             wanted = {"x": position, "pace": asked, "model_force": acceleration}
             if in_platform:
                 error = pose_error(self.model, q, work["q"])
@@ -457,13 +577,29 @@ class _Maker:
             return Routine(calls=tuple(calls), own=sizes)
         motion = self.model.platform if in_platform and accelerates else self.model.actuators
         start = self.work.place("wanted_q") if law == "feed-forward" else self.work.place("q")
-        places = {"position": "x", "velocity": "pace", "acceleration": "push" if accelerates else "model_force"}
+        places = {
+            "position": "x",
+            "velocity": "pace",
+            "acceleration": "push" if accelerates else "model_force",
+        }
         places |= {"start": start} | ({"weight": "weight"} if self.shares else {})
         if accelerates:
-            calls.append(self._program("model_inverse", motion, INVERSE_DYNAMICS, places, {"force": force}))
+            calls.append(
+                self._program("model_inverse", motion, INVERSE_DYNAMICS, places, {"force": force})
+            )
         else:
-            calls.append(self._program("model_inverse", motion, INVERSE_DYNAMICS, places, {"force": "model_force"}))
-            calls.append(straight("pushed", {"push": self.n_u, "model_force": self.n_u}, lambda a, b: {force: a + b}))
+            calls.append(
+                self._program(
+                    "model_inverse", motion, INVERSE_DYNAMICS, places, {"force": "model_force"}
+                )
+            )
+            calls.append(
+                straight(
+                    "pushed",
+                    {"push": self.n_u, "model_force": self.n_u},
+                    lambda a, b: {force: a + b},
+                )
+            )
         return Routine(calls=tuple(calls), own=sizes)
 
     def _drive_law(self) -> Routine:
@@ -472,17 +608,27 @@ class _Maker:
 
         def controls(y: ca.SX) -> dict[str, ca.SX]:
             work = self.work.parts(y)
-            position, speed = actuator_motion(self.model.assembly, work["wanted_q"], work["wanted_v"])
+            position, speed = actuator_motion(
+                self.model.assembly, work["wanted_q"], work["wanted_v"]
+            )
             torques, loops, first = [], [], 0
             for i, line in enumerate(self.lines):
                 control, figures = line.control, Values(self.model.mechanism.parameters.values)
-                count = pid_states(control.position) + (pid_states(control.speed) if control.speed else 0)
+                count = pid_states(control.position) + (
+                    pid_states(control.speed) if control.speed else 0
+                )
                 states = work["loop"][first : first + count]
                 reference = position[i] * at[i]
                 # on a path preloads act in the direction of the motion
                 before = reference - ca.if_else(speed[i] < 0, -1.0, 1.0) * abs(at[i])
                 law = control_law(
-                    *(control, work["measured"][i], work["measured"][self.n_u + i], reference, before),
+                    *(
+                        control,
+                        work["measured"][i],
+                        work["measured"][self.n_u + i],
+                        reference,
+                        before,
+                    ),
                     *(states, figures, Direct(), (speed[i] * rate[i], ca.SX(0))),
                 )
                 torques += [law.torques.get(motor.name, ca.SX(0)) for motor in line.motors]

@@ -30,8 +30,8 @@ from tauloop.result import content, plain
 class ControllerExport(ExportedCode):
     """A generated controller as texts.
 
-    `name` is the first part of every name in C and of the files' names; `parameters` of the manifest has their hash and
-    values.
+    `name` is the first part of every name in C and of the files' names; `parameters` of the
+    manifest has their hash and values.
     """
 
 
@@ -45,20 +45,23 @@ def export_controller(
 ) -> ControllerExport:
     """A machine's controller as C99, safe by construction; the same machine and options give the same texts.
 
-    Whatever a sample reads, its forces are finite and within their limits, and flags say what was wrong: not a number,
-    a stale encoder, a lost pose, saturation, a missed deadline. The last good forces are held for some samples; then
-    the actuators stop along a stated deceleration, and brake.
+    Whatever a sample reads, its forces are finite and within their limits, and flags say what was
+    wrong: not a number, a stale encoder, a lost pose, saturation, a missed deadline. The last good
+    forces are held for some samples; then the actuators stop along a stated deceleration, and
+    brake.
 
     Args:
         machine: what the controller believes in; its free parameters stay parameters of the code.
         options: the law, its numbers, and what is done when something is wrong.
         name: first part of all names; the machine's and "controller" without it.
-        folder: where the files are written (it is made where it is missing; other files in it are left alone).
+        folder: where the files are written (it is made where it is missing; other files in it are
+            left alone).
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: more or fewer actuators than freedoms, a force without a limit, a law that the machine cannot have,
-            a name that gives no C identifier, or a folder that cannot be written.
+        InputError: more or fewer actuators than freedoms, a force without a limit, a law that the
+            machine cannot have, a name that gives no C identifier, or a folder that cannot be
+            written.
         AssemblyError: the machine does not assemble as described.
 
     Examples:
@@ -74,7 +77,9 @@ def export_controller(
     values = controller_values(equations)
     files = {
         f"{stem}.h": controller_header(stem, equations, values),
-        f"{stem}.c": as_c_and_cpp(f'#include "{stem}.h"\n' + controller_source(stem, equations, values)),
+        f"{stem}.c": as_c_and_cpp(
+            f'#include "{stem}.h"\n' + controller_source(stem, equations, values)
+        ),
         f"{stem}_check.c": _check_text(stem, equations),
         f"{stem}_loop.c": _loop_text(stem, equations),
         "plant_link.h": c_file("tauloop.realtime", "plant_link.h"),
@@ -94,7 +99,9 @@ def export_controller(
         "parameters": parameter_manifest(values),
         "files": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
     }
-    files[f"{stem}_manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    files[f"{stem}_manifest.json"] = (
+        json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    )
     written = () if folder is None else written_files(files, Path(folder))
     stages.done()
     return ControllerExport(name=stem, manifest=manifest, files=files, written=written)
@@ -147,9 +154,13 @@ def _check_text(stem: str, equations: ControllerEquations) -> str:
     at, zero = model.platform.ports.at(q), np.zeros(model.platform.ports.velocity.size)
     knows = equations.needs_model
     holding = (
-        model.platform.inverse_dynamics(at, zero, zero, start=q).force if knows else np.zeros(equations.forces.size)
+        model.platform.inverse_dynamics(at, zero, zero, start=q).force
+        if knows
+        else np.zeros(equations.forces.size)
     )
-    most = equations.defaults[sum(c.size for c in equations.parameters[:8]) :][: equations.forces.size]
+    most = equations.defaults[sum(c.size for c in equations.parameters[:8]) :][
+        : equations.forces.size
+    ]
     knows = knows and bool((np.abs(holding) < most).all())
     rest = {"position": equations.readings(q), "reference": at}
     values = [rest.get(item.name, np.zeros(item.size)) for item in equations.inputs]
@@ -166,4 +177,6 @@ def _check_text(stem: str, equations: ControllerEquations) -> str:
 
 
 def _table(name: str, values: np.ndarray) -> str:
-    return f"static const double {name}[] = {{{', '.join(number(float(value)) for value in values)}}};"
+    return (
+        f"static const double {name}[] = {{{', '.join(number(float(value)) for value in values)}}};"
+    )

@@ -24,7 +24,8 @@ class GeneratedLaw(Controller):
     """A law that runs as generated code: what `tauloop export controller` writes, sample by sample.
 
     Attributes:
-        options: the generated controller; its rate is that of the loop, its limits are those that the loop has.
+        options: the generated controller; its rate is that of the loop, its limits are those that
+            the loop has.
     """
 
     options: ControllerOptions
@@ -33,7 +34,9 @@ class GeneratedLaw(Controller):
     def of(cls, options: ControllerOptions) -> GeneratedLaw:
         """The law of some options."""
         # references come as motions of the platform, whatever space the law has its errors in
-        return cls(bandwidth=options.bandwidth, damping=options.damping, space="platform", options=options)
+        return cls(
+            bandwidth=options.bandwidth, damping=options.damping, space="platform", options=options
+        )
 
     @property
     def title(self) -> str:
@@ -44,16 +47,29 @@ class GeneratedLaw(Controller):
         """Forces of the generated code, in place of what gains make of the errors."""
         most = np.where(np.isfinite(loop.limit), loop.limit, 1e99)
         limit = np.minimum(most, np.broadcast_to(self.options.limit or (1e99,), most.shape))
-        options = replace(self.options, frequency=1.0 / loop.period, limit=tuple(limit.tolist()), differences=False)
+        options = replace(
+            self.options,
+            frequency=1.0 / loop.period,
+            limit=tuple(limit.tolist()),
+            differences=False,
+        )
         controller = CompiledController(loop.model, options)
         q, speed, acceleration = loop.reference
         position = loop.model.platform.ports.at(q)
         equations = controller.equations
 
-        def correct(time: float, measured: np.ndarray, rate: np.ndarray, _: np.ndarray) -> np.ndarray:
+        def correct(
+            time: float, measured: np.ndarray, rate: np.ndarray, _: np.ndarray
+        ) -> np.ndarray:
             k = round(time / loop.period)
-            wanted = {"reference": position[k], "reference_speed": speed[k], "reference_acceleration": acceleration[k]}
-            return controller.step(equations.sample(time, k + 1.0, position=measured, speed=rate, **wanted)).force
+            wanted = {
+                "reference": position[k],
+                "reference_speed": speed[k],
+                "reference_acceleration": acceleration[k],
+            }
+            return controller.step(
+                equations.sample(time, k + 1.0, position=measured, speed=rate, **wanted)
+            ).force
 
         return correct
 
@@ -70,7 +86,8 @@ def control_compiled(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: names and numbers that are wrong, or a controller that there is no generated code of.
+        InputError: names and numbers that are wrong, or a controller that there is no generated
+            code of.
         PoseError: the stroke cannot be run at all.
         EngineError: there is no compiler, or it fails.
 
@@ -84,7 +101,9 @@ def control_compiled(
     unknown = [name for name in options.laws if name not in LAWS]
     InputError.raise_if_any(
         Problem(
-            where="controller", what=f"there is no generated code of {name!r}", remedy=f"choose among {', '.join(LAWS)}"
+            where="controller",
+            what=f"there is no generated code of {name!r}",
+            remedy=f"choose among {', '.join(LAWS)}",
         )
         for name in unknown
     )

@@ -26,21 +26,24 @@ class ControllerOptions(Options):
     """A generated controller. All numbers but the rate stay parameters of the code.
 
     Attributes:
-        law: computed-torque, feed-forward, gravity and pd as of `tauloop control`; drive, the control of the machine's
-            drive lines.
+        law: computed-torque, feed-forward, gravity and pd as of `tauloop control`; drive, the
+            control of the machine's drive lines.
         space: where errors are taken: of the actuators, or of the platform.
         bandwidth: natural frequency w of the errors, such as 100 (rad/s) or '20 Hz'.
         damping: damping ratio of the law.
         frequency: samples per second, such as 1kHz.
         differences: speeds are differences of measured positions, and no input.
-        limit: largest forces, one for all or one per actuator (or motor of a drive line); those of the machine's file
-            where they are less.
-        deceleration: of the actuators in a controlled stop, one for all or one each, m/s^2 or rad/s^2.
-        hold: samples for which the last good forces are held when something is wrong, before the stop.
+        limit: largest forces, one for all or one per actuator (or motor of a drive line); those of
+            the machine's file where they are less.
+        deceleration: of the actuators in a controlled stop, one for all or one each, m/s^2 or
+            rad/s^2.
+        hold: samples for which the last good forces are held when something is wrong, before the
+            stop.
         stuck: samples after which an encoder that does not change is stale, if it should move.
         stuck_motion: how far it should have moved by then, m or rad.
         late: share of the period by which a sample may be late.
-        astray: how far a coordinate may be from where the last samples led, m or rad: farther, the pose is lost.
+        astray: how far a coordinate may be from where the last samples led, m or rad: farther, the
+            pose is lost.
         settling: time at rest behind the stop before forces are zero and the brake is asked for, s.
 
     Examples:
@@ -51,7 +54,9 @@ class ControllerOptions(Options):
 
     law: str = option("computed-torque", choices=LAWS)
     space: str = option("joint", choices=SPACES)
-    bandwidth: float = option(100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf)
+    bandwidth: float = option(
+        100.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0, below=np.inf
+    )
     damping: float = option(1.0, above=0.0, below=np.inf)
     frequency: float = rate_option()
     differences: bool = False

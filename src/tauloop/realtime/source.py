@@ -16,14 +16,23 @@ from tauloop.realtime.equations import ControllerChannel, ControllerEquations
 FLAGS: Mapping[str, tuple[int, str]] = {
     "NOT_A_NUMBER": (0x1, "a measurement or its stamp is not a finite number"),
     "REFERENCE": (0x2, "the reference is not finite, out of reach or singular"),
-    "STALE": (0x4, "the stamp is that of the last sample, or an encoder stands still that should move"),
-    "LOST": (0x8, "the pose is not found, is singular or far from where the last ones led, or no force follows"),
+    "STALE": (
+        0x4,
+        "the stamp is that of the last sample, or an encoder stands still that should move",
+    ),
+    "LOST": (
+        0x8,
+        "the pose is not found, is singular or far from where the last ones led, or no force follows",
+    ),
     "SATURATED": (0x10, "a force was cut off at its limit"),
     "LATE": (0x20, "the sample is late, or the clock stands or goes back"),
     "HOLDS": (0x40, "the last good forces are given"),
     "STOPS": (0x80, "a controlled stop is under way"),
     "BRAKES": (0x100, "all forces are zero; the brakes shall hold; only a new beginning ends it"),
-    "PARAMETERS": (0x200, "the host's parameters are others, or those of the code are damaged: nothing begins"),
+    "PARAMETERS": (
+        0x200,
+        "the host's parameters are others, or those of the code are damaged: nothing begins",
+    ),
 }
 #: What the code defines for itself: types that the printed routines need.
 _TYPES = """\
@@ -54,7 +63,9 @@ _QUIET = (
 )
 
 
-def controller_header(stem: str, equations: ControllerEquations, values: Mapping[str, float]) -> str:
+def controller_header(
+    stem: str, equations: ControllerEquations, values: Mapping[str, float]
+) -> str:
     """The header: what a sample reads, what it says, and the four functions.
 
     Args:
@@ -71,7 +82,16 @@ def controller_header(stem: str, equations: ControllerEquations, values: Mapping
     lines += [
         " * Whatever is read, forces are numbers within their limits; docs/generated-controllers.md has the rules."
     ]
-    lines += [" */", f"#ifndef {up}_H", f"#define {up}_H", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += [
+        " */",
+        f"#ifndef {up}_H",
+        f"#define {up}_H",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+    ]
     lines += [*parameter_declarations(stem, values), ""]
     lines += [
         f"#define {up}_PERIOD {number(options.period)} /* s */",
@@ -83,7 +103,10 @@ def controller_header(stem: str, equations: ControllerEquations, values: Mapping
     lines += ["};", "", "/* What a sample reads. */", "typedef struct {"]
     lines += [line for channel in equations.inputs for line in _field(channel)]
     lines += [f"}} {stem}_input;", ""]
-    lines += ["/* What may be set after the beginning; a new beginning sets it back. */", "typedef struct {"]
+    lines += [
+        "/* What may be set after the beginning; a new beginning sets it back. */",
+        "typedef struct {",
+    ]
     lines += [line for channel in equations.parameters for line in _field(channel)]
     lines += [f"}} {stem}_parameters;", ""]
     lines += [
@@ -121,7 +144,11 @@ def _field(channel: ControllerChannel) -> list[str]:
 def memory_size(equations: ControllerEquations) -> int:
     """Doubles that a controller keeps, as `ctl_memory` has them."""
     n_p, n_q = len(equations.defaults), equations.model.topology.n_q
-    n_u, n_f, loops = len(equations.model.mechanism.actuators), equations.forces.size, _loops(equations)
+    n_u, n_f, loops = (
+        len(equations.model.mechanism.actuators),
+        equations.forces.size,
+        _loops(equations),
+    )
     return (n_p + 1) + 11 + 4 * n_u + n_u + 2 * n_u + n_f + 2 * n_u + (loops + 1) + 4 * n_q + 6
 
 
@@ -130,7 +157,9 @@ def _loops(equations: ControllerEquations) -> int:
     return part.stop - part.start
 
 
-def controller_source(stem: str, equations: ControllerEquations, values: Mapping[str, float]) -> str:
+def controller_source(
+    stem: str, equations: ControllerEquations, values: Mapping[str, float]
+) -> str:
     """The source without what stands in front of its header; arguments as of `controller_header`."""
     work, model = equations.work, equations.model
     inputs = _places("IN", equations.inputs)
@@ -156,7 +185,11 @@ def controller_source(stem: str, equations: ControllerEquations, values: Mapping
         **{f"W_{name.upper()}": part.start for name, part in work.slices.items()},
     }
     signature = "(tl_run *run, double time, double *y, double *rate, double *guards);"
-    body = c_file("tauloop.realtime", "controller.c").replace("@NAME@", stem).replace("@UP@", stem.upper())
+    body = (
+        c_file("tauloop.realtime", "controller.c")
+        .replace("@NAME@", stem)
+        .replace("@UP@", stem.upper())
+    )
     return "\n".join(
         [
             *_QUIET,

@@ -1,7 +1,8 @@
 """Bodies that never turn: their joints meet in one point, or they become point masses at a joint.
 
-Why this is exact: a body that never turns has one velocity in all its points, so its mass may sit in any of them, and
-what hangs on it may be displaced by a constant vector. Potential energy changes by a constant.
+Why this is exact: a body that never turns has one velocity in all its points, so its mass may sit
+in any of them, and what hangs on it may be displaced by a constant vector. Potential energy changes
+by a constant.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
     joints = [
         _Attachment(side(joint, body).position, far_side(joint, body).body, joint=joint)
         for joint in joints_of(mechanism, body)
-        if joint.kind not in ("fixed", "prismatic", "translational", "planar", "schoenflies", "free")
+        if joint.kind
+        not in ("fixed", "prismatic", "translational", "planar", "schoenflies", "free")
     ]
     rods = [
         _Attachment(end.position, far_end(rod, body).body, rod=rod)
@@ -65,7 +67,8 @@ def gather_joints(
 ) -> tuple[Mechanism, Step]:
     """Shift what hangs on a body that never turns until all its joints meet in one point.
 
-    Everything beyond a joint is displaced by a constant vector, up to the next bodies that never turn.
+    Everything beyond a joint is displaced by a constant vector, up to the next bodies that never
+    turn.
 
     Args:
         mechanism: the machine.
@@ -110,7 +113,9 @@ def gather_joints(
             problems.add(f"joints.{a.joint.name}", what, "lump that body first")
     require(mechanism, problems)
     for beyond, members in groups.items():
-        mechanism = displaced(mechanism, beyond, turned_vector(R, minus(meet, members[0].point)), motion)
+        mechanism = displaced(
+            mechanism, beyond, turned_vector(R, minus(meet, members[0].point)), motion
+        )
     for attachment in loose:
         if attachment.rod is not None:
             by = turned_vector(R, minus(meet, attachment.point))
@@ -140,7 +145,9 @@ def _put(mechanism: Mechanism, body: str, point: Vector) -> Mechanism:
             else joint
             for joint in mechanism.joints
         ),
-        rods=tuple(replace(rod, start=at_point(rod.start), end=at_point(rod.end)) for rod in mechanism.rods),
+        rods=tuple(
+            replace(rod, start=at_point(rod.start), end=at_point(rod.end)) for rod in mechanism.rods
+        ),
     )
 
 
@@ -163,11 +170,17 @@ def point_masses(mechanism: Mechanism, motion: BodyMotions) -> tuple[Mechanism, 
         else body
         for body in mechanism.bodies
     )
-    changed = tuple(new.name for new, old in zip(reduced, mechanism.bodies, strict=True) if new != old)
+    changed = tuple(
+        new.name for new, old in zip(reduced, mechanism.bodies, strict=True) if new != old
+    )
     step = Step(
         name="point masses",
         kept=changed,
-        preserved=("mass", "mass centre up to a constant", "inertia (a body that never turns has none but its mass)"),
+        preserved=(
+            "mass",
+            "mass centre up to a constant",
+            "inertia (a body that never turns has none but its mass)",
+        ),
     )
     return replace(mechanism, bodies=reduced), step
 
@@ -177,8 +190,8 @@ def lump_translating_body(
 ) -> tuple[Mechanism, Step]:
     """Replace a coupling element that never turns by a point mass at one of its joints.
 
-    All that hangs on it is gathered at that joint, its mass goes to the link there, and its other joints then connect
-    the links directly.
+    All that hangs on it is gathered at that joint, its mass goes to the link there, and its other
+    joints then connect the links directly.
 
     Args:
         mechanism: the machine.
@@ -197,7 +210,9 @@ def lump_translating_body(
         problems.add(body, "is the platform", "gather its joints instead")
     for j in all_joints:
         if mechanism.is_loaded(j):
-            problems.add(f"joints.{j.name}", "has a load of its own", "keep the body on which it acts")
+            problems.add(
+                f"joints.{j.name}", "has a load of its own", "keep the body on which it acts"
+            )
     guides = [j for j in all_joints if j not in joints]
     for j in guides:
         if not (j.kind == "translational" and far_side(j, body).body == BASE):
@@ -226,18 +241,28 @@ def lump_translating_body(
     for joint in mechanism.joints:
         if joint.name == chosen.name or joint.name in {guide.name for guide in guides}:
             continue
-        rest.append(_rehung(mechanism, joint, chosen, body) if joint.name in {j.name for j in joints} else joint)
+        rest.append(
+            _rehung(mechanism, joint, chosen, body)
+            if joint.name in {j.name for j in joints}
+            else joint
+        )
 
     def rehung_end(end: Placement) -> Placement:
         return Placement(body=carrier.body, position=carrier.position) if end.body == body else end
 
-    rods = tuple(replace(rod, start=rehung_end(rod.start), end=rehung_end(rod.end)) for rod in mechanism.rods)
+    rods = tuple(
+        replace(rod, start=rehung_end(rod.start), end=rehung_end(rod.end)) for rod in mechanism.rods
+    )
     mechanism = without(replace(mechanism, joints=tuple(rest), rods=rods), (body,))
     step = Step(
         name="lump translating body",
         removed=(body,),
         kept=(carrier.body,),
-        preserved=("mass", "mass centre up to a constant", "inertia (a body that never turns has none but its mass)"),
+        preserved=(
+            "mass",
+            "mass centre up to a constant",
+            "inertia (a body that never turns has none but its mass)",
+        ),
         lost=limits_of(joints),
     )
     return mechanism, step
@@ -248,12 +273,21 @@ def _host(mechanism: Mechanism, body: str, joints: Sequence[Joint], name: str | 
         named = [joint for joint in joints if joint.name == name]
         if not named:
             what = f"{name} is not a joint of {body}"
-            require(mechanism, [Problem(where="host", what=what, remedy=", ".join(j.name for j in joints))])
+            require(
+                mechanism,
+                [Problem(where="host", what=what, remedy=", ".join(j.name for j in joints))],
+            )
         return named[0]
     moving = ("translational", "planar", "schoenflies", "free")
-    ways = (joint.bodies for joint in mechanism.joints if joint.kind not in moving and body not in joint.bodies)
+    ways = (
+        joint.bodies
+        for joint in mechanism.joints
+        if joint.kind not in moving and body not in joint.bodies
+    )
     distance = steps_from(BASE, ways)
-    return min(joints, key=lambda joint: distance.get(far_side(joint, body).body, len(mechanism.bodies)))
+    return min(
+        joints, key=lambda joint: distance.get(far_side(joint, body).body, len(mechanism.bodies))
+    )
 
 
 def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint:
@@ -277,4 +311,7 @@ def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint
 def _rotation(joint: Joint, frame_on_link: Placement, frame_on_body: np.ndarray) -> np.ndarray:
     """Orientation of the body (3, 3) seen from a joint's frame on the link, at the joint's reference."""
     angle = joint.reference[0] if joint.reference else 0.0
-    return rotation_matrix([(joint.axes[0], angle if joint.parent == frame_on_link else -angle)]) @ frame_on_body.T
+    return (
+        rotation_matrix([(joint.axes[0], angle if joint.parent == frame_on_link else -angle)])
+        @ frame_on_body.T
+    )

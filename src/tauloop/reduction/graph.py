@@ -9,7 +9,17 @@ import numpy as np
 
 from tauloop.errors import Problems
 from tauloop.mechanism.expression import steps_from
-from tauloop.mechanism.model import BASE, ZERO_VECTOR, Body, Inertia, Joint, Mechanism, Placement, Rod, Vector
+from tauloop.mechanism.model import (
+    BASE,
+    ZERO_VECTOR,
+    Body,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    Vector,
+)
 from tauloop.reduction.inertia import clean, plus, total, turned_vector
 from tauloop.reduction.steps import BodyMotions, require
 
@@ -30,11 +40,16 @@ def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset
 
 
 def displaced(
-    mechanism: Mechanism, bodies: frozenset[str], by: Vector, motion: BodyMotions, rods: Iterable[str] = ()
+    mechanism: Mechanism,
+    bodies: frozenset[str],
+    by: Vector,
+    motion: BodyMotions,
+    rods: Iterable[str] = (),
 ) -> Mechanism:
     """Move bodies by a constant vector, and with them their joints and rod ends on bodies that never turn.
 
-    All velocities, accelerations and forces stay as they are: potential energy changes by a constant.
+    All velocities, accelerations and forces stay as they are: potential energy changes by a
+    constant.
 
     Args:
         mechanism: the machine.
@@ -61,7 +76,11 @@ def displaced(
         if placement.body in bodies or not (is_own or neighbour in bodies):
             return placement
         if placement.body not in motion.translating:
-            problems.add(placement.body, f"turns and is tied to {neighbour}, which is to be displaced", "displace both")
+            problems.add(
+                placement.body,
+                f"turns and is tied to {neighbour}, which is to be displaced",
+                "displace both",
+            )
             return placement
         R = clean(motion.orientation[placement.body])
         return replace(placement, position=plus(placement.position, turned_vector(R.T, by)))
@@ -94,12 +113,16 @@ def with_added(mechanism: Mechanism, body: str, inertia: Inertia | None) -> Mech
     def added(other: Body) -> Body:
         if other.name != body:
             return other
-        return replace(other, inertia=inertia if other.inertia is None else total(other.inertia, inertia))
+        return replace(
+            other, inertia=inertia if other.inertia is None else total(other.inertia, inertia)
+        )
 
     return replace(mechanism, bodies=tuple(added(other) for other in mechanism.bodies))
 
 
-def without(mechanism: Mechanism, bodies: Iterable[str] = (), joints: Iterable[str] = ()) -> Mechanism:
+def without(
+    mechanism: Mechanism, bodies: Iterable[str] = (), joints: Iterable[str] = ()
+) -> Mechanism:
     """The machine without some bodies and joints."""
     bodies, joints = set(bodies), set(joints)
     return replace(

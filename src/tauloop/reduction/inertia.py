@@ -7,7 +7,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from tauloop.mechanism.expression import ZERO, Constant, Expression, add, divide, multiply, negate, subtract, triple
+from tauloop.mechanism.expression import (
+    ZERO,
+    Constant,
+    Expression,
+    add,
+    divide,
+    multiply,
+    negate,
+    subtract,
+    triple,
+)
 from tauloop.mechanism.model import MOMENT_ENTRIES, ZERO_VECTOR, Inertia, SlenderPart, Vector
 from tauloop.reduction.collect import collected
 
@@ -30,7 +40,9 @@ def minus(a: Vector, b: Vector) -> Vector:
 def mean(vectors: Sequence[Vector]) -> Vector:
     """Mean of vectors; what cancels is gone."""
     count = Constant(float(len(vectors)))
-    return triple(divide(collected(*components), count) for components in zip(*vectors, strict=True))
+    return triple(
+        divide(collected(*components), count) for components in zip(*vectors, strict=True)
+    )
 
 
 def turned_vector(R: np.ndarray, vector: Vector) -> Vector:
@@ -46,7 +58,9 @@ def clean(R: np.ndarray) -> np.ndarray:
 
 def total(*parts: Part) -> Part:
     """Inertia of several parts in the same frame, or of slender ones about the same end."""
-    return type(parts[0]).of(add(*terms) for terms in zip(*(part.parameters for part in parts), strict=True))
+    return type(parts[0]).of(
+        add(*terms) for terms in zip(*(part.parameters for part in parts), strict=True)
+    )
 
 
 def about(inertia: Inertia, point: Vector) -> Inertia:
@@ -76,7 +90,8 @@ def turned(inertia: Inertia, R: np.ndarray) -> Inertia:
     for (i, j), moment in zip(MOMENT_ENTRIES, inertia.second_moment, strict=True):
         I[i][j] = I[j][i] = moment
     moments = (
-        add(*(_times(R[i, k] * R[j, l], I[k][l]) for k in range(3) for l in range(3))) for i, j in MOMENT_ENTRIES
+        add(*(_times(R[i, k] * R[j, l], I[k][l]) for k in range(3) for l in range(3)))
+        for i, j in MOMENT_ENTRIES
     )
     return Inertia.of([inertia.mass, *turned_vector(R, inertia.first_moment), *moments])
 

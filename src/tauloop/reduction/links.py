@@ -1,7 +1,8 @@
 """Links and rods that move alike become one.
 
-Why this is exact: links that turn alike about points whose distance is a constant vector have the same motion up to
-that vector, so their inertias about these points add up. Potential energy changes by a constant.
+Why this is exact: links that turn alike about points whose distance is a constant vector have the
+same motion up to that vector, so their inertias about these points add up. Potential energy changes
+by a constant.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ import numpy as np
 from tauloop.errors import Problem, Problems
 from tauloop.mechanism.expression import steps_from
 from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side
-from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
+from tauloop.mechanism.model import (
+    BASE,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    SlenderPart,
+    Vector,
+)
 from tauloop.reduction.graph import (
     STRAIGHT,
     numbers,
@@ -31,12 +41,15 @@ EQUAL = 1e-12
 BEHIND = 1e-9
 
 
-def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> tuple[Mechanism, Step]:
+def group_parallel_links(
+    mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
+) -> tuple[Mechanism, Step]:
     """Put one link in the place of two that turn alike and hang on the same bodies, a constant vector apart.
 
-    Two cranks of a parallelogram, one of whose other sides never turns; or two equal links in front and behind of a
-    plane. The removed link's inertia is added to the kept one about their joints; rods on it move over. A body between
-    such links that loses the joint that kept it from turning gets a translational joint to the base.
+    Two cranks of a parallelogram, one of whose other sides never turns; or two equal links in front
+    and behind of a plane. The removed link's inertia is added to the kept one about their joints;
+    rods on it move over. A body between such links that loses the joint that kept it from turning
+    gets a translational joint to the base.
 
     Args:
         mechanism: the machine.
@@ -44,7 +57,8 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
         motion: how the bodies move.
 
     Raises:
-        InputError: they do not turn alike, or do not hang on the same bodies, or something acts on the removed one.
+        InputError: they do not turn alike, or do not hang on the same bodies, or something acts on
+            the removed one.
     """
     partners = parallel_joints(mechanism, kept, removed, motion)
     own = joints_of(mechanism, removed)
@@ -62,7 +76,8 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     R = clean(motion.orientation[kept].T @ motion.orientation[removed])
     body = far_side(mine, removed).body
     shift = turned_vector(
-        clean(motion.orientation[body]), minus(far_side(theirs, kept).position, far_side(mine, removed).position)
+        clean(motion.orientation[body]),
+        minus(far_side(theirs, kept).position, far_side(mine, removed).position),
     )
     rods = rods_of(mechanism, removed)
     for rod in rods:
@@ -78,12 +93,22 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     def moved(rod: Rod) -> Rod:
         if rod not in rods:
             return rod
-        return replace(rod, start=moved_end(rod.start), end=moved_end(rod.end), first_axis=_axis_on(rod, removed, R))
+        return replace(
+            rod,
+            start=moved_end(rod.start),
+            end=moved_end(rod.end),
+            first_axis=_axis_on(rod, removed, R),
+        )
 
     def moved_end(end: Placement) -> Placement:
         if end.body == removed:
             return Placement(body=kept, position=plus(r, turned_vector(R, minus(end.position, s))))
-        return replace(end, position=plus(end.position, turned_vector(clean(motion.orientation[end.body]).T, shift)))
+        return replace(
+            end,
+            position=plus(
+                end.position, turned_vector(clean(motion.orientation[end.body]).T, shift)
+            ),
+        )
 
     mechanism = replace(mechanism, rods=tuple(moved(rod) for rod in mechanism.rods))
     inertia = mechanism.body(removed).inertia
@@ -103,9 +128,15 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     return mechanism, step
 
 
-def parallel_joints(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> list[tuple[Joint, Joint]]:
+def parallel_joints(
+    mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
+) -> list[tuple[Joint, Joint]]:
     """Joints of a link with the joint of another link that does the same: (removed one's, kept one's)."""
-    if kept == removed or motion.group(kept) is not motion.group(removed) or kept in motion.translating:
+    if (
+        kept == removed
+        or motion.group(kept) is not motion.group(removed)
+        or kept in motion.translating
+    ):
         return []
     pairs = []
     for mine in joints_of(mechanism, removed):
@@ -115,7 +146,9 @@ def parallel_joints(mechanism: Mechanism, kept: str, removed: str, motion: BodyM
             if (
                 other.body == far.body
                 and theirs.kind == mine.kind
-                and motion.is_steady(far.body, numbers(mechanism, minus(other.position, far.position)))
+                and motion.is_steady(
+                    far.body, numbers(mechanism, minus(other.position, far.position))
+                )
                 and not mechanism.is_loaded(mine)
             ):
                 pairs.append((mine, theirs))
@@ -128,7 +161,9 @@ def is_behind(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
     axis = motion.orientation[kept] @ motion.steady[kept]
     for mine, theirs in parallel_joints(mechanism, kept, removed, motion):
         far, other = far_side(mine, removed), far_side(theirs, kept)
-        between = motion.orientation[far.body] @ numbers(mechanism, minus(other.position, far.position))
+        between = motion.orientation[far.body] @ numbers(
+            mechanism, minus(other.position, far.position)
+        )
         if axis.shape[1] != 1 or np.linalg.norm(np.cross(between, axis[:, 0])) > BEHIND:
             return False
     return True
@@ -156,7 +191,8 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
     Exact when the rods stay parallel and their ends on each body have the same velocity.
 
     Raises:
-        InputError: the rods differ in length, in the bodies they connect, or in the form of their inertia.
+        InputError: the rods differ in length, in the bodies they connect, or in the form of their
+            inertia.
     """
     rods = [mechanism.rod(name) for name in names]
     first = rods[0]
@@ -166,13 +202,26 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
         own = mechanism.value(rod.length) if rod.length is not None else np.nan
         differences = [
             ("is telescopic", rod.length is None),
-            (f"is {1e3 * (own - length):+.6g} mm longer than {first.name}", abs(own - length) > EQUAL * length),
-            ("connects other bodies", (rod.start.body, rod.end.body) != (first.start.body, first.end.body)),
+            (
+                f"is {1e3 * (own - length):+.6g} mm longer than {first.name}",
+                abs(own - length) > EQUAL * length,
+            ),
+            (
+                "connects other bodies",
+                (rod.start.body, rod.end.body) != (first.start.body, first.end.body),
+            ),
             ("has another form of inertia", type(rod.lower) is not type(first.lower)),
-            ("has another first axis or spin", (rod.first_axis, rod.spin) != (first.first_axis, first.spin)),
+            (
+                "has another first axis or spin",
+                (rod.first_axis, rod.spin) != (first.first_axis, first.spin),
+            ),
         ]
         problems += [
-            Problem(where=f"rods.{rod.name}", what=what, remedy="only equal and parallel rods can be merged")
+            Problem(
+                where=f"rods.{rod.name}",
+                what=what,
+                remedy="only equal and parallel rods can be merged",
+            )
             for what, differs in differences
             if differs
         ]
@@ -184,7 +233,9 @@ def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, S
         lower=_summed([rod.lower for rod in rods if rod.lower is not None]),
     )
     gone = set(names) - {first.name}
-    merged = tuple(single if rod.name == first.name else rod for rod in mechanism.rods if rod.name not in gone)
+    merged = tuple(
+        single if rod.name == first.name else rod for rod in mechanism.rods if rod.name not in gone
+    )
     step = Step(
         name="merge parallel rods",
         removed=tuple(rod.name for rod in rods[1:]),

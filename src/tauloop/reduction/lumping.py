@@ -1,7 +1,8 @@
 """Equivalent lumped masses: the three conditions, and rods replaced by masses at their ends.
 
-Point masses stand for a body when they have its mass, its mass centre and its moments of inertia (Kroneis et al.,
-eq. 1). Masses at the two ends of a rod keep the first two; the third is then an approximation.
+Point masses stand for a body when they have its mass, its mass centre and its moments of inertia
+(Kroneis et al., eq. 1). Masses at the two ends of a rod keep the first two; the third is then an
+approximation.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def equivalence(inertia: Sequence[float], masses: np.ndarray, points: np.ndarray
     return Equivalence(
         mass=float(masses.sum() - m),
         first_moment=masses @ points - np.array([hx, hy, hz]),
-        second_moment=np.trace(square) * np.eye(3) - square - np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]),
+        second_moment=np.trace(square) * np.eye(3)
+        - square
+        - np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]),
     )
 
 
@@ -61,7 +64,12 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
         InputError: there is no rod of that name.
     """
     rods = _named(mechanism, names)
-    mass = sum(mechanism.value(part.mass) for rod in rods for part in (rod.lower, rod.upper) if part is not None)
+    mass = sum(
+        mechanism.value(part.mass)
+        for rod in rods
+        for part in (rod.lower, rod.upper)
+        if part is not None
+    )
     chosen = {rod.name for rod in rods}
     step = Step(
         name="drop inertia of rods",
@@ -69,16 +77,19 @@ def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechan
         preserved=("kinematics",),
         approximated=(f"mass: {mass:.6g} kg left out",) if mass else (),
     )
-    changed = tuple(replace(rod, lower=None, upper=None) if rod.name in chosen else rod for rod in mechanism.rods)
+    changed = tuple(
+        replace(rod, lower=None, upper=None) if rod.name in chosen else rod
+        for rod in mechanism.rods
+    )
     return replace(mechanism, rods=changed), step
 
 
 def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, Step]:
     """Replace the mass of slender rods by point masses at their two ends.
 
-    Mass is preserved, and so is the mass centre (of a telescopic rod: at its reference length). Not preserved is the
-    moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a telescopic one. What falls to an end on the
-    base rests there and is left out.
+    Mass is preserved, and so is the mass centre (of a telescopic rod: at its reference length). Not
+    preserved is the moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a
+    telescopic one. What falls to an end on the base rests there and is left out.
 
     Raises:
         InputError: there is no rod of that name, or it has a full inertia.
@@ -87,7 +98,11 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
     require(
         mechanism,
         [
-            Problem(where=f"rods.{rod.name}", what="has a full inertia", remedy="only slender rods can be lumped")
+            Problem(
+                where=f"rods.{rod.name}",
+                what="has a full inertia",
+                remedy="only slender rods can be lumped",
+            )
             for rod in rods
             if rod.is_full
         ],
@@ -101,11 +116,18 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
         mechanism = with_added(mechanism, rod.end.body, point_mass(m_B, rod.end.position))
         approximated.append(f"moment of inertia of {rod.name}")
         ends = ((rod.start, m_A), (rod.end, m_B))
-        lost += [f"{mechanism.value(m):.6g} kg of {rod.name} on the base" for end, m in ends if end.body == BASE]
+        lost += [
+            f"{mechanism.value(m):.6g} kg of {rod.name} on the base"
+            for end, m in ends
+            if end.body == BASE
+        ]
         if rod.telescope is not None:
             approximated.append(f"mass centre of {rod.name} away from its reference length")
     chosen = {rod.name for rod in rods}
-    changed = tuple(replace(rod, lower=None, upper=None) if rod.name in chosen else rod for rod in mechanism.rods)
+    changed = tuple(
+        replace(rod, lower=None, upper=None) if rod.name in chosen else rod
+        for rod in mechanism.rods
+    )
     step = Step(
         name="lump rods",
         kept=tuple(rod.name for rod in rods),
@@ -117,7 +139,11 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
 
 
 def _end_masses(rod: Rod) -> tuple[Expression, Expression]:
-    length = rod.length if rod.length is not None else Constant(rod.telescope.reference if rod.telescope else 1.0)
+    length = (
+        rod.length
+        if rod.length is not None
+        else Constant(rod.telescope.reference if rod.telescope else 1.0)
+    )
     m_A: Expression = Constant(0.0)
     m_B: Expression = Constant(0.0)
     if isinstance(rod.lower, SlenderPart):

@@ -1,7 +1,8 @@
 """Planar reduction: machines that turn about one direction only need three of the ten inertial parameters of a body.
 
-Mass, first moment in the plane and one moment of inertia are all that enters; what is dropped has no effect on any
-actuator force, whether the bodies stay in the plane or also move along its normal (Kroneis et al., step 1).
+Mass, first moment in the plane and one moment of inertia are all that enters; what is dropped has
+no effect on any actuator force, whether the bodies stay in the plane or also move along its normal
+(Kroneis et al., step 1).
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ ON_THE_LINE = 1e-12
 
 def frame(mechanism: Mechanism, placement: Placement) -> np.ndarray:
     """Orientation (3, 3) of a placement in its body, at nominal values."""
-    return clean(rotation_matrix([(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]))
+    return clean(
+        rotation_matrix([(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns])
+    )
 
 
 #: Joints that turn about one direction.
@@ -76,7 +79,10 @@ def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
         problems.add("joints", "no joint turns, so there is no plane", "skip this step")
     require(mechanism, problems)
     first = turning[0]
-    axes = {placement.body: axis_on(mechanism, first, placement) for placement in (first.parent, first.child)}
+    axes = {
+        placement.body: axis_on(mechanism, first, placement)
+        for placement in (first.parent, first.child)
+    }
     pending = list(axes)
     while pending:
         body = pending.pop()
@@ -152,9 +158,10 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
 def as_laminas(mechanism: Mechanism) -> Mechanism:
     """Give planar inertias the other moments of a lamina: machine files demand inertias that some body has.
 
-    With J the moment about the normal n and h the first moment in the plane: I = J n n^T + (J + h.h/m)/2 (1 - n n^T) -
-    h h^T/m, so that about axes in the plane through the mass centre it is half of that about the normal. In a planar
-    machine nothing depends on what is filled in. Other machines, and bodies without mass, stay as they are.
+    With J the moment about the normal n and h the first moment in the plane: I = J n n^T + (J +
+    h.h/m)/2 (1 - n n^T) - h h^T/m, so that about axes in the plane through the mass centre it is
+    half of that about the normal. In a planar machine nothing depends on what is filled in. Other
+    machines, and bodies without mass, stay as they are.
     """
     if not is_planar(mechanism):
         return mechanism
@@ -162,7 +169,11 @@ def as_laminas(mechanism: Mechanism) -> Mechanism:
 
     def filled(body: Body) -> Body:
         inertia = body.inertia
-        if inertia is None or body.name not in directions or not mechanism.value(inertia.mass) > 0.0:
+        if (
+            inertia is None
+            or body.name not in directions
+            or not mechanism.value(inertia.mass) > 0.0
+        ):
             return body
         n, h, m = directions[body.name], inertia.first_moment, inertia.mass
         J = normal_moment(inertia, n)
@@ -173,15 +184,26 @@ def as_laminas(mechanism: Mechanism) -> Mechanism:
             whole = add(_scaled(along, J), _scaled(float(i == j) - along, across))
             return subtract(whole, divide(multiply(h[i], h[j]), m))
 
-        return replace(body, inertia=Inertia.of([m, *h, *(moment(i, j) for i, j in MOMENT_ENTRIES)]))
+        return replace(
+            body, inertia=Inertia.of([m, *h, *(moment(i, j) for i, j in MOMENT_ENTRIES)])
+        )
 
     return replace(mechanism, bodies=tuple(filled(body) for body in mechanism.bodies))
 
 
 def normal_moment(inertia: Inertia, n: np.ndarray) -> Expression:
     """n.I n about the origin of the frame."""
-    weights = (n[0] * n[0], 2 * n[0] * n[1], n[1] * n[1], 2 * n[0] * n[2], 2 * n[1] * n[2], n[2] * n[2])
-    return add(*(_scaled(w, moment) for w, moment in zip(weights, inertia.second_moment, strict=True)))
+    weights = (
+        n[0] * n[0],
+        2 * n[0] * n[1],
+        n[1] * n[1],
+        2 * n[0] * n[2],
+        2 * n[1] * n[2],
+        n[2] * n[2],
+    )
+    return add(
+        *(_scaled(w, moment) for w, moment in zip(weights, inertia.second_moment, strict=True))
+    )
 
 
 def _scaled(factor: float, expression: Expression) -> Expression:
@@ -195,8 +217,9 @@ def _dot(n: np.ndarray, vector: Vector) -> Expression:
 def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     """Replace links that hang between two revolute joints, and on which nothing else acts, by slender rods.
 
-    In the plane a link whose mass centre lies on the line of its joints is a slender rod, exactly: h = (mc - m r_1).u,
-    J = I_nn - 2 mc.r_1 + m r_1.r_1 about its first joint. The loop loses a coordinate and all equations but one.
+    In the plane a link whose mass centre lies on the line of its joints is a slender rod, exactly:
+    h = (mc - m r_1).u, J = I_nn - 2 mc.r_1 + m r_1.r_1 about its first joint. The loop loses a
+    coordinate and all equations but one.
 
     Raises:
         InputError: the machine turns about more than one direction.
@@ -204,14 +227,18 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     directions = normals(mechanism)
     names: list[str] = []
     gone: list[Joint] = []
-    if any(joint.kind in ("cylindrical", "schoenflies", "translational") for joint in mechanism.joints):
+    if any(
+        joint.kind in ("cylindrical", "schoenflies", "translational") for joint in mechanism.joints
+    ):
         return mechanism, Step(name="links as rods")
     for body in mechanism.bodies:
         ends = joints_of(mechanism, body.name)
         if not _hangs_free(mechanism, body, ends, directions[body.name]):
             continue
         rest = without(mechanism, (body.name,), (end.name for end in ends))
-        if {other.name for other in rest.bodies} <= steps_from(BASE, (joint.bodies for joint in rest.joints)).keys():
+        if {other.name for other in rest.bodies} <= steps_from(
+            BASE, (joint.bodies for joint in rest.joints)
+        ).keys():
             rod = _rod(body, ends, directions[body.name])
             mechanism = replace(rest, rods=(*rest.rods, rod))
             names.append(body.name)
@@ -252,11 +279,17 @@ def _rod(body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> Rod:
     part = None
     if body.inertia is not None:
         m, h = body.inertia.mass, body.inertia.first_moment
-        along = divide(add(*(multiply(subtract(h[i], multiply(m, r1[i])), d[i]) for i in range(3))), length)
+        along = divide(
+            add(*(multiply(subtract(h[i], multiply(m, r1[i])), d[i]) for i in range(3))), length
+        )
         in_plane = minus_normal(r1, n)
         twice = [multiply(Constant(2.0), component) for component in h]
-        shift = add(*(multiply(subtract(multiply(m, x), twice[i]), x) for i, x in enumerate(in_plane)))
-        part = SlenderPart(mass=m, first_moment=along, second_moment=add(normal_moment(body.inertia, n), shift))
+        shift = add(
+            *(multiply(subtract(multiply(m, x), twice[i]), x) for i, x in enumerate(in_plane))
+        )
+        part = SlenderPart(
+            mass=m, first_moment=along, second_moment=add(normal_moment(body.inertia, n), shift)
+        )
     return Rod(
         name=body.name,
         start=Placement(body=start.body, position=start.position),
@@ -269,7 +302,9 @@ def _rod(body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> Rod:
 def minus_normal(vector: Vector, n: np.ndarray) -> Vector:
     """The part of a vector in the plane."""
     along = _dot(n, vector)
-    return triple(ZERO if abs(n[i]) == 1.0 else subtract(vector[i], _scaled(n[i], along)) for i in range(3))
+    return triple(
+        ZERO if abs(n[i]) == 1.0 else subtract(vector[i], _scaled(n[i], along)) for i in range(3)
+    )
 
 
 def _length(d: Vector) -> Expression:

@@ -9,7 +9,17 @@ import numpy as np
 
 from tauloop.errors import Problems
 from tauloop.mechanism.expression import Constant, triple
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement, Turn, Vector
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    Body,
+    Freedom,
+    Joint,
+    Mechanism,
+    Placement,
+    Turn,
+    Vector,
+)
 from tauloop.mechanism.placements import turns_to_axes
 from tauloop.reduction.inertia import clean
 from tauloop.reduction.steps import BodyMotions, Step, require
@@ -24,19 +34,23 @@ def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
     return turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist())
 
 
-def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: BodyMotions) -> tuple[Mechanism, Step]:
+def hold_platform(
+    mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
+) -> tuple[Mechanism, Step]:
     """Take from the platform's joint the freedoms that never move.
 
-    A platform that does not turn and moves along all three axes gets a translational joint; along fewer, prismatic
-    joints in a row, which keep the names of the coordinates.
+    A platform that does not turn and moves along all three axes gets a translational joint; along
+    fewer, prismatic joints in a row, which keep the names of the coordinates.
 
     Args:
         mechanism: the machine.
-        held: velocities of the platform's joint that are zero in every motion; all its rotations are among them.
+        held: velocities of the platform's joint that are zero in every motion; all its rotations
+            are among them.
         motion: how the bodies move.
 
     Raises:
-        InputError: the platform has no coordinates of its own, turns, or something acts on a held freedom.
+        InputError: the platform has no coordinates of its own, turns, or something acts on a held
+            freedom.
     """
     joint = next((j for j in mechanism.joints if j.name == "platform" and j.kind in KINDS), None)
     held = set(held)
@@ -46,13 +60,21 @@ def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
         require(mechanism, problems)
         raise AssertionError("refused above")
     kind = JOINT_KINDS[joint.kind]
-    rotations = [f"{joint.name}.{s}" for s, is_angle in zip(kind.velocities, kind.angular, strict=True) if is_angle]
+    rotations = [
+        f"{joint.name}.{s}"
+        for s, is_angle in zip(kind.velocities, kind.angular, strict=True)
+        if is_angle
+    ]
     for name in rotations:
         if name not in held:
-            problems.add(name, "is a rotation that moves", "only a platform that does not turn can be held")
+            problems.add(
+                name, "is a rotation that moves", "only a platform that does not turn can be held"
+            )
     for name in mechanism.platform.independent:
         if name in held:
-            problems.add(name, "does not move, but the platform is given by it", "name other coordinates")
+            problems.add(
+                name, "does not move, but the platform is given by it", "name other coordinates"
+            )
     require(mechanism, problems)
     moving = [i for i, name in enumerate(joint.velocity_names) if name not in held]
     turns = constant_turns(motion.orientation[joint.child.body].T)
@@ -76,7 +98,8 @@ def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
         )
         return replace(mechanism, joints=(new, *others)), step
     position: Vector = triple(
-        Constant(0.0 if i in moving or abs(origin[i]) < 1e-12 else float(origin[i])) for i in range(3)
+        Constant(0.0 if i in moving or abs(origin[i]) < 1e-12 else float(origin[i]))
+        for i in range(3)
     )
     chain, slides = [], []
     parent = Placement(body=BASE, position=position)

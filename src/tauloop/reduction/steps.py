@@ -12,7 +12,8 @@ from tauloop.mechanism.model import BASE, Joint, Mechanism
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: A fixed vector with less than this (m, or share of its length) off the steady directions is steady.
+#: A fixed vector with less than this (m, or share of its length) off the steady directions is
+#: steady.
 STEADY = 1e-9
 
 
@@ -49,8 +50,9 @@ class BodyMotions(Shown):
         groups: bodies that turn alike: their relative orientation is the same in every pose.
         orientation: orientation (3, 3) of every body in the base frame at the reference pose.
         position: origin (3,) of every body in the base frame at the reference pose, m.
-        steady: orthonormal vectors (3, k), in coordinates of every body, that keep their direction in the base frame:
-            k = 3 for a body that never turns, 1 for one that turns about one direction.
+        steady: orthonormal vectors (3, k), in coordinates of every body, that keep their direction
+            in the base frame: k = 3 for a body that never turns, 1 for one that turns about one
+            direction.
         rods: bodies in which a rod of fixed length keeps its direction, by the rod's name.
     """
 
@@ -72,7 +74,10 @@ class BodyMotions(Shown):
     def is_steady(self, body: str, vector: np.ndarray) -> bool:
         """Whether a vector fixed to a body (3,) is constant in the base frame."""
         B = self.steady[body]
-        return bool(np.linalg.norm(vector - B @ (B.T @ vector)) <= STEADY * max(1.0, float(np.linalg.norm(vector))))
+        return bool(
+            np.linalg.norm(vector - B @ (B.T @ vector))
+            <= STEADY * max(1.0, float(np.linalg.norm(vector)))
+        )
 
 
 def require(mechanism: Mechanism, problems: list[Problem]) -> None:
@@ -83,7 +88,8 @@ def require(mechanism: Mechanism, problems: list[Problem]) -> None:
     """
     if problems:
         raise InputError(
-            Problem(where=p.where, what=p.what, remedy=p.remedy, file=p.file or mechanism.file) for p in problems
+            Problem(where=p.where, what=p.what, remedy=p.remedy, file=p.file or mechanism.file)
+            for p in problems
         )
 
 

@@ -14,11 +14,13 @@ from tauloop.reduction.steps import Step
 _INSTANCE = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z_])?)(\d+)\.(.+)", re.ASCII)
 
 
-def share_parameters(mechanism: Mechanism, groups: Sequence[str] = GROUPS) -> tuple[Mechanism, Step]:
+def share_parameters(
+    mechanism: Mechanism, groups: Sequence[str] = GROUPS
+) -> tuple[Mechanism, Step]:
     """Let repeated legs share every leaf parameter that has the same nominal value in all of them.
 
-    ``leg1.link.mass``, ``leg2.link.mass`` become ``leg.link.mass``. Forces at nominal values are the same; what is lost
-    is that a leg can be varied alone.
+    ``leg1.link.mass``, ``leg2.link.mass`` become ``leg.link.mass``. Forces at nominal values are
+    the same; what is lost is that a leg can be varied alone.
 
     Args:
         mechanism: the machine.
@@ -33,7 +35,9 @@ def share_parameters(mechanism: Mechanism, groups: Sequence[str] = GROUPS) -> tu
     shared = {
         name: members
         for name, members in families.items()
-        if name not in taken and len(members) > 1 and len({(p.value, p.unit, p.group) for p in members}) == 1
+        if name not in taken
+        and len(members) > 1
+        and len({(p.value, p.unit, p.group) for p in members}) == 1
     }
     new_name = {member.name: name for name, members in shared.items() for member in members}
 

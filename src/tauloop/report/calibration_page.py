@@ -21,7 +21,11 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
     before = forward.evaluate(np.zeros(len(forward.free))).states
     poses = np.concatenate([state.q for state in before])
     yield from motion(
-        Model(result.problem.mechanism), np.arange(1.0, len(poses) + 1), poses, "The poses", is_motion=False
+        Model(result.problem.mechanism),
+        np.arange(1.0, len(poses) + 1),
+        poses,
+        "The poses",
+        is_motion=False,
     )
     first = 1
     for series, old, new in zip(result.problem.series, before, result.errors, strict=True):
@@ -32,11 +36,16 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
             factor, name = SHOWN.get(unit, (1.0, unit))
             same = [k for k, (_, other) in enumerate(series.instrument.errors) if other == unit]
             drawn = []
-            for errors, what, look in ((old.errors, "nominal", "before"), (new, "calibrated", "after")):
+            for errors, what, look in (
+                (old.errors, "nominal", "before"),
+                (new, "calibrated", "after"),
+            ):
                 size = factor * np.linalg.norm(errors[:, same], axis=1)
                 rms = float(np.sqrt(np.mean(size**2)))
                 label = f"{what}, RMS {rms:.3g} {name}"
-                drawn.append(PlotTrace(name=label, x=number, y=rounded(np.maximum(size, LEAST)), look=look))
+                drawn.append(
+                    PlotTrace(name=label, x=number, y=rounded(np.maximum(size, LEAST)), look=look)
+                )
             yield Plot(
                 title=f"{series.instrument.name}: size of the error at each pose",
                 x="pose",
@@ -46,7 +55,12 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
                 log_y=True,
             )
             left = tuple(
-                PlotTrace(name=series.instrument.errors[k][0], x=number, y=rounded(factor * new[:, k]), look="points")
+                PlotTrace(
+                    name=series.instrument.errors[k][0],
+                    x=number,
+                    y=rounded(factor * new[:, k]),
+                    look="points",
+                )
                 for k in same
             )
             yield Plot(
@@ -58,7 +72,11 @@ def calibration_page(result: Calibration) -> Iterator[Piece]:
             )
     names, values, bars = corrections(result)
     yield by_name(
-        *("Corrections with error bars", "correction over the tolerance named at the left [1]", names),
+        *(
+            "Corrections with error bars",
+            "correction over the tolerance named at the left [1]",
+            names,
+        ),
         {"correction": values},
         deviation=bars,
         look="points",

@@ -15,7 +15,8 @@ from tauloop.calibration.judging.identifiability import NOT_TOLD_APART
 from tauloop.report.tables import doubts, table
 from tauloop.result import Status
 
-#: Intervals have a column of their own where there are fewer degrees of freedom: they are wider than two deviations.
+#: Intervals have a column of their own where there are fewer degrees of freedom: they are wider
+#: than two deviations.
 FEW_DEGREES = 30
 #: What one SI unit is in the unit that is shown.
 SHOWN = {"m": (1e3, "mm"), "rad": (180 / math.pi, "deg"), "1": (1.0, "")}
@@ -108,7 +109,12 @@ def _summary(calibration: Calibration) -> Text:
 
 def _parameters(calibration: Calibration) -> Iterator[Table]:
     """Parameters of the machine, and apart those of instruments and encoders."""
-    headings = [("nominal", ".4f"), ("calibrated", ".4f"), ("correction", "+.4f"), ("std. dev.", ".2g")]
+    headings = [
+        ("nominal", ".4f"),
+        ("calibrated", ".4f"),
+        ("correction", "+.4f"),
+        ("std. dev.", ".2g"),
+    ]
     has_wide_intervals = 0 < calibration.degrees_of_freedom < FEW_DEGREES
     if has_wide_intervals:
         headings.append(("± 95 %", ".2g"))
@@ -130,24 +136,35 @@ def _parameters(calibration: Calibration) -> Iterator[Table]:
             notes = [""] if any(cell[-1] for cell in cells) else []
             rows = [cell if notes else cell[:-1] for cell in cells]
             shown = table(title, "parameter", *headings, "unit", *notes, rows=rows)
-            shown.columns[0].overflow = "fold"  # long names go on below, so that figures are never cut off
+            # long names go on below, so that figures are never cut off
+            shown.columns[0].overflow = "fold"
             yield shown
 
 
 def _errors(calibration: Calibration) -> Table:
-    headings = [(head, ".3g") for head in ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter")]
+    headings = [
+        (head, ".3g") for head in ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter")
+    ]
     cells = []
     for before, after in zip(calibration.before, calibration.after, strict=True):
         factor, unit = SHOWN.get(after.unit, (1.0, after.unit))
         values = (before.rms, after.rms, after.mean_absolute, after.largest)
         cells.append((after.series, after.quantity, *(factor * value for value in values), unit))
-    return table("Errors, predicted less measured", "series", "quantity", *headings, "unit", rows=cells)
+    return table(
+        "Errors, predicted less measured", "series", "quantity", *headings, "unit", rows=cells
+    )
 
 
 def _analysed(calibration: Calibration) -> list[RenderableType]:
     """What the residuals look like, and what in them chance does not make."""
     analysis = calibration.residual_analysis
-    figures = (("its\nshare", ".2f"), ("\np", ".1g"), ("neigh-\nbours r", "+.2f"), ("\np", ".1g"), ("normal\np", ".1g"))
+    figures = (
+        ("its\nshare", ".2f"),
+        ("\np", ".1g"),
+        ("neigh-\nbours r", "+.2f"),
+        ("\np", ".1g"),
+        ("normal\np", ".1g"),
+    )
     cells = []
     for item in analysis.quantities:
         trend = min(item.trends, key=lambda trend: trend.p, default=None)
@@ -174,22 +191,43 @@ def named(direction: Direction) -> str:
     """The motion that a gauge freedom is, and how much of it."""
     if direction.name:
         whole = direction.explained is None or direction.explained > 0.9999
-        return direction.name if whole else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
+        return (
+            direction.name
+            if whole
+            else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
+        )
     if direction.explained is None:
         return "no motion known by name"
     share = f"{100 * direction.explained:.0f} %"
-    return f"several motions at once ({share} of it are turns and shifts of frames, scales or offsets)"
+    return (
+        f"several motions at once ({share} of it are turns and shifts of frames, scales or offsets)"
+    )
 
 
 def _untold(calibration: Calibration) -> list[RenderableType]:
     identified = calibration.identifiability
     parts: list[RenderableType] = []
     if identified.gauge:
-        parts.append(Text("Gauge freedoms: no geometry shows them, all measurements stay as they are", style="bold"))
-        parts += [Text(f"  {named(direction)}: {in_words(calibration, direction)}") for direction in identified.gauge]
+        parts.append(
+            Text(
+                "Gauge freedoms: no geometry shows them, all measurements stay as they are",
+                style="bold",
+            )
+        )
+        parts += [
+            Text(f"  {named(direction)}: {in_words(calibration, direction)}")
+            for direction in identified.gauge
+        ]
     if identified.weak:
-        parts.append(Text("Seen less well than the tolerances (standard deviation in tolerances)", style="bold"))
-        parts += [Text(f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}") for d in identified.weak[:5]]
+        parts.append(
+            Text(
+                "Seen less well than the tolerances (standard deviation in tolerances)",
+                style="bold",
+            )
+        )
+        parts += [
+            Text(f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}") for d in identified.weak[:5]
+        ]
         if len(identified.weak) > 5:
             parts.append(Text(f"  and {len(identified.weak) - 5} more"))
     if identified.left_out:
@@ -210,6 +248,8 @@ def _comparison(comparison: Comparison, unit: str) -> Iterator[RenderableType]:
         folds = factor * model.fold_errors
         errors = (factor * model.leave_one_out.rms, folds.mean(), folds.min(), folds.max())
         cells.append((model.name, model.unknowns, *errors))
-    yield table(f"Judged by poses not seen (RMS, {name})", "set", ("unknowns", ""), *headings, rows=cells)
+    yield table(
+        f"Judged by poses not seen (RMS, {name})", "set", ("unknowns", ""), *headings, rows=cells
+    )
     yield Text(f"recommended: {comparison.recommended}", style="bold")
     yield Text(comparison.reason)

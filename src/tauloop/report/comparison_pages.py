@@ -24,9 +24,15 @@ def cost_page(counts: OperationCounts) -> Iterator[Piece]:
     for formulation in dict.fromkeys(row.formulation for row in rows):
         own = [row for row in rows if row.formulation == formulation]
         totals = rounded([row.total for row in own])
-        drawn.append(PlotTrace(name=formulation, x=tuple(row.quantity for row in own), y=totals, look="bars"))
+        drawn.append(
+            PlotTrace(name=formulation, x=tuple(row.quantity for row in own), y=totals, look="bars")
+        )
     yield Plot(
-        title="Operations of every function", x="", y="operations of one sample", traces=tuple(drawn), sideways=True
+        title="Operations of every function",
+        x="",
+        y="operations of one sample",
+        traces=tuple(drawn),
+        sideways=True,
     )
 
 
@@ -46,4 +52,6 @@ def verification_page(verification: VerifiedMachine) -> Iterator[Piece]:
         "largest difference, share of the largest number [1]",
         f"The limit is {TOLERANCE:.0e}, for accelerations 1e-08.",
     )
-    yield by_name("How far the engines are from here", y, names, columns, look="points", log_y=True, note=note)
+    yield by_name(
+        "How far the engines are from here", y, names, columns, look="points", log_y=True, note=note
+    )

@@ -26,7 +26,10 @@ def control_page(comparison: ControlComparison) -> Iterator[Piece]:
     if any(run.tool_error.any() for run in runs.values()):
         errors = {name: 1e3 * run.tool_error for name, run in runs.items()}
         least = LEAST * max(float(error.max()) for error in errors.values())
-        drawn = [traces(runs[name].time, {name: np.maximum(error, least)}) for name, error in errors.items()]
+        drawn = [
+            traces(runs[name].time, {name: np.maximum(error, least)})
+            for name, error in errors.items()
+        ]
         yield Plot(
             title="Distance from the reference",
             x="time [s]",

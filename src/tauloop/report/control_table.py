@@ -15,7 +15,10 @@ from tauloop.simulation.controllers.workflow import COUPLING_CHANGE
 
 def _peaks(values: np.ndarray, units: Sequence[str]) -> list[float]:
     """Largest size among the columns (N, n) of each unit."""
-    return [float(np.abs(values[:, [each == unit for each in units]]).max()) for unit in dict.fromkeys(units)]
+    return [
+        float(np.abs(values[:, [each == unit for each in units]]).max())
+        for unit in dict.fromkeys(units)
+    ]
 
 
 def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
@@ -23,7 +26,11 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
     model = comparison.model
     units, force_units = model.actuator_units, model.output_ports("actuators")[1]
     cells: list[tuple[object, ...]] = []
-    turns = [("turn,\npeak [mrad]", ".3g")] if any(run.turn_error.any() for run in comparison.runs.values()) else []
+    turns = (
+        [("turn,\npeak [mrad]", ".3g")]
+        if any(run.turn_error.any() for run in comparison.runs.values())
+        else []
+    )
     for name, run in comparison.runs.items():
         if not len(run.time):
             dashes = "-" * (3 + len(turns) + len(set(units)) + 2 * len(set(force_units)))
@@ -34,12 +41,16 @@ def control_tables(comparison: ControlComparison) -> Iterator[RenderableType]:
             *_peaks(run.actuator_error, units),
             *(
                 size
-                for pair in zip(_peaks(run.force, force_units), _peaks(rms, force_units), strict=True)
+                for pair in zip(
+                    _peaks(run.force, force_units), _peaks(rms, force_units), strict=True
+                )
                 for size in pair
             ),
         )
         strays = (1e3 * run.peak_error, 1e3 * run.rms_error, *(1e3 * run.peak_turn for _ in turns))
-        cells.append((name, *strays, *peaks, comparison.saturated(name), "ended early" if run.end else ""))
+        cells.append(
+            (name, *strays, *peaks, comparison.saturated(name), "ended early" if run.end else "")
+        )
     yield table(
         f"{model.mechanism.name}: {comparison.duration:.4g} s, {comparison.space} space",
         "controller",

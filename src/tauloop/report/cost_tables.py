@@ -14,7 +14,9 @@ from tauloop.model.costs import VELOCITY_MATRIX, Cost
 from tauloop.model.operation_counts import OperationCounts, Ratio
 from tauloop.report.tables import table
 
-HEADINGS = tuple((head, "") for head in ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration"))
+HEADINGS = tuple(
+    (head, "") for head in ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
+)
 
 
 def cost_tables(counts: OperationCounts) -> Iterator[RenderableType]:
@@ -25,7 +27,9 @@ def cost_tables(counts: OperationCounts) -> Iterator[RenderableType]:
         if quantity != VELOCITY_MATRIX:
             yield _listing(quantity, [row for row in rows if row.quantity == quantity])
     for frame in dict.fromkeys(row.frame for row in rows if row.quantity == VELOCITY_MATRIX):
-        yield _matrix_listing([row for row in rows if row.quantity == VELOCITY_MATRIX and row.frame == frame])
+        yield _matrix_listing(
+            [row for row in rows if row.quantity == VELOCITY_MATRIX and row.frame == frame]
+        )
     if counts.published.counts:
         yield _published_listing(counts.published)
     if counts.ratios:
@@ -56,13 +60,22 @@ def _published_listing(paper: Published) -> Table:
     sources = ", ".join(dict.fromkeys(row.source for row in paper.counts))
     title = f"As printed, for the paper's machine and program: {sources}"
     kinds = ("additions", "multiplications", "divisions")
-    cells = ((row.called, row.formulation, *(row.counts[kind] for kind in kinds), row.total) for row in paper.counts)
-    return table(title, "part", "formulation", ("+ -", ""), ("x", ""), ("/", ""), ("total", ""), rows=cells)
+    cells = (
+        (row.called, row.formulation, *(row.counts[kind] for kind in kinds), row.total)
+        for row in paper.counts
+    )
+    return table(
+        title, "part", "formulation", ("+ -", ""), ("x", ""), ("/", ""), ("total", ""), rows=cells
+    )
 
 
 def _ratio_listing(ratios: tuple[Ratio, ...]) -> Table:
     sources = "; ".join(dict.fromkeys(row.source for row in ratios if row.source))
-    title = f"Ratios of totals (paper's machine and program: {sources})" if sources else "Ratios of totals"
+    title = (
+        f"Ratios of totals (paper's machine and program: {sources})"
+        if sources
+        else "Ratios of totals"
+    )
     cells = (
         (
             f"{row.quantity}, {row.frame}" if row.frame else row.quantity,
@@ -70,4 +83,6 @@ def _ratio_listing(ratios: tuple[Ratio, ...]) -> Table:
         )
         for row in ratios
     )
-    return table(title, "quantity", "part", "formulations", ("ours", ".2f"), ("paper's", ".2f"), rows=cells)
+    return table(
+        title, "quantity", "part", "formulations", ("ours", ".2f"), ("paper's", ".2f"), rows=cells
+    )

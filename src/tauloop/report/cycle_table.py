@@ -28,9 +28,24 @@ def cycle_tables(result: Cycle) -> Iterator[RenderableType]:
         words = ["changes" if name == CHANGE else name for name in limits or (nearest,)]
         times = (1e3 * value for value in (leg.start, leg.duration, leg.least))
         rows.append((leg.name, *times, leg.payload, ", ".join(words), leg.shares[nearest]))
-    heads = ("leg", ("from [ms]", ".1f"), ("time [ms]", ".1f"), ("least [ms]", ".1f"), ("load [kg]", "g"))
-    yield table("Legs, and which limits are reached (or nearest)", *heads, "limits", ("share", ".1%"), rows=rows)
-    loads = ((m.actuator, m.rms, m.simulated, m.rated, m.rated and m.rms / m.rated, m.unit) for m in result.motors)
+    heads = (
+        "leg",
+        ("from [ms]", ".1f"),
+        ("time [ms]", ".1f"),
+        ("least [ms]", ".1f"),
+        ("load [kg]", "g"),
+    )
+    yield table(
+        "Legs, and which limits are reached (or nearest)",
+        *heads,
+        "limits",
+        ("share", ".1%"),
+        rows=rows,
+    )
+    loads = (
+        (m.actuator, m.rms, m.simulated, m.rated, m.rated and m.rms / m.rated, m.unit)
+        for m in result.motors
+    )
     columns = (("RMS", ".4g"), ("simulated", ".4g"), ("rated", ".4g"), ("share", ".1%"), "unit")
     yield table("Root mean squares of forces", "motor", *columns, rows=loads)
     yield trial(result)

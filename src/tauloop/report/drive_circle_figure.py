@@ -8,7 +8,17 @@ import numpy as np
 
 from tauloop.drives.machine.circle import CircleTest
 from tauloop.drives.machine.path import Variation
-from tauloop.report.figures import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank, clean
+from tauloop.report.figures import (
+    FAINT,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    RESIDUAL,
+    SMALL,
+    TEXT,
+    blank,
+    clean,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,19 +36,32 @@ ROOM = 2.2
 
 def circle_figure(test: CircleTest) -> Figure:
     """Polar plot of the radial deviations on the told circle, and the same against the angle."""
-    title = f"{test.machine}: circle of {1e3 * test.circle.radius:g} mm at {test.circle.speed:g} m/s"
+    title = (
+        f"{test.machine}: circle of {1e3 * test.circle.radius:g} mm at {test.circle.speed:g} m/s"
+    )
     figure = blank(10.4, 5.6, title, left=0.04)
-    largest = max((1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values()), default=1.0)
+    largest = max(
+        (1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values()), default=1.0
+    )
     base = ROOM * largest
     polar: Any = figure.add_axes((0.03, 0.1, 0.45, 0.76), projection="polar")
     flat = figure.add_axes((0.57, 0.14, 0.41, 0.66))
     around = np.linspace(0, 2 * np.pi, 361)
     polar.plot(around, np.full(361, base), color=TEXT, linewidth=0.8, linestyle=(0, (4, 3)))
     for variation, lap in test.laps.items():
-        angle, radial = np.append(lap.angle, lap.angle[0] + 2 * np.pi), 1e6 * np.append(lap.radial, lap.radial[0])
+        angle, radial = (
+            np.append(lap.angle, lap.angle[0] + 2 * np.pi),
+            1e6 * np.append(lap.radial, lap.radial[0]),
+        )
         label = f"{variation.label}: {1e6 * lap.deviation:.3g} um"
         polar.plot(angle, base + radial, color=COLOURS[variation], linewidth=1.3)
-        flat.plot(np.degrees(lap.angle), 1e6 * lap.radial, color=COLOURS[variation], linewidth=1.2, label=label)
+        flat.plot(
+            np.degrees(lap.angle),
+            1e6 * lap.radial,
+            color=COLOURS[variation],
+            linewidth=1.2,
+            label=label,
+        )
     ring = _round(largest)
     rings = [base - ring, base, base + ring]
     polar.set_yticks(rings, [f"-{ring:g} um", "0", f"+{ring:g} um"], fontsize=SMALL, color=TEXT)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.drives import DriveStep, Record
-from tauloop.report.figures import COLOURS, FAINT, NORMAL, PREDICTED, SMALL, TEXT, blank, clean, thin
+from tauloop.report.figures import (
+    COLOURS,
+    FAINT,
+    NORMAL,
+    PREDICTED,
+    SMALL,
+    TEXT,
+    blank,
+    clean,
+    thin,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +27,8 @@ if TYPE_CHECKING:
 WIDTH, ROW, HEAD, FOOT = 9.5, 1.8, 0.75, 0.5
 #: The magnified error shows so many times what is left of it in the last half of the run.
 MAGNIFIED = 1.6
-#: Motor torques are drawn up to this many times their 98 % level: the derivative's kick at the step is left out.
+#: Motor torques are drawn up to this many times their 98 % level: the derivative's kick at the step
+#: is left out.
 TORQUE_ROOM = 1.5
 
 
@@ -28,15 +39,26 @@ def drive_figure(*steps: DriveStep) -> Figure:
     rows = 4
     height = HEAD + rows * ROW + FOOT
     unit = _units(records.values(), f"{judged}.position")
-    figure = blank(WIDTH, height, f"Step of {steps[0].options.step:g} {unit} of {' and '.join(records)}")
+    figure = blank(
+        WIDTH, height, f"Step of {steps[0].options.step:g} {unit} of {' and '.join(records)}"
+    )
     grid = figure.add_gridspec(
-        rows, len(records), left=0.09, right=0.98, top=1 - HEAD / height, bottom=FOOT / height, hspace=0.18, wspace=0.28
+        rows,
+        len(records),
+        left=0.09,
+        right=0.98,
+        top=1 - HEAD / height,
+        bottom=FOOT / height,
+        hspace=0.18,
+        wspace=0.28,
     )
     scale, endings = 1e3, (f"{judged}.position", ".torque", ".deflection")
     for column, (name, record) in enumerate(records.items()):
         panels = [figure.add_subplot(grid[row, column]) for row in range(rows)]
         x = record.signal(f"{judged}.position")
-        panels[0].set_title(f"{name}: {_summary(record, judged)}", fontsize=SMALL, color=TEXT, loc="left")
+        panels[0].set_title(
+            f"{name}: {_summary(record, judged)}", fontsize=SMALL, color=TEXT, loc="left"
+        )
         panels[0].axhline(scale * record.reference, color=FAINT, linewidth=1.0, linestyle="--")
         panels[0].plot(*thin(record.time, scale * x), color=PREDICTED, linewidth=1.2, label=judged)
         error = scale * (x - record.reference)
@@ -44,13 +66,19 @@ def drive_figure(*steps: DriveStep) -> Figure:
         panels[1].plot(*thin(record.time, error), color=PREDICTED, linewidth=1.0)
         _lines(panels[2], record, ".torque")
         _lines(panels[3], record, ".deflection", scale)
-        _label(panels, [_units(records.values(), ending) for ending in endings], is_first=column == 0)
+        _label(
+            panels, [_units(records.values(), ending) for ending in endings], is_first=column == 0
+        )
     _match(figure, len(records), rows)
     return figure
 
 
 def _lines(axes: Axes, record: Record, ending: str, scale: float = 1.0) -> None:
-    drawn = [(name, values) for name, values in record.signals.items() if name.split(" [")[0].endswith(ending)]
+    drawn = [
+        (name, values)
+        for name, values in record.signals.items()
+        if name.split(" [")[0].endswith(ending)
+    ]
     for (name, values), colour in zip(drawn, COLOURS, strict=False):
         label = name.split(" [")[0].removesuffix(ending)
         axes.plot(*thin(record.time, scale * values), color=colour, linewidth=1.0, label=label)
@@ -60,7 +88,9 @@ def _lines(axes: Axes, record: Record, ending: str, scale: float = 1.0) -> None:
 def _units(records: Iterable[Record], ending: str) -> str:
     """Units of the signals whose names end so, one after the other."""
     names = (name.partition(" [") for record in records for name in record.signals)
-    return ", ".join(dict.fromkeys(unit.removesuffix("]") for name, _, unit in names if name.endswith(ending)))
+    return ", ".join(
+        dict.fromkeys(unit.removesuffix("]") for name, _, unit in names if name.endswith(ending))
+    )
 
 
 def _label(panels: Sequence[Axes], units: Sequence[str], *, is_first: bool) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from tauloop.drives import CircleTest, DriveStep
 from tauloop.report.pieces import Piece, Plot, Words, channels_over_time, motion, over_time, traces
 
-#: Parts of the signals' names by which they share a plot, and what the plot is called; lengths in mm.
+#: Parts of the signals' names by which they share a plot, and what the plot is called; lengths in
+#: mm.
 KINDS = (
     ("position", "Position"),
     ("velocity", "Speed"),
@@ -45,7 +46,10 @@ def circle_page(test: CircleTest) -> Iterator[Piece]:
         track = test.model.platform.track(lap.motion.position)
         yield from motion(test.model, lap.motion.time, track.q)
     drawn = [
-        traces(np.degrees(lap.angle), {f"{variation.label}: {1e6 * lap.deviation:.3g} µm": 1e6 * lap.radial})
+        traces(
+            np.degrees(lap.angle),
+            {f"{variation.label}: {1e6 * lap.deviation:.3g} µm": 1e6 * lap.radial},
+        )
         for variation, lap in test.laps.items()
     ]
     first, second = test.circle.columns

@@ -25,7 +25,10 @@ def drive_tables(step: DriveStep) -> Iterator[RenderableType]:
     """The criteria of a step, and its limit cycle."""
     line, criteria, units = step.line, step.record.criteria, criteria_units(step.line)
     if step.outcome in (Outcome.OK, Outcome.ENDED):
-        rows = ((name.replace("_", " "), getattr(criteria, name)[0], unit) for name, unit in units.items())
+        rows = (
+            (name.replace("_", " "), getattr(criteria, name)[0], unit)
+            for name, unit in units.items()
+        )
         title = f"{line.name}: step of {step.options.step:g}"
         yield table(title, "criterion", ("value", ".6g"), "unit", rows=rows)
         if not criteria.settled[0]:
@@ -38,10 +41,15 @@ def drive_tables(step: DriveStep) -> Iterator[RenderableType]:
         cycles = [("simulated", step.measured)]
         cycles += [("describing function", cycle) for cycle in step.predicted or (None,)]
         cells = (
-            (name, *(("none", "") if cycle is None else (cycle.frequency, cycle.amplitude))) for name, cycle in cycles
+            (name, *(("none", "") if cycle is None else (cycle.frequency, cycle.amplitude)))
+            for name, cycle in cycles
         )
         yield table(
-            "Limit cycle", "route", ("frequency [Hz]", ".4g"), (f"amplitude [{units['swing']}]", ".4g"), rows=cells
+            "Limit cycle",
+            "route",
+            ("frequency [Hz]", ".4g"),
+            (f"amplitude [{units['swing']}]", ".4g"),
+            rows=cells,
         )
 
 
@@ -50,7 +58,10 @@ def circle_tables(test: CircleTest) -> Iterator[RenderableType]:
     circle = test.circle
     title = f"{test.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
     heads = ((head, ".2f") for head in COLUMNS.values())
-    rows = ((variation.label, *(lap.figures[key] for key in COLUMNS)) for variation, lap in test.laps.items())
+    rows = (
+        (variation.label, *(lap.figures[key] for key in COLUMNS))
+        for variation, lap in test.laps.items()
+    )
     yield table(f"{title} at {circle.speed:g} m/s [um]", "drives", *heads, rows=rows)
     for variation, reason in test.ends.items():
         yield f"{variation.label}: {reason}"
@@ -71,12 +82,19 @@ def play_tables(play: PlayMap) -> Iterator[RenderableType]:
     rows = table(
         f"{play.machine}: displacement of the tool by play, over {int(play.space.usable.sum())} poses",
         *("play of", ("play", "g"), "unit"),
-        *((head, ".3g") for head in ("least\n[um]", "median\n[um]", "largest\n[um]", "largest\nover play")),
+        *(
+            (head, ".3g")
+            for head in ("least\n[um]", "median\n[um]", "largest\n[um]", "largest\nover play")
+        ),
         rows=cells,
     )
     rows.columns[0].no_wrap = True
     yield rows
-    axes = (f"{name} {low:g} to {high:g}" for name, (low, high) in play.volume.items() if name in play.data.dims)
+    axes = (
+        f"{name} {low:g} to {high:g}"
+        for name, (low, high) in play.volume.items()
+        if name in play.data.dims
+    )
     yield f"work volume: {', '.join(axes)}"
     for name, count in list(play.space.excluded_by().items())[:NAMED]:
         yield f"left out, by {name}: {count} poses"

@@ -16,7 +16,10 @@ def essential_table(essential: EssentialParameters) -> Group:
     kept = table(
         f"Essential parameters: {len(essential.names)} of {count} (SI)",
         *("base parameter", ("value", ".4g"), ("std. dev.", ".2g"), ("%", ".3g")),
-        rows=((Text(name), value, deviation, 100.0 * deviation / abs(value)) for name, value, deviation in figures),
+        rows=(
+            (Text(name), value, deviation, 100.0 * deviation / abs(value))
+            for name, value, deviation in figures
+        ),
     )
     pairs = zip(essential.held_out, essential.full_held_out, strict=True)
     rows = ((own.output, own.rmse_percent, full.rmse_percent) for own, full in pairs)

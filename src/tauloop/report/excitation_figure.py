@@ -43,7 +43,9 @@ def excitation_figure(excitation: Excitation) -> Figure:
     motion = excitation.series.sample(np.linspace(0.0, excitation.series.period, POINTS))
     levels = (motion.position - excitation.series.center, motion.velocity, motion.acceleration)
     kinds = (("position from the centre", ""), ("speed", "/s"), ("acceleration", "/s²"))
-    rows = [(values, *kind, unit) for values, kind in zip(levels, kinds, strict=True) for unit in units]
+    rows = [
+        (values, *kind, unit) for values, kind in zip(levels, kinds, strict=True) for unit in units
+    ]
     for axes, (values, what, suffix, unit) in zip(panels, rows, strict=True):
         clean(axes)
         written = unit
@@ -51,15 +53,21 @@ def excitation_figure(excitation: Excitation) -> Figure:
             if excitation.units[i] == unit:
                 written, drawn = in_degrees(unit, values[:, i])
                 colour = COLOURS[k % len(COLOURS)]
-                axes.plot(motion.time, drawn, color=colour, linewidth=1.2, label=excitation.channels[i])
+                axes.plot(
+                    motion.time, drawn, color=colour, linewidth=1.2, label=excitation.channels[i]
+                )
         axes.set_ylabel(f"{what} [{written}{suffix}]", fontsize=SMALL, color=TEXT)
         axes.set_xlim(0.0, excitation.series.period)
         axes.axhline(0.0, color=FAINT, linewidth=0.8)
     for axes in panels[: len(units)]:
-        axes.legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+        axes.legend(
+            fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0)
+        )
     panels[-1].set_xlabel("time [s], one period", fontsize=SMALL, color=TEXT)
     _uses(figure.add_subplot(grid[:, 1]), excitation)
-    figure.suptitle(f"Excitation of {excitation.machine}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left")
+    figure.suptitle(
+        f"Excitation of {excitation.machine}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left"
+    )
     figure.text(0.01, 0.945, _summary(excitation), fontsize=NORMAL, color=TEXT, va="top")
     return figure
 
@@ -79,7 +87,13 @@ def _uses(axes: Axes, excitation: Excitation) -> None:
     clean(axes)
     for row, limit in enumerate(shown):
         low, high = _scaled(limit)
-        axes.barh(row, high - low, left=low, height=0.5, color=PREDICTED if limit_share(limit) > 0.99 else MEASURED)
+        axes.barh(
+            row,
+            high - low,
+            left=low,
+            height=0.5,
+            color=PREDICTED if limit_share(limit) > 0.99 else MEASURED,
+        )
     axes.axvline(1.0, color=RESIDUAL, linewidth=1.0)
     axes.axvline(-1.0, color=RESIDUAL, linewidth=1.0)
     axes.set_yticks(range(len(shown)), [limit.name for limit in shown], fontsize=SMALL)
@@ -88,7 +102,9 @@ def _uses(axes: Axes, excitation: Excitation) -> None:
     hidden = len(excitation.limits) - len(shown)
     more = f"\n{hidden} less used ones not shown" if hidden else ""
     axes.set_xticks((-1, 0, 1), ("lower limit", "middle", "upper limit"))
-    axes.set_xlabel(f"range of every quantity; dark where a limit is reached{more}", fontsize=SMALL, color=TEXT)
+    axes.set_xlabel(
+        f"range of every quantity; dark where a limit is reached{more}", fontsize=SMALL, color=TEXT
+    )
 
 
 def _scaled(limit: LimitUse) -> tuple[float, float]:

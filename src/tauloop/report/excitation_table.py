@@ -24,7 +24,11 @@ def excitation_tables(excitation: Excitation) -> Iterator[RenderableType]:
     rows = ((parameter.short_name(70), parameter.unit) for parameter in excitation.base.base)
     yield table(f"{excitation.base.rank} base parameters", "base parameter", "unit", rows=rows)
     uses = (
-        (limit.name, *map(_number, (limit.least, limit.greatest, limit.lower, limit.upper)), limit.unit)
+        (
+            limit.name,
+            *map(_number, (limit.least, limit.greatest, limit.lower, limit.upper)),
+            limit.unit,
+        )
         for limit in excitation.limits
     )
     heads = ((head, ".5g") for head in ("least", "greatest", "lower", "upper"))
@@ -58,11 +62,21 @@ def _starts(excitation: Excitation) -> Table:
     cells = (
         (
             *map(_number, (start.started, start.reached)),
-            *(start.iterations, ("polished: " if start in excitation.polished else "") + start.status),
+            *(
+                start.iterations,
+                ("polished: " if start in excitation.polished else "") + start.status,
+            ),
         )
         for start in (*excitation.starts, *excitation.polished)
     )
-    return table("Starts (criterion)", ("before", ".4g"), ("after", ".4g"), ("iterations", ""), "solver", rows=cells)
+    return table(
+        "Starts (criterion)",
+        ("before", ".4g"),
+        ("after", ".4g"),
+        ("iterations", ""),
+        "solver",
+        rows=cells,
+    )
 
 
 def _number(value: float | None) -> float | str:

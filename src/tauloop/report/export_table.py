@@ -45,8 +45,12 @@ def _target(exported: Export) -> Iterator[RenderableType]:
         (name, target["stack_bytes"][name], limits["operations"], limits["newton_steps"])
         for name, limits in most.items()
     )
-    heads = ((head, "") for head in ("deepest stack, bytes", "most operations", "most Newton steps"))
-    yield table(f"{target['name']}: {target['code_bytes']} bytes of code", "name", *heads, rows=rows)
+    heads = (
+        (head, "") for head in ("deepest stack, bytes", "most operations", "most Newton steps")
+    )
+    yield table(
+        f"{target['name']}: {target['code_bytes']} bytes of code", "name", *heads, rows=rows
+    )
     calls = ", ".join(target["calls"]) or "nothing"
     yield Text(f"{target['compiler']}; it calls {calls} outside of itself")
 
@@ -58,7 +62,10 @@ def _accuracy(exported: Export) -> Iterator[RenderableType]:
     rows = (
         (
             f"{item.function} {item.output} [{item.unit}]",
-            *(f"{figure:.1e}" for figure in (item.largest, item.error, item.fused_error, item.share, item.enough)),
+            *(
+                f"{figure:.1e}"
+                for figure in (item.largest, item.error, item.fused_error, item.share, item.enough)
+            ),
         )
         for item in accuracy.outputs
     )
@@ -67,7 +74,9 @@ def _accuracy(exported: Export) -> Iterator[RenderableType]:
     yield table(title, "output", *heads, rows=rows)
     for item in accuracy.outputs:
         place = ", ".join(f"{name} {value:.4g}" for name, value in item.pose.items())
-        yield Text(f"{item.function} {item.output} [{item.unit}]: largest error in {item.column} at {place}")
+        yield Text(
+            f"{item.function} {item.output} [{item.unit}]: largest error in {item.column} at {place}"
+        )
     yield from (Text(line, style="red") for line in exported.advice)
 
 
@@ -75,16 +84,25 @@ def controller_tables(exported: ControllerExport) -> Iterator[RenderableType]:
     """What a sample reads, the hash of the parameters, and how the code is checked."""
     manifest, name = exported.manifest, exported.name
     channels = (*manifest["inputs"], {**manifest["forces"], "name": "out: force"})
-    rows = ((item["name"], ", ".join(item["columns"]), ", ".join(dict.fromkeys(item["units"]))) for item in channels)
+    rows = (
+        (item["name"], ", ".join(item["columns"]), ", ".join(dict.fromkeys(item["units"])))
+        for item in channels
+    )
     yield table("A sample", "channel", "numbers", "unit", rows=rows)
-    yield Text(f"{1 / manifest['period_s']:g} samples a second; parameters {manifest['parameters']['hash']}")
+    yield Text(
+        f"{1 / manifest['period_s']:g} samples a second; parameters {manifest['parameters']['hash']}"
+    )
     yield Text(f"check, in that folder: cc -std=c99 -O2 {name}.c {name}_check.c -lm && ./a.out")
 
 
 def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[RenderableType]:
     """Pins of the geometry, and how the module is built and tried."""
-    rows = ((f"{exported.name}.{pin.name}", pin.value, pin.unit, pin.parameter) for pin in exported.pins)
-    yield table("Geometry on HAL pins", "pin", ("value", ""), ("unit", ""), ("parameter", ""), rows=rows)
+    rows = (
+        (f"{exported.name}.{pin.name}", pin.value, pin.unit, pin.parameter) for pin in exported.pins
+    )
+    yield table(
+        "Geometry on HAL pins", "pin", ("value", ""), ("unit", ""), ("parameter", ""), rows=rows
+    )
     name = exported.name
     yield Text(f"build, in that folder, as root: halcompile --install {name}.c")
     yield Text(f"try, as an ordinary user: linuxcnc {name.removesuffix('_kins')}.ini")

@@ -22,26 +22,50 @@ def fastest_figure(result: FastestMotion) -> Figure:
     time = np.linspace(0.0, result.duration, TIMES)
     motion, load = trajectory.at(time), result.limits.payload
     start = trajectory.stroke.start(trajectory.places(time))
-    forces = trajectory.stroke.functions.inverse_dynamics(*motion.rates, start=start, payload=load).force
+    forces = trajectory.stroke.functions.inverse_dynamics(
+        *motion.rates, start=start, payload=load
+    ).force
     names, units = model.output_ports("actuators")
     size = np.array([actuator.force for actuator in model.mechanism.actuators])
-    figure = blank(WIDTH, HEIGHT, f"{model.mechanism.name}: motion of {1e3 * result.duration:.4g} ms")
+    figure = blank(
+        WIDTH, HEIGHT, f"{model.mechanism.name}: motion of {1e3 * result.duration:.4g} ms"
+    )
     grid = figure.add_gridspec(
-        3, 1, left=0.09, right=0.76, top=0.92, bottom=0.1, hspace=0.14, height_ratios=(2.0, 2.6, 0.7)
+        3,
+        1,
+        left=0.09,
+        right=0.76,
+        top=0.92,
+        bottom=0.1,
+        hspace=0.14,
+        height_ratios=(2.0, 2.6, 0.7),
     )
     speed, force, ribbon = (figure.add_subplot(grid[i]) for i in range(3))
-    moved = [i for i, unit in enumerate(trajectory.stroke.functions.ports.velocity.units) if unit == "m/s"]
+    moved = [
+        i
+        for i, unit in enumerate(trajectory.stroke.functions.ports.velocity.units)
+        if unit == "m/s"
+    ]
     turns = not moved or not motion.velocity[:, moved].any()
     shown = slice(None) if turns else moved
-    speed.plot(1e3 * time, np.linalg.norm(motion.velocity[:, shown], axis=1), color=COLOURS[0], label="speed")
+    speed.plot(
+        1e3 * time,
+        np.linalg.norm(motion.velocity[:, shown], axis=1),
+        color=COLOURS[0],
+        label="speed",
+    )
     speed.set_ylabel("speed [rad/s]" if turns else "speed [m/s]", fontsize=SMALL)
     shares = np.where(np.isfinite(size), forces / size, forces)
     for k, name in enumerate(names):
-        force.plot(1e3 * time, shares[:, k], color=PALETTE[k % len(PALETTE)], linewidth=1.1, label=name)
+        force.plot(
+            1e3 * time, shares[:, k], color=PALETTE[k % len(PALETTE)], linewidth=1.1, label=name
+        )
     for side in (-1.0, 1.0):
         force.axhline(side * result.limits.force, color=TEXT, linewidth=0.6, linestyle="--")
     force.set_ylabel(
-        "force over limit" + (",\nwith payload" if load else "") if np.isfinite(size).all() else f"force [{units[0]}]",
+        "force over limit" + (",\nwith payload" if load else "")
+        if np.isfinite(size).all()
+        else f"force [{units[0]}]",
         fontsize=SMALL,
     )
     limits = [name for name in dict.fromkeys(part.limit for part in result.active) if name]
@@ -62,7 +86,11 @@ def fastest_figure(result: FastestMotion) -> Figure:
         kept = dict(zip(labels, lines, strict=True))
         if axes is not speed:
             legend = axes.legend(
-                list(kept.values()), list(kept), labelcolor=TEXT, loc="upper left", bbox_to_anchor=(1.005, 1.05)
+                list(kept.values()),
+                list(kept),
+                labelcolor=TEXT,
+                loc="upper left",
+                bbox_to_anchor=(1.005, 1.05),
             )
             legend.set_frame_on(False)
             for text in legend.get_texts():

@@ -14,7 +14,8 @@ if TYPE_CHECKING:  # half a second that a command without a figure need not wait
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Told apart by lightness as well as by hue, so that they survive grey printing and colour blindness.
+#: Told apart by lightness as well as by hue, so that they survive grey printing and colour
+#: blindness.
 MEASURED, PREDICTED, RESIDUAL = "#9db9d9", "#16324f", "#c8553d"
 #: Of frames and grids, of words, and behind what is held out.
 FAINT, TEXT, TINT = "#c9ced6", "#30363d", "#f6f3ea"
@@ -23,12 +24,19 @@ SMALL, NORMAL, LARGE = 8.0, 9.0, 12.0
 #: Lines of one panel; what has more shows the first.
 COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
 
-#: A record is drawn by the extremes of at most this many stretches: finer than the pixels of a panel.
+#: A record is drawn by the extremes of at most this many stretches: finer than the pixels of a
+#: panel.
 STRETCHES = 1500
 
 
 def blank(
-    width: float, height: float, title: str = "", summary: str = "", *, left: float = 0.09, layout: Any = None
+    width: float,
+    height: float,
+    title: str = "",
+    summary: str = "",
+    *,
+    left: float = 0.09,
+    layout: Any = None,
 ) -> Figure:
     """An empty figure, inches, with its heading where that is not made by a layout."""
     from matplotlib.figure import Figure
@@ -40,7 +48,9 @@ def blank(
     return figure
 
 
-def thin(time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES) -> tuple[np.ndarray, np.ndarray]:
+def thin(
+    time: np.ndarray, values: np.ndarray, stretches: int = STRETCHES
+) -> tuple[np.ndarray, np.ndarray]:
     """Samples of a long record (N,) or (N, n) with the smallest and largest of each stretch, in order of time."""
     length = -(-len(time) // stretches)
     if length <= 2:
@@ -73,7 +83,10 @@ def unknown_figure_ending(path: str | Path) -> Problem | None:
     """What is wrong with the ending of a file that is to hold a figure."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    known, ending = FigureCanvasBase.get_supported_filetypes(), Path(path).suffix.lstrip(".").lower()
+    known, ending = (
+        FigureCanvasBase.get_supported_filetypes(),
+        Path(path).suffix.lstrip(".").lower(),
+    )
     if ending in known:
         return None
     remedy = f"choose one of {', '.join(sorted(known))}"
@@ -106,7 +119,8 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
     def write(temporary: Path) -> None:
         from matplotlib import rc_context
 
-        with rc_context({"svg.hashsalt": "tauloop"}):  # else an SVG's names are random, and equal figures differ
+        # else an SVG's names are random, and equal figures differ
+        with rc_context({"svg.hashsalt": "tauloop"}):
             figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated)
 
     return write_file(path, write)

@@ -38,7 +38,11 @@ def _trials(scan: FilterScan) -> Table:
     for k in shown:
         trial = scan.trials[k]
         together = np.sqrt(np.mean(trial.held_out_percent**2))
-        filtered = (f"{'> ' if k == scan.chosen else ''}{trial.order}", trial.cutoff, trial.standstill)
+        filtered = (
+            f"{'> ' if k == scan.chosen else ''}{trial.order}",
+            trial.cutoff,
+            trial.standstill,
+        )
         cells.append((*filtered, trial.validation_error, together, *trial.held_out_percent))
     return table(
         f"Filters{best}: RMSE in % of the largest measured force, on the validation and held-out parts",
@@ -62,12 +66,29 @@ def _reasons(scan: FilterScan) -> list[Text]:
 def _movements(scan: FilterScan) -> Table:
     values = np.array([trial.values for trial in scan.trials])
     names = (Text(parameter.short_name(NAME_WIDTH)) for parameter in scan.base.base)
-    spreads = (f"{'! ' if spread > MOVED else ''}{spread:.2g}" for spread in scan.spread_in_deviations)
+    spreads = (
+        f"{'! ' if spread > MOVED else ''}{spread:.2g}" for spread in scan.spread_in_deviations
+    )
     units = (parameter.unit for parameter in scan.base.base)
     rows = table(
         f"Base parameters (SI) over these filters; ! spread above {MOVED:g} standard deviations",
-        *("base parameter", ("chosen", ".3g"), ("least", ".3g"), ("largest", ".3g"), ("spread", ""), "unit"),
-        rows=zip(names, values[scan.chosen], values.min(axis=0), values.max(axis=0), spreads, units, strict=True),
+        *(
+            "base parameter",
+            ("chosen", ".3g"),
+            ("least", ".3g"),
+            ("largest", ".3g"),
+            ("spread", ""),
+            "unit",
+        ),
+        rows=zip(
+            names,
+            values[scan.chosen],
+            values.min(axis=0),
+            values.max(axis=0),
+            spreads,
+            units,
+            strict=True,
+        ),
     )
     rows.columns[0].overflow = "fold"
     return rows

@@ -24,7 +24,11 @@ def fmu_tables(exported: FmuExport) -> Iterator[RenderableType]:
         if rows:
             yield table(title, "name", ("unit", ""), ("start", ""), rows=rows)
     kinds = Counter(name.partition("/")[0] for name in exported.files)
-    binary = "a library for this platform" if kinds["binaries"] else "no library: importers compile the sources"
+    binary = (
+        "a library for this platform"
+        if kinds["binaries"]
+        else "no library: importers compile the sources"
+    )
     yield Text(
         f"FMI {exported.version}.0, model exchange and co-simulation: {len(variables.states)} states, "
         f"{len(variables.modes)} event indicators; {binary}"

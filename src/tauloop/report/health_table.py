@@ -15,12 +15,15 @@ def health_lines(health: Checkup) -> Iterator[RenderableType]:
     wide = max(len(part.name) for part in health.parts)
     for part in health.parts:
         if part.state:
-            yield Text(f"{part.name:<{wide}}  {part.state}" + (f"  ({part.use})" if part.use else ""))
+            yield Text(
+                f"{part.name:<{wide}}  {part.state}" + (f"  ({part.use})" if part.use else "")
+            )
     if health.missing:
         yield Text("\nMissing, and needed only for what is said:", style="bold")
     for part in health.missing:
         yield Text(f"{part.name:<{wide}}  {part.use}")
-        yield Text(f"{'':<{wide}}  $ {part.remedy}", no_wrap=True, overflow="ignore")  # copied whole
+        # copied whole
+        yield Text(f"{'':<{wide}}  $ {part.remedy}", no_wrap=True, overflow="ignore")
     yield Text("")
     for item in health.evidence:
         yield Text(str(item), style="" if item.is_good else "yellow")

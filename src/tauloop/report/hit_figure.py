@@ -19,7 +19,9 @@ def hit_figure(result: HitDetection) -> Figure:
     """One panel for each freedom of the platform; estimates with the lag, of the first machine that was drawn."""
     names, units = result.freedoms
     height = HEAD + ROW * len(names)
-    title = f"{result.model.mechanism.name}: a blow at {result.at:.4g} s, and what observers make of it"
+    title = (
+        f"{result.model.mechanism.name}: a blow at {result.at:.4g} s, and what observers make of it"
+    )
     figure = blank(WIDTH, height, title)
     grid = figure.add_gridspec(
         len(names), 1, left=0.1, right=0.76, top=1 - 0.5 / height, bottom=0.5 / height, hspace=0.16
@@ -27,13 +29,25 @@ def hit_figure(result: HitDetection) -> Figure:
     panels = [figure.add_subplot(grid[k]) for k in range(len(names))]
     time = 1e3 * result.time
     for k, (axes, name, unit) in enumerate(zip(panels, names, units, strict=True)):
-        axes.step(time, result.force[:, k], where="post", color=TEXT, linewidth=1.0, linestyle="--", label="true")
-        for (key, item), colour in zip(result.lagged.items(), (MEASURED, PREDICTED, *COLOURS), strict=False):
+        axes.step(
+            time,
+            result.force[:, k],
+            where="post",
+            color=TEXT,
+            linewidth=1.0,
+            linestyle="--",
+            label="true",
+        )
+        for (key, item), colour in zip(
+            result.lagged.items(), (MEASURED, PREDICTED, *COLOURS), strict=False
+        ):
             style = "-" if colour == MEASURED else ":"
             axes.plot(time, item.estimate[:, k], style, color=colour, linewidth=1.2, label=key)
             if colour == MEASURED:
                 limits = item.threshold[k] * np.array([-1.0, 1.0])
-                axes.axhspan(*limits, color=colour, alpha=0.15, linewidth=0, label=f"no alarm, {key}")
+                axes.axhspan(
+                    *limits, color=colour, alpha=0.15, linewidth=0, label=f"no alarm, {key}"
+                )
         axes.set_ylabel(f"{name.removeprefix('platform.')} [{unit}]", fontsize=SMALL)
         axes.sharex(panels[0])
         if (alike := units.index(unit)) != k:
@@ -41,5 +55,11 @@ def hit_figure(result: HitDetection) -> Figure:
         clean(axes)
         axes.tick_params(labelbottom=axes is panels[-1])
     panels[-1].set_xlabel("time [ms]", color=TEXT)
-    panels[0].legend(loc="upper left", bbox_to_anchor=(1.005, 1.0), fontsize=SMALL, labelcolor=TEXT, frameon=False)
+    panels[0].legend(
+        loc="upper left",
+        bbox_to_anchor=(1.005, 1.0),
+        fontsize=SMALL,
+        labelcolor=TEXT,
+        frameon=False,
+    )
     return figure

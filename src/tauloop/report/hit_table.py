@@ -27,7 +27,14 @@ def hit_tables(result: HitDetection) -> Iterator[RenderableType]:
         "Least force that raises an alarm; in brackets the noise from the encoders, root mean square",
         *("freedom", "unit", *result.observers),
         rows=[
-            (name, unit, *(f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})" for item in result.observers.values()))
+            (
+                name,
+                unit,
+                *(
+                    f"{item.threshold[k]:.3g} ({item.noise[k]:.2g})"
+                    for item in result.observers.values()
+                ),
+            )
             for k, (name, unit) in enumerate(zip(names, units, strict=True))
         ],
     )

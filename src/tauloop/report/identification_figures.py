@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
-from tauloop.report.figures import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, TINT, blank, clean, thin
+from tauloop.report.figures import (
+    FAINT,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    RESIDUAL,
+    SMALL,
+    TEXT,
+    TINT,
+    blank,
+    clean,
+    thin,
+)
 
 if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
     from matplotlib.axes import Axes
@@ -80,7 +92,9 @@ def identification_figure(
                 upper.set_facecolor(TINT)
                 lower.set_facecolor(TINT)
             if row == rows - 1:
-                lower.set_xlabel("time [s]" if data.time is not None else "sample", fontsize=NORMAL, color=TEXT)
+                lower.set_xlabel(
+                    "time [s]" if data.time is not None else "sample", fontsize=NORMAL, color=TEXT
+                )
             else:
                 lower.tick_params(labelbottom=False)
     _share_scales(figure, identification, columns)
@@ -88,7 +102,9 @@ def identification_figure(
     return figure
 
 
-def _draw(upper: Axes, lower: Axes, time: np.ndarray, measured: np.ndarray, residual: np.ndarray) -> None:
+def _draw(
+    upper: Axes, lower: Axes, time: np.ndarray, measured: np.ndarray, residual: np.ndarray
+) -> None:
     for axes in (upper, lower):
         clean(axes)
         axes.axhline(0.0, color=FAINT, linewidth=0.8)
@@ -109,7 +125,8 @@ def _share_scales(figure: Figure, identification: Identification, columns: int) 
     """One scale for both columns of a row, labels at the left only."""
     panels = np.array(figure.axes, dtype=object).reshape(columns, -1, 2)
     for row, fit in enumerate(identification.training):
-        limits = np.array([[cell.get_ylim() for cell in strip] for strip in panels[:, row].T])  # (strip, column, 2)
+        # (strip, column, 2)
+        limits = np.array([[cell.get_ylim() for cell in strip] for strip in panels[:, row].T])
         largest = float(np.abs(limits[1]).max())
         for upper, lower in panels[:, row]:
             upper.set_ylim(limits[0, :, 0].min(), limits[0, :, 1].max())
@@ -129,7 +146,12 @@ def _round_down(value: float) -> float:
     """The largest round number that is not above a positive value."""
     decade = 10.0 ** np.floor(np.log10(value))
     return float(
-        decade * max(step for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0) if step <= value / decade + 1e-9)
+        decade
+        * max(
+            step
+            for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+            if step <= value / decade + 1e-9
+        )
     )
 
 
@@ -148,10 +170,18 @@ def _head(figure: Figure, height: float, *, with_held_out: bool) -> None:
     entries = [
         Line2D([], [], color=MEASURED, linewidth=2.2, label="measured"),
         Line2D([], [], color=PREDICTED, linewidth=0.9, label="predicted"),
-        Line2D([], [], color=RESIDUAL, linewidth=0.9, label="residual: measured less predicted, own scale"),
+        Line2D(
+            [],
+            [],
+            color=RESIDUAL,
+            linewidth=0.9,
+            label="residual: measured less predicted, own scale",
+        ),
     ]
     if with_held_out:
-        entries.append(Line2D([], [], color=TINT, linewidth=8, label="held-out data (not used for the fit)"))
+        entries.append(
+            Line2D([], [], color=TINT, linewidth=8, label="held-out data (not used for the fit)")
+        )
     figure.legend(
         handles=entries,
         loc="upper left",

@@ -24,11 +24,13 @@ def identification_table(
 
     Args:
         identification: result of `fit`.
-        reference: values (SI) of all unknowns, such as those of the machine file, regrouped for a column beside the
-            estimates.
+        reference: values (SI) of all unknowns, such as those of the machine file, regrouped for a
+            column beside the estimates.
     """
     parameters = _parameters(identification, reference)
-    return Group(_summary(identification), parameters, fit_table(identification), *doubts(identification))
+    return Group(
+        _summary(identification), parameters, fit_table(identification), *doubts(identification)
+    )
 
 
 def _summary(identification: Identification) -> Text:
@@ -51,7 +53,9 @@ def _summary(identification: Identification) -> Text:
     return text
 
 
-def _parameters(identification: Identification, reference: Sequence[float] | np.ndarray | None) -> Table:
+def _parameters(
+    identification: Identification, reference: Sequence[float] | np.ndarray | None
+) -> Table:
     beside = [] if reference is None else [("reference", ".4g")]
     references = np.zeros((len(identification.values), 0))
     if reference is not None:
@@ -63,8 +67,15 @@ def _parameters(identification: Identification, reference: Sequence[float] | np.
     for i, parameter in enumerate(identification.base.base):
         relative = identification.relative_standard_deviations[i]
         share = "-" if relative is None else relative if relative < 1000 else "> 1000"
-        figures = (identification.values[i], identification.standard_deviations[i], share, *references[i])
-        cells.append((i + 1, Text(parameter.short_name(NAME_WIDTH)), *figures, Text(parameter.unit)))
+        figures = (
+            identification.values[i],
+            identification.standard_deviations[i],
+            share,
+            *references[i],
+        )
+        cells.append(
+            (i + 1, Text(parameter.short_name(NAME_WIDTH)), *figures, Text(parameter.unit))
+        )
     heads: tuple[Column, ...] = (
         ("#", ""),
         "base parameter",
@@ -81,7 +92,9 @@ def _parameters(identification: Identification, reference: Sequence[float] | np.
 
 def fit_table(identification: Identification) -> Table:
     """The fit of every output, on training and held-out data."""
-    held_out: Sequence[OutputFit | None] = identification.held_out or [None] * len(identification.training)
+    held_out: Sequence[OutputFit | None] = identification.held_out or [None] * len(
+        identification.training
+    )
     cells = []
     for training, judged in zip(identification.training, held_out, strict=True):
         for data, fit in (("training", training), ("held out", judged)):

@@ -13,7 +13,14 @@ from tauloop.report.tables import table
 def index_tables(index: MachineIndex) -> Iterator[RenderableType]:
     """One row for each machine."""
     cells = (
-        (machine.name, machine.bodies, machine.joints, machine.rods, machine.actuators, machine.summary)
+        (
+            machine.name,
+            machine.bodies,
+            machine.joints,
+            machine.rods,
+            machine.actuators,
+            machine.summary,
+        )
         for machine in index.machines
     )
     heads = ((head, "") for head in ("bodies", "joints", "rods", "motors"))

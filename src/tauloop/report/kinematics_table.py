@@ -25,7 +25,11 @@ def poses_tables(poses: Poses) -> Iterator[RenderableType]:
     if not len(poses.q):
         yield "The loops do not close at this position."
     for i, beyond in enumerate(poses.beyond):
-        title = poses.machine if len(poses.q) == 1 else f"{poses.machine}, pose {i + 1} of {len(poses.q)}"
+        title = (
+            poses.machine
+            if len(poses.q) == 1
+            else f"{poses.machine}, pose {i + 1} of {len(poses.q)}"
+        )
         rows = table(title, "position", ("value", ""), "unit")
         for port, values in (
             (poses.actuators, poses.actuator_position[i]),
@@ -50,16 +54,23 @@ def poses_tables(poses: Poses) -> Iterator[RenderableType]:
 def jacobian_tables(jacobian: Jacobian) -> Iterator[RenderableType]:
     """The matrix with its names and units."""
     heads = [
-        (f"{name}\n{unit}", ".6g") for name, unit in zip(jacobian.columns.columns, jacobian.columns.units, strict=True)
+        (f"{name}\n{unit}", ".6g")
+        for name, unit in zip(jacobian.columns.columns, jacobian.columns.units, strict=True)
     ]
-    named = zip(jacobian.rows.columns, jacobian.rows.units, np.round(jacobian.matrix, 12) + 0.0, strict=True)
+    named = zip(
+        jacobian.rows.columns, jacobian.rows.units, np.round(jacobian.matrix, 12) + 0.0, strict=True
+    )
     title = f"Jacobian of {jacobian.machine}: the {jacobian.rows.name}, per unit of"
-    yield table(title, "", "unit", *heads, rows=((name, unit, *values) for name, unit, values in named))
+    yield table(
+        title, "", "unit", *heads, rows=((name, unit, *values) for name, unit, values in named)
+    )
     yield from (str(item) for item in jacobian.evidence)
 
 
 _TOOL = Port(name="tool", columns=("tool x", "tool y", "tool z"), units=("m",) * 3)
-_ORIENTATION = Port(name="orientation", columns=("tool rx", "tool ry", "tool rz"), units=("rad",) * 3)
+_ORIENTATION = Port(
+    name="orientation", columns=("tool rx", "tool ry", "tool rz"), units=("rad",) * 3
+)
 
 
 def _shown(value: float, unit: str) -> tuple[str, str]:

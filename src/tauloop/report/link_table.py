@@ -13,7 +13,9 @@ from tauloop.report.tables import doubts, table
 
 def link_tables(links: LinkParameters) -> Iterator[RenderableType]:
     """Every parameter with its value and deviation, or its interval; the families; and what is known or unseen."""
-    known = ", ".join(f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items())
+    known = ", ".join(
+        f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items()
+    )
     yield Text(f"known (SI): {known}" if known else "known: nothing")
     rows = (
         (
@@ -35,7 +37,15 @@ def link_tables(links: LinkParameters) -> Iterator[RenderableType]:
     confidence = links.provenance.options["confidence"]
     yield table(
         f"Parameters of the links; intervals at {confidence:.0%} confidence, over all links that can exist",
-        *("parameter", "unit", ("value", ".6g"), ("deviation", ".2g"), "interval", ("in the file", ".6g"), "family"),
+        *(
+            "parameter",
+            "unit",
+            ("value", ".6g"),
+            ("deviation", ".2g"),
+            "interval",
+            ("in the file", ".6g"),
+            "family",
+        ),
         "links",
         rows=rows,
     )
@@ -55,5 +65,7 @@ def _family(family: LinkFamily) -> str:
     if family.changes is None:
         return text
     (stated,) = family.stated
-    moved = ", ".join(f"{name} by {size:.4g}" for name, size in family.changes.items() if name != stated and size)
+    moved = ", ".join(
+        f"{name} by {size:.4g}" for name, size in family.changes.items() if name != stated and size
+    )
     return f"{text} (near the file's values 1 more of {stated} changes {moved})"

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.mechanism.model import BASE
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank
+from tauloop.report.figures import (
+    FAINT,
+    LARGE,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    RESIDUAL,
+    SMALL,
+    TEXT,
+    blank,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,13 +44,18 @@ MOST_LABELS = 12
 
 
 def machine_figure(
-    geometry: MachineGeometry, *, title: str, state: int = 0, note: str = "", solids: SolidDrawing | None = None
+    geometry: MachineGeometry,
+    *,
+    title: str,
+    state: int = 0,
+    note: str = "",
+    solids: SolidDrawing | None = None,
 ) -> Figure:
     """Draw a machine at one state, and the path of its tool through all of them.
 
-    Broken lines are the axes of the actuators, along which linear ones push. All views have one scale. Without solids
-    rods and slides are thin lines, bodies thick ones through their joint centres, the platform in red; the base is its
-    squares.
+    Broken lines are the axes of the actuators, along which linear ones push. All views have one
+    scale. Without solids rods and slides are thin lines, bodies thick ones through their joint
+    centres, the platform in red; the base is its squares.
 
     Args:
         geometry: the machine at one state or more.
@@ -62,30 +77,42 @@ def machine_figure(
         for place, (seen, name) in zip((1, 2, 3), VIEWS.items(), strict=True):
             axes = figure.add_subplot(2, 2, place)
             _view(axes, geometry, state, seen, middle, half, solids)
-            axes.set_title(f"{name} (along {'xyz'[3 - sum(seen)]})", fontsize=NORMAL, color=TEXT, loc="left")
+            axes.set_title(
+                f"{name} (along {'xyz'[3 - sum(seen)]})", fontsize=NORMAL, color=TEXT, loc="left"
+            )
         axes = figure.add_subplot(2, 2, 4, projection="3d")
         _body(axes, geometry, state, (0, 1, 2), solids)
         _actuators(axes, geometry, state, (0, 1, 2), 2 * half)
         frame(axes, middle, half)
         _labels(axes, geometry, state, (0, 1, 2))
-    figure.suptitle(title + (f"\n{note}" if note else ""), fontsize=LARGE, color=TEXT, x=0.02, ha="left")
+    figure.suptitle(
+        title + (f"\n{note}" if note else ""), fontsize=LARGE, color=TEXT, x=0.02, ha="left"
+    )
     handles, names = figure.axes[0].get_legend_handles_labels()
     unique = dict(zip(names, handles, strict=True))
     figure.legend(
-        list(unique.values()), list(unique), loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False
+        list(unique.values()),
+        list(unique),
+        loc="outside lower center",
+        ncols=4,
+        fontsize=SMALL,
+        frameon=False,
     )
     return figure
 
 
 def reference_figure(result: Any) -> Figure:
     """The machine of a result (its model, or a mechanism alone) at its reference pose."""
-    from tauloop.kinematics.machine_geometry import machine_geometry  # with SciPy, which tables do not need
+    # with SciPy, which tables do not need
+    from tauloop.kinematics.machine_geometry import machine_geometry
     from tauloop.model import Model
     from tauloop.report.solid_drawing import solid_drawing
 
     model = getattr(getattr(result, "inspection", result), "model", None) or Model(result.mechanism)
     geometry = machine_geometry(model, model.assembly.q[None])
-    return machine_figure(geometry, title=model.mechanism.name, solids=solid_drawing(model, geometry))
+    return machine_figure(
+        geometry, title=model.mechanism.name, solids=solid_drawing(model, geometry)
+    )
 
 
 def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
@@ -117,7 +144,14 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
         is_platform = body.name == shape.platform
         colour, label = (RESIDUAL, "platform") if is_platform else (PREDICTED, "body")
         if len(points) == 1:
-            line(points, linestyle="none", marker="o", markersize=4, color=colour, label=f"{label} with one joint")
+            line(
+                points,
+                linestyle="none",
+                marker="o",
+                markersize=4,
+                color=colour,
+                label=f"{label} with one joint",
+            )
         for piece in geometry.arcs(body.name)[state]:
             line(piece, linewidth=2.0, color=colour, label=label)
         for edge in body.edges:
@@ -128,7 +162,14 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
         if is_platform and len(points):
             stem = np.stack([points.mean(axis=0), geometry.tool[state]])
             line(stem, linewidth=0.8, linestyle=":", color=colour)
-    line(geometry.tool[state][None], linestyle="none", marker="x", markersize=6, color=RESIDUAL, label="tool")
+    line(
+        geometry.tool[state][None],
+        linestyle="none",
+        marker="x",
+        markersize=6,
+        color=RESIDUAL,
+        label="tool",
+    )
 
 
 def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
@@ -158,7 +199,9 @@ def frame(
     pads = (1, 1) if len(plane) == 2 else (-2, -2, 0)
     for letter, i, pad in zip("xyz", plane, pads, strict=False):
         getattr(axes, f"set_{letter}lim")(middle[i] - half, middle[i] + half)
-        getattr(axes, f"set_{letter}label")(f"{'xyz'[i]} [m]", fontsize=SMALL, color=TEXT, labelpad=pad)
+        getattr(axes, f"set_{letter}label")(
+            f"{'xyz'[i]} [m]", fontsize=SMALL, color=TEXT, labelpad=pad
+        )
     axes.tick_params(labelsize=SMALL - 2, color=FAINT, labelcolor=TEXT)
     axes.locator_params(nbins=4 if len(plane) == 3 else 6)
     if len(plane) == 2:
@@ -172,7 +215,11 @@ def frame(
 
 
 def _body(
-    axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], solids: SolidDrawing | None
+    axes: Any,
+    geometry: MachineGeometry,
+    state: int,
+    plane: tuple[int, ...],
+    solids: SolidDrawing | None,
 ) -> None:
     if solids is None:
         draw_machine(axes, geometry, state, plane)
@@ -194,7 +241,9 @@ def _view(
     frame(axes, middle, half, plane)
 
 
-def _actuators(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], size: float) -> None:
+def _actuators(
+    axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], size: float
+) -> None:
     """Axes of actuators on joints, the axes of the tool, and the tool's path."""
     kept = list(plane)
     origins, directions = (values[state] for values in geometry.drives)
@@ -204,7 +253,9 @@ def _actuators(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[in
         ends = origin + 0.5 * AXIS_SHARE * size * np.array([[-1.0], [1.0]]) * direction
         seen = float(np.ptp(ends[:, kept], axis=0).max()) > 1e-3 * size
         style = (
-            {"linewidth": 1.3, "linestyle": (0, (5, 2, 1, 2))} if seen else {"marker": "o", "markerfacecolor": "none"}
+            {"linewidth": 1.3, "linestyle": (0, (5, 2, 1, 2))}
+            if seen
+            else {"marker": "o", "markerfacecolor": "none"}
         )
         axes.plot(*ends[:, kept].T, color=DRIVE, label="actuator axis", zorder=3, **style)
     tool, R = geometry.tool[state], geometry.tool_rotation[state]
@@ -212,7 +263,13 @@ def _actuators(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[in
         ends = np.stack([tool, tool + TOOL_SHARE * size * column])
         axes.plot(*ends[:, kept].T, color=colour, linewidth=1.2, zorder=3)
     if len(geometry) > 1:
-        axes.plot(*geometry.tool[:, kept].T, color=RESIDUAL, linewidth=0.9, label="path of the tool", zorder=1.2)
+        axes.plot(
+            *geometry.tool[:, kept].T,
+            color=RESIDUAL,
+            linewidth=0.9,
+            label="path of the tool",
+            zorder=1.2,
+        )
 
 
 def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
@@ -220,7 +277,9 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
     from matplotlib.patheffects import withStroke
 
     kept, halo = list(plane), [withStroke(linewidth=2.0, foreground="white")]
-    segments = dict(zip((s.name for s in geometry.shape.segments), geometry.segments[state], strict=True))
+    segments = dict(
+        zip((s.name for s in geometry.shape.segments), geometry.segments[state], strict=True)
+    )
     named: dict[str, np.ndarray] = {}
     for axis, origin in zip(geometry.shape.drives, geometry.drives[0][state], strict=True):
         named.setdefault(axis.name, segments[axis.rod].mean(axis=0) if axis.rod else origin)
@@ -228,12 +287,22 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
         named = {}
     named[geometry.shape.platform] = geometry.tool[state]
     middle, azimuth = np.mean([*named.values()], axis=0), np.radians(AZIMUTH)
-    right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # of the picture, in the machine's frame
+    # of the picture, in the machine's frame
+    right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
     for name, place in named.items():
         colour = RESIDUAL if name == geometry.shape.platform else TEXT
         if len(kept) == 3:
-            side = "left" if (place - middle) @ right >= 0 else "right"  # names point away from the machine
-            axes.text(*place, f"  {name}  ", ha=side, fontsize=SMALL - 1, color=colour, zorder=10, path_effects=halo)
+            # names point away from the machine
+            side = "left" if (place - middle) @ right >= 0 else "right"
+            axes.text(
+                *place,
+                f"  {name}  ",
+                ha=side,
+                fontsize=SMALL - 1,
+                color=colour,
+                zorder=10,
+                path_effects=halo,
+            )
         else:
             axes.annotate(
                 name,

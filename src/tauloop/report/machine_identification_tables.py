@@ -40,10 +40,15 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Ren
         yield gains_table(result.gains)
     if result.whole_log is not None:
         count = len(result.logs)
-        yield Text("Fitted to the whole log" if count == 1 else f"Fitted to all {count} logs", style="bold")
+        yield Text(
+            "Fitted to the whole log" if count == 1 else f"Fitted to all {count} logs", style="bold"
+        )
         yield fit_table(result.whole_log)
         each = "" if count == 1 else " of each log"
-        yield Text(f"Fitted to the first {100 * (1 - result.hold_out):.0f} %{each}, judged on the rest", style="bold")
+        yield Text(
+            f"Fitted to the first {100 * (1 - result.hold_out):.0f} %{each}, judged on the rest",
+            style="bold",
+        )
     yield identification_table(result.identification)
     yield from map(
         Text,
@@ -71,7 +76,11 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Ren
 def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
     """What was chosen for each channel, and the validation errors of what was tried."""
     cells = (
-        (channel["channel"], channel["velocity"], "none" if channel["cutoff"] is None else channel["cutoff"])
+        (
+            channel["channel"],
+            channel["velocity"],
+            "none" if channel["cutoff"] is None else channel["cutoff"],
+        )
         for channel in channels.prepared[0]["channels"]
     )
     rows = table("Channels", "channel", "velocity from", ("cut-off [Hz]", "g"), rows=cells)
@@ -83,9 +92,23 @@ def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
 
 def period_table(periods: Sequence[dict[str, Any]]) -> Table:
     """Noise of every channel from the scatter of the periods about their mean."""
-    columns = ("log", "channel", ("periods", ""), ("noise of a sample", ".3g"), ("of the average", ".3g"), "unit")
+    columns = (
+        "log",
+        "channel",
+        ("periods", ""),
+        ("noise of a sample", ".3g"),
+        ("of the average", ".3g"),
+        "unit",
+    )
     rows = (
-        (row["log"], name, row["periods"], noise, noise / np.sqrt(row["periods"]), row["units"][name])
+        (
+            row["log"],
+            name,
+            row["periods"],
+            noise,
+            noise / np.sqrt(row["periods"]),
+            row["units"][name],
+        )
         for row in periods
         for name, noise in row["noise"].items()
     )
@@ -124,7 +147,9 @@ def formula_table(formulas: Sequence[FormulaValue]) -> Table:
     return table(
         "Base parameters as formulas in link parameters and lengths",
         *("formula", ("value", ".5g"), ("std. dev.", ".2g"), "unit", ("machine file", ".5g")),
-        rows=((item.formula, item.value, item.deviation, item.unit, item.file) for item in formulas),
+        rows=(
+            (item.formula, item.value, item.deviation, item.unit, item.file) for item in formulas
+        ),
     )
 
 
@@ -158,9 +183,13 @@ def remarks(result: Identification) -> tuple[str, ...]:
     white = figures.get("Ljung-Box probability of white residuals")
     ratio = figures.get("standard deviations that count the residuals' correlation")
     if white is not None:
-        lines.append(f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)")
+        lines.append(
+            f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)"
+        )
     if ratio is not None and abs(ratio - 1.0) > SAME:
-        lines.append(f"standard deviations that count their correlation are {ratio:.3g} times those given (median)")
+        lines.append(
+            f"standard deviations that count their correlation are {ratio:.3g} times those given (median)"
+        )
     if isinstance(result.estimator, InstrumentalVariables):
         lines.append(
             "RMSE is that of the measured motion, whose noise is in the regressor: instruments do not make it small, "

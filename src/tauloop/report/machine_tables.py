@@ -89,7 +89,9 @@ def _summary(inspection: Inspection) -> Table:
 
 
 def _conditions(values: np.ndarray, count: int) -> str:
-    at, median, worst = ("singular" if value is None else f"{value:.3g}" for value in spread(values).values())
+    at, median, worst = (
+        "singular" if value is None else f"{value:.3g}" for value in spread(values).values()
+    )
     return f"{at} at the reference pose; {median} median, {worst} worst of {count} poses"
 
 
@@ -103,7 +105,12 @@ def _by_element(names: list[str]) -> list[str]:
 
 
 def _coordinates(model: Model) -> Table:
-    named = zip(model.topology.coordinate_names, model.assembly.q, coordinate_units(model.topology), strict=True)
+    named = zip(
+        model.topology.coordinate_names,
+        model.assembly.q,
+        coordinate_units(model.topology),
+        strict=True,
+    )
     rows = (
         (name, *((f"{np.degrees(value):.4f}", "deg") if unit == "rad" else (value, unit)))
         for name, value, unit in named
@@ -113,7 +120,12 @@ def _coordinates(model: Model) -> Table:
 
 def _drive_lines(mechanism: Mechanism) -> Table:
     rows = table(
-        "Drive lines", "actuator", "motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play"
+        "Drive lines",
+        "actuator",
+        "motors",
+        "bodies (motion over\nthe load's)",
+        "inertia at\nthe load",
+        "play",
     )
     rows.columns[0].no_wrap = True
     for actuator in mechanism.actuators:
@@ -121,26 +133,46 @@ def _drive_lines(mechanism: Mechanism) -> Table:
             rows.add_row(actuator.name, "acts directly", "", "", "")
             continue
         figures = drive_line_figures(mechanism, actuator.drive)
-        motors = [f"{name} (slave)" if name == figures["slave"] else name for name in figures["motors"]]
+        motors = [
+            f"{name} (slave)" if name == figures["slave"] else name for name in figures["motors"]
+        ]
         bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in figures["inertias"]]
         turns = actuator.drive.inertia(figures["load"]).turns
-        connected = {item.name: actuator.drive.inertia(item.second).turns for item in actuator.drive.connections}
-        play = [f"{name} {gap:.3g} {'rad' if connected[name] else 'm'}" for name, gap in figures["play"].items()]
+        connected = {
+            item.name: actuator.drive.inertia(item.second).turns
+            for item in actuator.drive.connections
+        }
+        play = [
+            f"{name} {gap:.3g} {'rad' if connected[name] else 'm'}"
+            for name, gap in figures["play"].items()
+        ]
         unit = "kg m^2" if turns else "kg"
         inertia = f"{figures['reflected']:.4g} {unit}"
-        rows.add_row(actuator.name, "\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
+        rows.add_row(
+            actuator.name, "\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none"
+        )
     return rows
 
 
 def _parameters(mechanism: Mechanism) -> Table:
-    rows = ((p.name, p.value / p.scale, p.unit, p.group, p.status, p.source) for p in mechanism.parameters)
-    return table("Leaf parameters", "name", ("value", ".6g"), "unit", "group", "status", "source", rows=rows)
+    rows = (
+        (p.name, p.value / p.scale, p.unit, p.group, p.status, p.source)
+        for p in mechanism.parameters
+    )
+    return table(
+        "Leaf parameters", "name", ("value", ".6g"), "unit", "group", "status", "source", rows=rows
+    )
 
 
 def _linear_blocks(described: Description) -> Table:
     blocks = described.linear_blocks().items()
-    rows = ((function, block.what, block.size, block.method, count) for (function, block), count in blocks)
-    return table("Linear blocks", "function", "for", ("size", ""), "solved by", ("how many", ""), rows=rows)
+    rows = (
+        (function, block.what, block.size, block.method, count)
+        for (function, block), count in blocks
+    )
+    return table(
+        "Linear blocks", "function", "for", ("size", ""), "solved by", ("how many", ""), rows=rows
+    )
 
 
 def _blocks(model: Model) -> Table:

@@ -25,7 +25,8 @@ def modes_figure(modes: Modes) -> Figure:
     Raises:
         PoseError: there are none.
     """
-    from tauloop.kinematics.machine_geometry import machine_shape  # with SciPy, which the modes alone do not need
+    # with SciPy, which the modes alone do not need
+    from tauloop.kinematics.machine_geometry import machine_shape
 
     if not modes.modes:
         what = "the machine cannot be assembled at this position, so there is nothing to draw"
@@ -39,16 +40,23 @@ def modes_figure(modes: Modes) -> Figure:
     low, high = geometry.extent
     middle, half = (low + high) / 2, 0.52 * geometry.size
     for i in range(shown):
-        axes: Any = figure.add_subplot(rows, columns, i + 1, **({"projection": "3d"} if len(plane) == 3 else {}))
+        axes: Any = figure.add_subplot(
+            rows, columns, i + 1, **({"projection": "3d"} if len(plane) == 3 else {})
+        )
         draw_machine(axes, geometry, i, plane)
         frame(axes, middle, half, plane, zoom=ZOOM)
         axes.set_title(
-            _title(i, modes.modes[i]), fontsize=SMALL, color=RESIDUAL if modes.modes[i].is_reference else TEXT
+            _title(i, modes.modes[i]),
+            fontsize=SMALL,
+            color=RESIDUAL if modes.modes[i].is_reference else TEXT,
         )
     kind = "assembly" if modes.entry is ACTUATORS else "working"
     count = len(modes.modes)
     more = f", the first {shown}" if count > shown else ""
-    figure.suptitle(f"{modes.machine}: {count} {kind} mode{'' if count == 1 else 's'}{more}", fontsize=NORMAL + 1)
+    figure.suptitle(
+        f"{modes.machine}: {count} {kind} mode{'' if count == 1 else 's'}{more}",
+        fontsize=NORMAL + 1,
+    )
     return figure
 
 
@@ -59,7 +67,9 @@ def _title(number: int, mode: Mode) -> str:
     lines += ["reached from the reference"] if mode.is_reference else []
     beyond = [item.coordinate for item in mode.beyond]
     if beyond:
-        lines.append("beyond " + beyond[0] + (f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""))
+        lines.append(
+            "beyond " + beyond[0] + (f" and {len(beyond) - 1} more" if len(beyond) > 1 else "")
+        )
     else:
         lines.append("within its limits")
     return "\n".join(lines)

@@ -15,9 +15,15 @@ def modes_page(modes: Modes) -> Iterator[Piece]:
     if not modes.modes:
         return
     number = np.arange(1.0, len(modes.modes) + 1)
-    yield from motion(modes.model, number, modes.q, "The modes, one after the other", is_motion=False)
+    yield from motion(
+        modes.model, number, modes.q, "The modes, one after the other", is_motion=False
+    )
     labels = tuple(
-        "reference" if mode.is_reference else "within limits" if mode.within_limits else "beyond a stop"
+        "reference"
+        if mode.is_reference
+        else "within limits"
+        if mode.within_limits
+        else "beyond a stop"
         for mode in modes.modes
     )
     conditions = rounded([mode.condition for mode in modes.modes])
@@ -25,7 +31,11 @@ def modes_page(modes: Modes) -> Iterator[Piece]:
         title="Condition of each mode",
         x="mode",
         y="condition number of the loops [1]",
-        traces=(PlotTrace(name="condition", x=rounded(number), y=conditions, look="points", labels=labels),),
+        traces=(
+            PlotTrace(
+                name="condition", x=rounded(number), y=conditions, look="points", labels=labels
+            ),
+        ),
         over_time=True,
         log_y=True,
         note="Large is near another mode: a small error of a length moves the platform far.",

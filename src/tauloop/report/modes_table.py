@@ -32,7 +32,10 @@ def modes_tables(modes: Modes) -> Iterator[RenderableType]:
     yield (f"Given: {shown}")
     yield ""
     names = [modes.coordinate_names[i] for i in modes.unknown]
-    units = ["deg" if modes.coordinate_units[i] == "rad" else modes.coordinate_units[i] for i in modes.unknown]
+    units = [
+        "deg" if modes.coordinate_units[i] == "rad" else modes.coordinate_units[i]
+        for i in modes.unknown
+    ]
     in_columns = len(names) <= MOST_COLUMNS
     heads: list[Column] = ["pose"]
     if in_columns:
@@ -42,7 +45,14 @@ def modes_tables(modes: Modes) -> Iterator[RenderableType]:
         values = [_number(mode.q[k], modes.coordinate_units[k]) for k in modes.unknown]
         listed = ["\n".join(" ".join(row) for row in zip(names, values, units, strict=True))]
         condition = mode.condition if np.isfinite(mode.condition) else "singular"
-        cells.append((f"{i + 1}{_marks(mode)}", *(values if in_columns else listed), mode.residual, condition))
+        cells.append(
+            (
+                f"{i + 1}{_marks(mode)}",
+                *(values if in_columns else listed),
+                mode.residual,
+                condition,
+            )
+        )
     title = f"{kind} modes of {modes.machine}: {len(modes.modes)}"
     yield table(title, ("mode", ""), *heads, ("resid.\nm", ".0e"), ("cond.", ".3g"), rows=cells)
     marks = {mark for mode in modes.modes for mark in _marks(mode)}
@@ -77,7 +87,11 @@ def _evidence(block: BlockCount) -> str:
 
 
 def _marks(mode: Mode) -> str:
-    return ("*" if mode.is_reference else "") + ("~" if mode.is_singular else "") + ("" if mode.within_limits else "!")
+    return (
+        ("*" if mode.is_reference else "")
+        + ("~" if mode.is_singular else "")
+        + ("" if mode.within_limits else "!")
+    )
 
 
 def _head(name: str, unit: str) -> str:

@@ -8,7 +8,16 @@ import numpy as np
 
 from tauloop.motion.free.rows import names_of
 from tauloop.motion.planning import PlannedMotion
-from tauloop.report.pieces import STATES, Piece, Plot, PlotTrace, channels_over_time, motion, over_time, rounded
+from tauloop.report.pieces import (
+    STATES,
+    Piece,
+    Plot,
+    PlotTrace,
+    channels_over_time,
+    motion,
+    over_time,
+    rounded,
+)
 from tauloop.simulation.cycles import Cycle
 from tauloop.simulation.fastest import FastestMotion
 from tauloop.simulation.transfers import Transfer
@@ -26,7 +35,9 @@ def motion_page(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Piec
     if isinstance(planned, FastestMotion):
         table = {variable.name: variable for variable in planned.variables()}
         share = [table["share"].array()]
-        yield from over_time("Limits", table["time"].array(), ["largest share of a limit"], ["1"], share)
+        yield from over_time(
+            "Limits", table["time"].array(), ["largest share of a limit"], ["1"], share
+        )
         yield _path(planned, states.q)
 
 
@@ -37,6 +48,17 @@ def _path(planned: FastestMotion, q: np.ndarray) -> Plot:
     i, j = sorted(np.argsort(np.ptp(place, axis=0), kind="stable")[-2:].tolist())
     obstacles = planned.obstacles if isinstance(planned, Transfer) else ()
     lines = {"tool": place[:, [i, j]]}
-    lines |= {name: item.outline(i, j) for name, item in zip(names_of(obstacles), obstacles, strict=True)}
-    drawn = (PlotTrace(name=name, x=rounded(line[:, 0]), y=rounded(line[:, 1])) for name, line in lines.items())
-    return Plot(title="Path of the tool", x=f"{'xyz'[i]} [m]", y=f"{'xyz'[j]} [m]", traces=tuple(drawn), equal=True)
+    lines |= {
+        name: item.outline(i, j) for name, item in zip(names_of(obstacles), obstacles, strict=True)
+    }
+    drawn = (
+        PlotTrace(name=name, x=rounded(line[:, 0]), y=rounded(line[:, 1]))
+        for name, line in lines.items()
+    )
+    return Plot(
+        title="Path of the tool",
+        x=f"{'xyz'[i]} [m]",
+        y=f"{'xyz'[j]} [m]",
+        traces=tuple(drawn),
+        equal=True,
+    )

@@ -21,10 +21,24 @@ def motion_tables(planned: PlannedMotion) -> Iterator[RenderableType]:
     yield f"Stroke of {trajectory.duration:.6g} s{total}, law {planned.law}"
     yield f"peak speed {planned.peak_speed:.5g} {unit}, acceleration {planned.peak_acceleration:.5g} {unit}^2"
     rows = (
-        (peak.actuator, peak.force, peak.limit if np.isfinite(peak.limit) else "-", peak.unit, peak.time)
+        (
+            peak.actuator,
+            peak.force,
+            peak.limit if np.isfinite(peak.limit) else "-",
+            peak.unit,
+            peak.time,
+        )
         for peak in planned.forces
     )
-    yield table("Peak forces", "actuator", ("force", ".5g"), ("limit", ".5g"), "unit", ("at [s]", ".4f"), rows=rows)
+    yield table(
+        "Peak forces",
+        "actuator",
+        ("force", ".5g"),
+        ("limit", ".5g"),
+        "unit",
+        ("at [s]", ".4f"),
+        rows=rows,
+    )
     if planned.tightest_limit is not None:
         name, share = planned.tightest_limit
         yield f"{share:.1%} of the limit of {name}"

@@ -56,8 +56,16 @@ class PageRecord(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON; every piece says which it is."""
-        named = {name: [tagged(item) for item in getattr(self, name)] for name in ("pieces", "made")}
-        return {"format": FORMAT, "kind": self.kind, "title": self.title, "status": self.status, **named}
+        named = {
+            name: [tagged(item) for item in getattr(self, name)] for name in ("pieces", "made")
+        }
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "title": self.title,
+            "status": self.status,
+            **named,
+        }
 
     def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
         """Write it beside a result's plain data, from where `read_record` reads it."""
@@ -69,12 +77,15 @@ def tagged(piece: Piece) -> dict[str, Any]:
     return {"piece": type(piece).__name__.lower(), **plain(piece)}
 
 
-def page_record(result: Any, command: Sequence[str] = (), outputs: Collection[Path] = ()) -> PageRecord:
+def page_record(
+    result: Any, command: Sequence[str] = (), outputs: Collection[Path] = ()
+) -> PageRecord:
     """What a page shows of a result.
 
     Args:
         result: of any workflow.
-        command: the words that made it, ``tauloop`` first; the files that they name are listed with their hashes.
+        command: the words that made it, ``tauloop`` first; the files that they name are listed with
+            their hashes.
         outputs: files that it writes, which are no input.
     """
     kind, status = type(result).__name__, getattr(result, "status", Status.OK)
@@ -91,7 +102,10 @@ def page_record(result: Any, command: Sequence[str] = (), outputs: Collection[Pa
 
 
 def _evidence(evidence: Sequence[Evidence]) -> Rows:
-    figures = (("not defined" if e.value is None else f"{e.value:.4g}", e.unit, e.limits, e.is_good) for e in evidence)
+    figures = (
+        ("not defined" if e.value is None else f"{e.value:.4g}", e.unit, e.limits, e.is_good)
+        for e in evidence
+    )
     cells = (
         (item.name, value, unit, limits, ("good" if is_good else "doubtful") if limits else "")
         for item, (value, unit, limits, is_good) in zip(evidence, figures, strict=True)
@@ -165,7 +179,9 @@ def _fingerprint(path: Path, hashes: dict[str, str]) -> None:
         with path.open("rb") as stream:
             hashes[str(path)] = hashlib.file_digest(stream, "sha256").hexdigest()
         if path.suffix.lower() in (".yaml", ".yml") and path.stat().st_size <= DESCRIPTION:
-            for name in re.findall(r"[\w./-]+\.\w+", path.read_text(encoding="utf-8", errors="replace")):
+            for name in re.findall(
+                r"[\w./-]+\.\w+", path.read_text(encoding="utf-8", errors="replace")
+            ):
                 _fingerprint(path.parent / name, hashes)
     except OSError:  # words that name no file, whatever else they are
         return

@@ -21,7 +21,8 @@ class ReportPart(ABC):
 
     Attributes:
         name: what it is called; key of its data in JSON, and in the names of its figures.
-        takes: name of the class of results that it takes, such as ``Calibration``; those of derived classes too.
+        takes: name of the class of results that it takes, such as ``Calibration``; those of derived
+            classes too.
     """
 
     name: str
@@ -75,19 +76,35 @@ def _function(place: str) -> Any:
     return getattr(import_module(f"tauloop.report.{module}"), name or module)
 
 
-_SIMULATIONS = ("simulation_table.simulation_tables", "simulation_figure.any_figure", "simulation_page")
+_SIMULATIONS = (
+    "simulation_table.simulation_tables",
+    "simulation_figure.any_figure",
+    "simulation_page",
+)
 _OWN = (
     _OwnPart("AnalyticRegrouping", "regrouping_table.regrouping_tables"),
     _OwnPart("CableSimulation", *_SIMULATIONS),
-    _OwnPart("Calibration", "calibration_table.calibration_tables", "calibration_figure", "calibration_page"),
-    _OwnPart("CircleTest", "drive_table.circle_tables", "drive_circle_figure.circle_figure", "drive_page.circle_page"),
+    _OwnPart(
+        "Calibration",
+        "calibration_table.calibration_tables",
+        "calibration_figure",
+        "calibration_page",
+    ),
+    _OwnPart(
+        "CircleTest",
+        "drive_table.circle_tables",
+        "drive_circle_figure.circle_figure",
+        "drive_page.circle_page",
+    ),
     _OwnPart("ControlComparison", "control_table.control_tables", "control_figure", "control_page"),
     _OwnPart("Cycle", "cycle_table.cycle_tables", "cycle_figure", "motion_page"),
     _OwnPart("CompiledCache", "cache_table.cache_tables"),
     _OwnPart("Conversion", "conversion_table.conversion_lines", "machine_figure.reference_figure"),
     _OwnPart("Description", "machine_tables.description_tables", "machine_figure.reference_figure"),
     _OwnPart("DriveStep", "drive_table.drive_tables", "drive_figure", "drive_page"),
-    _OwnPart("Excitation", "excitation_table.excitation_tables", "excitation_figure", "excitation_page"),
+    _OwnPart(
+        "Excitation", "excitation_table.excitation_tables", "excitation_figure", "excitation_page"
+    ),
     _OwnPart("Export", "export_table.export_tables"),
     _OwnPart("ExternalWrench", "wrench_table.wrench_tables", "wrench_figure", "wrench_page"),
     _OwnPart("FastestMotion", "fastest_table.fastest_tables", "fastest_figure", "motion_page"),
@@ -111,7 +128,9 @@ _OWN = (
     _OwnPart("MachineIndex", "index_table.index_tables"),
     _OwnPart("Modes", "modes_table.modes_tables", "modes_figure", "modes_page"),
     _OwnPart("MotionForces", "dynamics_table.dynamics_tables"),
-    _OwnPart("NewMachine", "new_machine_table.new_machine_tables", "machine_figure.reference_figure"),
+    _OwnPart(
+        "NewMachine", "new_machine_table.new_machine_tables", "machine_figure.reference_figure"
+    ),
     _OwnPart("OperationCounts", "cost_tables", page="comparison_pages.cost_page"),
     _OwnPart("ParameterTrack", "track_table.track_tables", "track_figure", "track_page"),
     _OwnPart("PlannedMotion", "motion_table.motion_tables", page="motion_page"),
@@ -126,14 +145,26 @@ _OWN = (
     _OwnPart("Transfer", "transfer_table.transfer_tables"),
     _OwnPart("Tuning", "tuning_table.tuning_tables"),
     _OwnPart("TwoRuns", "two_runs_tables"),
-    _OwnPart("VerifiedMachine", "verification_table.verification_tables", page="comparison_pages.verification_page"),
+    _OwnPart(
+        "VerifiedMachine",
+        "verification_table.verification_tables",
+        page="comparison_pages.verification_page",
+    ),
     _OwnPart("View", "view_table.view_tables", "view_table.view_figure"),
     _OwnPart("WrittenEquations", "equations_text.equations_lines"),
-    _OwnPart("Workspace", "workspace_table.workspace_tables", "workspace_figure.section_figure", "workspace_page"),
+    _OwnPart(
+        "Workspace",
+        "workspace_table.workspace_tables",
+        "workspace_figure.section_figure",
+        "workspace_page",
+    ),
     _OwnPart("WrittenReport", "report_table.report_tables"),
 )
-#: All parts by name: Tauloop's own, each named after the results that it takes, then those that packages bring.
-PARTS: Mapping[str, ReportPart] = Offered("tauloop.parts", ReportPart, {part.name: part for part in _OWN})
+#: All parts by name: Tauloop's own, each named after the results that it takes, then those that
+#: packages bring.
+PARTS: Mapping[str, ReportPart] = Offered(
+    "tauloop.parts", ReportPart, {part.name: part for part in _OWN}
+)
 
 
 def parts_of(result: object) -> tuple[ReportPart, ...]:

@@ -1,7 +1,7 @@
 """What a page of a report is made of: words, tables, pictures to move about in, and the machine in motion.
 
-A result is turned into pieces by its parts (`ReportPart.pieces`); a record is their plain form, in JSON; a page is
-written of a record alone (`tauloop.pages`).
+A result is turned into pieces by its parts (`ReportPart.pieces`); a record is their plain form, in
+JSON; a page is written of a record alone (`tauloop.pages`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,21 @@ STATES = 160
 #: Digits that a picture shows, and stretches of a record of which it shows the extremes.
 DIGITS, STRETCHES = 6, 400
 #: How a trace is drawn; those of fixed meaning have their own colours.
-LOOKS = ("line", "thin", "step", "points", "bars", "measured", "predicted", "residual", "before", "after", "limit")
-#: How words are meant: as they are, as a heading, as one of a list, quietly, loudly, as a doubt, or as a command.
+LOOKS = (
+    "line",
+    "thin",
+    "step",
+    "points",
+    "bars",
+    "measured",
+    "predicted",
+    "residual",
+    "before",
+    "after",
+    "limit",
+)
+#: How words are meant: as they are, as a heading, as one of a list, quietly, loudly, as a doubt, or
+#: as a command.
 TONES = ("plain", "heading", "item", "note", "strong", "doubtful", "code")
 
 
@@ -51,7 +64,8 @@ class Rows(Shown):
     Attributes:
         title: heading.
         heads: of the columns, with units.
-        cells: rows of texts, as many as there are heads; a second line in a cell stands below the first and is darker.
+        cells: rows of texts, as many as there are heads; a second line in a cell stands below the
+            first and is darker.
         numeric: which columns hold numbers, and so stand to the right.
         note: below the table.
     """
@@ -96,7 +110,8 @@ class Plot(Shown):
         log_x, log_y: logarithmic axes.
         sideways: words stand at the left, one below the other, and y goes to the right.
         y_range: limits of y, where what is beyond would hide the rest.
-        grid: values z (n_y, n_x) of a map over `grid_x` and `grid_y`, with `grid_name` for their scale; None is empty.
+        grid: values z (n_y, n_x) of a map over `grid_x` and `grid_y`, with `grid_name` for their
+            scale; None is empty.
     """
 
     title: str
@@ -151,7 +166,9 @@ class Picture(Shown):
 #: What a page is made of.
 Piece = Words | Rows | Plot | MotionScene | Picture
 #: Names of the pieces in JSON.
-PIECES: Mapping[str, type] = {kind.__name__.lower(): kind for kind in (Words, Rows, Plot, MotionScene, Picture)}
+PIECES: Mapping[str, type] = {
+    kind.__name__.lower(): kind for kind in (Words, Rows, Plot, MotionScene, Picture)
+}
 
 
 def printed(items: Iterable[RenderableType]) -> Iterator[Piece]:
@@ -203,7 +220,14 @@ def traces(x: Any, columns: Mapping[str, Any], look: str = "line") -> tuple[Plot
 
 
 def by_name(
-    title: str, y: str, names: Iterable[str], columns: Mapping[str, Any], *, deviation: Any = (), look: str, **more: Any
+    title: str,
+    y: str,
+    names: Iterable[str],
+    columns: Mapping[str, Any],
+    *,
+    deviation: Any = (),
+    look: str,
+    **more: Any,
 ) -> Plot:
     """Columns of figures (n,) of n things with names, one thing below the other.
 
@@ -218,12 +242,15 @@ def by_name(
     """
     labels, bars = tuple(names), rounded(deviation)
     drawn = (
-        PlotTrace(name=name, x=labels, y=rounded(values), deviation=bars, look=look) for name, values in columns.items()
+        PlotTrace(name=name, x=labels, y=rounded(values), deviation=bars, look=look)
+        for name, values in columns.items()
     )
     return Plot(title=title, x="", y=y, traces=tuple(drawn), sideways=True, **more)
 
 
-def by_unit(names: Iterable[str], units: Iterable[str], columns: Iterable[Any]) -> dict[str, dict[str, Any]]:
+def by_unit(
+    names: Iterable[str], units: Iterable[str], columns: Iterable[Any]
+) -> dict[str, dict[str, Any]]:
     """Columns by their unit, and below it by name: what has one axis."""
     groups: dict[str, dict[str, Any]] = {}
     for name, unit, values in zip(names, units, columns, strict=True):
@@ -232,7 +259,12 @@ def by_unit(names: Iterable[str], units: Iterable[str], columns: Iterable[Any]) 
 
 
 def over_time(
-    title: str, time: Any, names: Iterable[str], units: Iterable[str], columns: Iterable[Any], **more: Any
+    title: str,
+    time: Any,
+    names: Iterable[str],
+    units: Iterable[str],
+    columns: Iterable[Any],
+    **more: Any,
 ) -> Iterator[Plot]:
     """Quantities against time, one plot for each unit.
 
@@ -242,7 +274,10 @@ def over_time(
         names, units, columns: of the quantities; each (N,).
         more: further attributes of `Plot`.
     """
-    shown = [in_degrees(unit, np.asarray(values, dtype=float)) for unit, values in zip(units, columns, strict=True)]
+    shown = [
+        in_degrees(unit, np.asarray(values, dtype=float))
+        for unit, values in zip(units, columns, strict=True)
+    ]
     for unit, group in by_unit(names, *zip(*shown, strict=True)).items() if shown else ():
         what = title.partition(",")[0].partition(":")[0]
         label = f"{what} [{unit}]" if unit else what
@@ -256,7 +291,9 @@ def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -
     variables = {variable.name: variable for variable in table.variables()}
     chosen = [variable for variable in variables.values() if variable.quantity == quantity]
     names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
-    yield from over_time(title, variables["time"].array(), names, units, [v.array() for v in chosen], **more)
+    yield from over_time(
+        title, variables["time"].array(), names, units, [v.array() for v in chosen], **more
+    )
 
 
 def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:
@@ -266,7 +303,9 @@ def at_rest(model: Model, title: str = "The machine at its reference pose") -> M
 
 def _scene(model: Model, time: np.ndarray, q: np.ndarray, title: str) -> MotionScene:
     states = tuple(tuple(float(f"{x:.10g}") for x in row) for row in q)
-    return MotionScene(title=title, machine=dumps(model.mechanism), time=tuple(map(float, time)), q=states)
+    return MotionScene(
+        title=title, machine=dumps(model.mechanism), time=tuple(map(float, time)), q=states
+    )
 
 
 def motion(
@@ -294,7 +333,11 @@ def motion(
     if not is_motion:
         return
     far = singularities(model, q[shown])
-    kinds = {"serial (type 1)": far.serial, "parallel (type 2)": far.parallel, "constraint": far.constraint}
+    kinds = {
+        "serial (type 1)": far.serial,
+        "parallel (type 2)": far.parallel,
+        "constraint": far.constraint,
+    }
     yield Plot(
         title="Conditioning along the motion",
         x="time [s]",

@@ -20,10 +20,18 @@ _WORDS = {
 
 def plant_run_tables(run: PlantRun) -> Iterator[RenderableType]:
     """Counts and times, and what the system did not allow."""
-    yield table(f"Plant {run.machine}", "", ("", ""), rows=[(k.replace("_", " "), v) for k, v in run.counts.items()])
+    yield table(
+        f"Plant {run.machine}",
+        "",
+        ("", ""),
+        rows=[(k.replace("_", " "), v) for k, v in run.counts.items()],
+    )
     heads = [(f"{head}, us", ".1f") for head in ("median", "99 %", "99.9 %", "largest")]
     rows = [
-        (_WORDS.get(kind, kind), *(1e6 * times[key] for key in ("median_s", "p99_s", "p999_s", "largest_s")))
+        (
+            _WORDS.get(kind, kind),
+            *(1e6 * times[key] for key in ("median_s", "p99_s", "p999_s", "largest_s")),
+        )
         for kind, times in run.times.items()
         if times["count"]
     ]

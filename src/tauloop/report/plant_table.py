@@ -14,8 +14,18 @@ from tauloop.report.tables import doubts, table
 def plant_tables(plant: FittedPlant) -> Iterator[RenderableType]:
     """Parameters before and after, every figure beside its measured one, and what is left open."""
     units = plant.units
-    fitted = ((name, plant.before[name], value, units.get(name, "")) for name, value in plant.fit.values.items())
-    yield table(f"{plant.drive_line}: parameters", "", ("before", ".6g"), ("fitted", ".6g"), "unit", rows=fitted)
+    fitted = (
+        (name, plant.before[name], value, units.get(name, ""))
+        for name, value in plant.fit.values.items()
+    )
+    yield table(
+        f"{plant.drive_line}: parameters",
+        "",
+        ("before", ".6g"),
+        ("fitted", ".6g"),
+        "unit",
+        rows=fitted,
+    )
     rows = (
         (
             *(step, name.replace("_", " "), measured, ours),

@@ -26,8 +26,13 @@ def section_figure(play: PlayMap) -> Figure | None:
     if len(names) < 2:
         return None
     section = play.data.isel({name: play.data.sizes[name] // 2 for name in names[2:]})
-    at = "".join(f", {name} = {float(section[name]):.4g} {section[name].attrs['units']}" for name in names[2:])
-    return play_figure(replace(play, data=section), title=f"{play.machine}: tool displacement by play [um]{at}")
+    at = "".join(
+        f", {name} = {float(section[name]):.4g} {section[name].attrs['units']}"
+        for name in names[2:]
+    )
+    return play_figure(
+        replace(play, data=section), title=f"{play.machine}: tool displacement by play [um]{at}"
+    )
 
 
 def play_figure(play: PlayMap, *, title: str) -> Figure:
@@ -48,10 +53,14 @@ def play_figure(play: PlayMap, *, title: str) -> Figure:
         raise InputError.of("play map", "has no usable pose", "another section")
     x, y = (play.data[name].to_numpy() for name in names)
     units = [play.data[name].attrs["units"] for name in names]
-    panels = [(name, values) for name, values in zip(play.play, each, strict=True)] + [("all, worst case", worst)]
+    panels = [(name, values) for name, values in zip(play.play, each, strict=True)] + [
+        ("all, worst case", worst)
+    ]
     columns = min(len(panels), MOST_COLUMNS)
     rows = -(-len(panels) // columns)
-    aspect = float(np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.6, 1.5)) if units[0] == units[1] else 0.9
+    aspect = (
+        float(np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.6, 1.5)) if units[0] == units[1] else 0.9
+    )
     height = 1.1 + rows * (0.72 * PANEL * aspect + 0.9)
     figure = blank(columns * PANEL + 1.0, height, title, play.space.held, left=0.03)
     low, high = float(np.nanmin(each)), float(np.nanmax(each))
@@ -79,7 +88,9 @@ def play_figure(play: PlayMap, *, title: str) -> Figure:
         if units[0] == units[1]:
             axes.set_aspect("equal")
         usable = values[np.isfinite(values)]
-        text = f"{name}\n{usable.min():.3g} to {usable.max():.3g} um, median {np.median(usable):.3g}"
+        text = (
+            f"{name}\n{usable.min():.3g} to {usable.max():.3g} um, median {np.median(usable):.3g}"
+        )
         axes.set_title(text, fontsize=SMALL, color=TEXT, loc="left")
         axes.set_xlabel(f"{names[0]} [{units[0]}]", fontsize=NORMAL, color=TEXT)
         if k % columns == 0:

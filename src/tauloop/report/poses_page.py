@@ -16,7 +16,13 @@ def poses_page(plan: PosePlan) -> Iterator[Piece]:
     """What a technician who measures wants to see, and why these."""
     chosen = list(plan.selection.chosen)
     model = Model(plan.problem.mechanism)
-    yield from motion(model, np.arange(1.0, len(chosen) + 1), plan.candidates.q[chosen], "The poses", is_motion=False)
+    yield from motion(
+        model,
+        np.arange(1.0, len(chosen) + 1),
+        plan.candidates.q[chosen],
+        "The poses",
+        is_motion=False,
+    )
     columns = plan.candidates.columns
     for i, j in [(0, j) for j in (1, 2) if j < len(columns)]:
         drawn = []
@@ -28,7 +34,12 @@ def poses_page(plan: PosePlan) -> Iterator[Piece]:
             drawn.append(PlotTrace(name=f"{len(values)} {name}", x=x, y=y, look=look))
         names = [columns[k].rpartition(".")[2] for k in (i, j)]
         labels = [f"{name} [m]" if name in ("x", "y", "z") else name for name in names]
-        yield Plot(title=f"Where they lie: {names[0]}, {names[1]}", x=labels[0], y=labels[1], traces=tuple(drawn))
+        yield Plot(
+            title=f"Where they lie: {names[0]}, {names[1]}",
+            x=labels[0],
+            y=labels[1],
+            traces=tuple(drawn),
+        )
     if plan.curve:
         yield _curve(plan)
     names, bars = [], []
@@ -37,14 +48,18 @@ def poses_page(plan: PosePlan) -> Iterator[Piece]:
         names.append(f"{unknown.name} [{unit}]".removesuffix(" []"))
         bars.append(value)
     label = "standard deviation [unit at the left]"
-    yield by_name("Expected standard deviations", label, names, {"expected": bars}, look="bars", log_y=True)
+    yield by_name(
+        "Expected standard deviations", label, names, {"expected": bars}, look="bars", log_y=True
+    )
 
 
 def _curve(plan: PosePlan) -> Plot:
     counts = rounded([point.count for point in plan.curve])
     errors = {
         "selected": [point.error for point in plan.curve],
-        "random (median)": [np.nan if point.random_error is None else point.random_error for point in plan.curve],
+        "random (median)": [
+            np.nan if point.random_error is None else point.random_error for point in plan.curve
+        ],
     }
     drawn = [PlotTrace(name=name, x=counts, y=rounded(values)) for name, values in errors.items()]
     ends = (counts[0], counts[-1])

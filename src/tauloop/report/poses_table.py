@@ -28,17 +28,29 @@ def poses_tables(plan: PosePlan) -> Iterator[RenderableType]:
     yield from _clearance(plan)
     units = [plan.problem.unknowns[i].unit for i in plan.problem.free]
     weak = sorted(
-        zip(plan.deviations / plan.problem.tolerances, plan.problem.names, plan.deviations, units, strict=True)
+        zip(
+            plan.deviations / plan.problem.tolerances,
+            plan.problem.names,
+            plan.deviations,
+            units,
+            strict=True,
+        )
     )
     worst = (
         (parameter, deviation if np.isfinite(deviation) else "not shown", unit)
         for _, parameter, deviation, unit in weak[::-1][:WORST]
     )
-    yield table("Least known parameters", "parameter", ("expected deviation", ".3g"), "unit", rows=worst)
+    yield table(
+        "Least known parameters", "parameter", ("expected deviation", ".3g"), "unit", rows=worst
+    )
     if plan.curve:
         yield _curve(plan)
         goal = f"the error below {plan.options.goal:g} of the noise"
-        yield f"none of these numbers brings {goal}" if plan.enough is None else f"{plan.enough} poses bring {goal}"
+        yield (
+            f"none of these numbers brings {goal}"
+            if plan.enough is None
+            else f"{plan.enough} poses bring {goal}"
+        )
     yield from doubts(plan)
 
 
@@ -73,7 +85,8 @@ def _clearance(plan: PosePlan) -> Iterator[str]:
 
 def _curve(plan: PosePlan) -> Table:
     rows = (
-        (point.count, point.error, "-" if point.random_error is None else point.random_error) for point in plan.curve
+        (point.count, point.error, "-" if point.random_error is None else point.random_error)
+        for point in plan.curve
     )
     heads = (("poses", ""), ("expected error over noise", ".3f"), ("random poses", ".3f"))
     return table("How many poses are enough", *heads, rows=rows)

@@ -14,7 +14,17 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.files import unreadable
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.report.page_records import FORMAT, KEY, PageRecord
-from tauloop.report.pieces import LOOKS, PIECES, TONES, MotionScene, Piece, Plot, PlotTrace, Rows, Words
+from tauloop.report.pieces import (
+    LOOKS,
+    PIECES,
+    TONES,
+    MotionScene,
+    Piece,
+    Plot,
+    PlotTrace,
+    Rows,
+    Words,
+)
 
 #: Largest file that is read, bytes: a hundred times that of a long log's identification.
 LARGEST = 100_000_000
@@ -26,18 +36,23 @@ def read_record(path: str | Path) -> PageRecord:
     """The record in a result's JSON file.
 
     Raises:
-        InputError: no such file, no JSON, no record in it, or one that is damaged: everything that is wrong with it.
+        InputError: no such file, no JSON, no record in it, or one that is damaged: everything that
+            is wrong with it.
     """
     path = Path(path)
     if wrong := unreadable(path):
         raise InputError.of(str(path), *wrong)
     if path.stat().st_size > LARGEST:
-        raise InputError.of(str(path), f"has more than {LARGEST / 1e6:.0f} MB", "give the file of one result")
+        raise InputError.of(
+            str(path), f"has more than {LARGEST / 1e6:.0f} MB", "give the file of one result"
+        )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
         what = f"is no JSON: {str(error) or 'nested too deep'}"
-        raise InputError.of(str(path), what, "give what a command wrote with --json-file") from error
+        raise InputError.of(
+            str(path), what, "give what a command wrote with --json-file"
+        ) from error
     content = data.get(KEY) if isinstance(data, dict) else None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         what = f"has no record of the format {FORMAT}"
@@ -74,7 +89,12 @@ def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...
             problems.add(place, f"is no piece of a page: {kind!r} {hint}".rstrip())
             continue
         before = len(problems)
-        piece = _built(PIECES[kind], {name: part for name, part in item.items() if name != "piece"}, place, problems)
+        piece = _built(
+            PIECES[kind],
+            {name: part for name, part in item.items() if name != "piece"},
+            place,
+            problems,
+        )
         if len(problems) == before:
             _check(piece, place, problems)
             pieces.append(piece)
@@ -86,25 +106,40 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
     if isinstance(piece, Words) and piece.tone not in TONES:
         problems.add(f"{where}.tone", f"{piece.tone!r} is none of {', '.join(TONES)}")
     if isinstance(piece, Rows):
-        widths = {len(row) for row in piece.cells} | ({len(piece.numeric)} if piece.numeric else set())
+        widths = {len(row) for row in piece.cells} | (
+            {len(piece.numeric)} if piece.numeric else set()
+        )
         if widths - {len(piece.heads)}:
-            problems.add(where, f"has rows of {sorted(widths)} cells below {len(piece.heads)} heads")
+            problems.add(
+                where, f"has rows of {sorted(widths)} cells below {len(piece.heads)} heads"
+            )
     for i, trace in enumerate(getattr(piece, "traces", ())):
-        sizes = {len(trace.x), len(trace.y)} | {len(part) for part in (trace.deviation, trace.labels) if part}
+        sizes = {len(trace.x), len(trace.y)} | {
+            len(part) for part in (trace.deviation, trace.labels) if part
+        }
         if len(sizes) > 1:
             problems.add(f"{where}.traces[{i}]", f"has columns of {sorted(sizes)} values")
         if trace.look not in LOOKS:
-            problems.add(f"{where}.traces[{i}].look", f"{trace.look!r} is none of {', '.join(LOOKS)}")
+            problems.add(
+                f"{where}.traces[{i}].look", f"{trace.look!r} is none of {', '.join(LOOKS)}"
+            )
     if isinstance(piece, Plot):
-        wide, (rows, columns) = {len(row) for row in piece.grid}, (len(piece.grid_y), len(piece.grid_x))
+        wide, (rows, columns) = (
+            {len(row) for row in piece.grid},
+            (len(piece.grid_y), len(piece.grid_x)),
+        )
         if (wide or rows or columns) and (len(piece.grid) != rows or wide != {columns}):
             what = f"has {len(piece.grid)} rows of {sorted(wide)} values over axes of {rows} and {columns}"
             problems.add(f"{where}.grid", what)
         if len(piece.y_range) not in (0, 2):
             problems.add(f"{where}.y_range", f"has {len(piece.y_range)} numbers, not two")
-    if isinstance(piece, MotionScene) and (len(piece.q) != len(piece.time) or len(set(map(len, piece.q))) > 1):
+    if isinstance(piece, MotionScene) and (
+        len(piece.q) != len(piece.time) or len(set(map(len, piece.q))) > 1
+    ):
         counts = sorted(set(map(len, piece.q)))
-        problems.add(where, f"has {len(piece.q)} states of {counts} coordinates at {len(piece.time)} times")
+        problems.add(
+            where, f"has {len(piece.q)} states of {counts} coordinates at {len(piece.time)} times"
+        )
 
 
 def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
@@ -117,7 +152,9 @@ def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
         problems.add(f"{where}.{name}", f"is unknown {suggestion(name, hints)}".rstrip())
     for item in fields(kind):
         if item.name in data:
-            values[item.name] = _read(hints[item.name], data[item.name], f"{where}.{item.name}", problems)
+            values[item.name] = _read(
+                hints[item.name], data[item.name], f"{where}.{item.name}", problems
+            )
         elif item.default is MISSING:
             problems.add(f"{where}.{item.name}", "is missing")
     return kind(**values) if len(problems) == before else None
@@ -146,7 +183,9 @@ def _fits(hint: Any, value: object) -> bool:
     if isinstance(hint, UnionType):
         return any(_fits(kind, value) for kind in get_args(hint))
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        )
     return isinstance(value, hint) if hint in (str, bool, type(None)) else False
 
 

@@ -38,32 +38,60 @@ def _sizes(reduction: Reduction) -> Table:
         ("coordinates", *reduction.coordinates),
         ("loop equations", *reduction.equations),
         *((("couplings", *reduction.couplings),) if any(reduction.couplings) else ()),
-        ("Newton-Euler equations of links", *(f"{c.equations} ({c.links})" for c in (counts[0], counts[-1]))),
+        (
+            "Newton-Euler equations of links",
+            *(f"{c.equations} ({c.links})" for c in (counts[0], counts[-1])),
+        ),
         *(("the same in the plane", f"{c.equations} ({c.links})", "") for c in counts[1:-1]),
         ("parameters", len(reduction.full.parameters), len(reduction.mechanism.parameters)),
         ("mass, kg", *(f"{mass:.6g}" for mass in comparison.mass)),
-        ("mass centre moved by, mm", "", f"({shift}), constant to {1e3 * comparison.center_deviation:.1e}"),
+        (
+            "mass centre moved by, mm",
+            "",
+            f"({shift}), constant to {1e3 * comparison.center_deviation:.1e}",
+        ),
     )
     return table("", "", ("full", ""), ("reduced", ""), rows=rows)
 
 
 def _steps(reduction: Reduction) -> Table:
     rows = (
-        (step.name, ", ".join(step.removed), ", ".join(step.kept), *map("\n".join, (step.preserved, step.approximated)))
+        (
+            step.name,
+            ", ".join(step.removed),
+            ", ".join(step.kept),
+            *map("\n".join, (step.preserved, step.approximated)),
+        )
         for step in reduction.steps
     )
-    return table("Steps", "step", "instead of", "stands", "preserved exactly", "approximated", rows=rows)
+    return table(
+        "Steps", "step", "instead of", "stands", "preserved exactly", "approximated", rows=rows
+    )
 
 
 def _errors(reduction: Reduction) -> Table:
     units = dict(zip(*Model(reduction.full).output_ports("actuators"), strict=True))
-    states = f"{reduction.comparison.states} random states (seed {reduction.provenance.options['seed']})"
+    states = (
+        f"{reduction.comparison.states} random states (seed {reduction.provenance.options['seed']})"
+    )
     return table(
         f"Errors of the actuator forces as shares of the largest, over {states}",
         *("actuator", ("largest\nforce", ".6g"), "unit"),
-        *((head, ".1e") for head in ("rms", "largest", "from\ngravity", "from\ninertia", "from\nvelocity")),
+        *(
+            (head, ".1e")
+            for head in ("rms", "largest", "from\ngravity", "from\ninertia", "from\nvelocity")
+        ),
         rows=(
-            (e.actuator, e.largest, units[e.actuator], e.rms, e.maximum, e.gravity, e.inertia, e.velocity)
+            (
+                e.actuator,
+                e.largest,
+                units[e.actuator],
+                e.rms,
+                e.maximum,
+                e.gravity,
+                e.inertia,
+                e.velocity,
+            )
             for e in reduction.comparison.errors
         ),
     )

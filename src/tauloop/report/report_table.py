@@ -14,7 +14,11 @@ def report_tables(report: Any) -> Iterator[RenderableType]:
     """One line for each result, and the page's size."""
     shown = report.as_dict()
     rows = (
-        (item["title"], item["status"], *(len(item[kind]) for kind in ("tables", "plots", "scenes")))
+        (
+            item["title"],
+            item["status"],
+            *(len(item[kind]) for kind in ("tables", "plots", "scenes")),
+        )
         for item in shown["results"]
     )
     heads = (("tables", ""), ("plots", ""), ("machines in motion", ""))

@@ -37,7 +37,9 @@ def any_figure(simulation: Simulation | CableSimulation | SwingComparison | Roun
     if isinstance(simulation, CableSimulation):
         return cable_figure(simulation, title=f"Simulation of {simulation.machine}")
     if isinstance(simulation, SwingComparison):
-        return comparison_figure(simulation.routes, title=f"Conservative swing of {simulation.machine}")
+        return comparison_figure(
+            simulation.routes, title=f"Conservative swing of {simulation.machine}"
+        )
     if isinstance(simulation, RoundTrip):
         return round_trip_figure(simulation, title=f"Round trip of {simulation.simulation.machine}")
     return simulation_figure(simulation, title=f"Simulation of {simulation.machine}")
@@ -54,7 +56,9 @@ def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figur
     entry = model.platform.ports
     figure, panels = _panels(3, title, _summary(result))
     names = [result.coordinate_names[i] for i in entry.q]
-    _lines(panels[0], "position", result.time, names, entry.position.units, result.q.T[list(entry.q)])
+    _lines(
+        panels[0], "position", result.time, names, entry.position.units, result.q.T[list(entry.q)]
+    )
     for values, name, colour in (
         (result.kinetic, "kinetic", RESIDUAL),
         (result.potential - result.potential[0], "potential, from its start", PREDICTED),
@@ -78,23 +82,25 @@ def cable_figure(result: CableSimulation, *, title: str = "Simulation") -> Figur
     """
     entry = result.platform
     count = sum(event.is_slack for event in result.events)
-    what = (
-        f"{result.machine}: {result.time[-1]:.4g} of {result.duration:g} s ({result.ending.value}), slack {count} times"
-    )
+    what = f"{result.machine}: {result.time[-1]:.4g} of {result.duration:g} s ({result.ending.value}), slack {count} times"
     figure, panels = _panels(2, title, what)
     columns = [result.coordinate(name) for name in entry.columns]
     _lines(panels[0], "position", result.time, entry.columns, entry.units, columns)
     for k, name in enumerate(result.cable_names):
         style = ("-", "--", ":")[k // len(COLOURS) % 3]
         colour = COLOURS[k % len(COLOURS)]
-        panels[1].plot(*thin(result.time, result.tension[:, k]), style, color=colour, linewidth=1.2, label=name)
+        panels[1].plot(
+            *thin(result.time, result.tension[:, k]), style, color=colour, linewidth=1.2, label=name
+        )
     slack = sorted({event.time for event in result.events if event.is_slack})
     panels[1].plot(slack, np.zeros(len(slack)), "v", color=FAINT, markersize=4, clip_on=False)
     panels[1].set_ylabel("tension [N]", fontsize=SMALL)
     return _finished(figure, panels)
 
 
-def comparison_figure(results: Mapping[str, Simulation], *, title: str = "Simulation by several routes") -> Figure:
+def comparison_figure(
+    results: Mapping[str, Simulation], *, title: str = "Simulation by several routes"
+) -> Figure:
     """One motion by several routes: the first one's positions, then energy errors and loop residuals of all.
 
     Args:
@@ -103,14 +109,23 @@ def comparison_figure(results: Mapping[str, Simulation], *, title: str = "Simula
     """
     first = next(iter(results.values()))
     entry = first.system.model.platform.ports
-    figure, panels = _panels(3, title, f"{first.machine}: {first.duration:g} s; all routes from the same start")
-    names, moved = [first.coordinate_names[i] for i in entry.q], (first.q - first.q[0]).T[list(entry.q)]
+    figure, panels = _panels(
+        3, title, f"{first.machine}: {first.duration:g} s; all routes from the same start"
+    )
+    names, moved = (
+        [first.coordinate_names[i] for i in entry.q],
+        (first.q - first.q[0]).T[list(entry.q)],
+    )
     _lines(panels[0], "displacement", first.time, names, entry.position.units, moved)
     for (name, result), colour in zip(results.items(), COLOURS, strict=False):
         if np.isfinite(result.kinetic).all():
             error = np.abs(result.energy_error) / result.kinetic.max()
-            panels[1].semilogy(*_above_rounding(result.time, error), color=colour, linewidth=0.8, label=name)
-        panels[2].semilogy(*_above_rounding(result.time, result.residual), color=colour, linewidth=0.8, label=name)
+            panels[1].semilogy(
+                *_above_rounding(result.time, error), color=colour, linewidth=0.8, label=name
+            )
+        panels[2].semilogy(
+            *_above_rounding(result.time, result.residual), color=colour, linewidth=0.8, label=name
+        )
     panels[1].axhline(1e-8, color=FAINT, linewidth=1.0, linestyle="--")
     panels[1].set_ylabel("energy error,\nof largest kinetic energy", fontsize=SMALL)
     panels[2].axhline(1e-10, color=FAINT, linewidth=1.0, linestyle="--")
@@ -126,7 +141,9 @@ def round_trip_figure(result: RoundTrip, *, title: str = "Round trip") -> Figure
         title: heading.
     """
     simulation = result.simulation
-    figure, panels = _panels(3, title, f"largest position error {result.position_error:.2g} m; {_summary(simulation)}")
+    figure, panels = _panels(
+        3, title, f"largest position error {result.position_error:.2g} m; {_summary(simulation)}"
+    )
     moved, columns = (result.wanted - result.wanted[0]).T, (result.columns, result.units)
     drives = (simulation.actuator_names, simulation.system.model.output_ports("actuators")[1])
     for axes, what, (names, units), values in zip(
@@ -141,12 +158,22 @@ def round_trip_figure(result: RoundTrip, *, title: str = "Round trip") -> Figure
 
 
 def _lines(
-    axes: Axes, what: str, time: np.ndarray, names: Iterable[str], units: Iterable[str], values: Iterable[np.ndarray]
+    axes: Axes,
+    what: str,
+    time: np.ndarray,
+    names: Iterable[str],
+    units: Iterable[str],
+    values: Iterable[np.ndarray],
 ) -> None:
     """The first few of several quantities against time, angles in degrees."""
     for name, unit, line, colour in zip(names, units, values, COLOURS, strict=False):
         unit, line = in_degrees(unit, line)
-        axes.plot(*thin(time, line), color=colour, linewidth=1.2, label=name + ("" if unit == "1" else f" [{unit}]"))
+        axes.plot(
+            *thin(time, line),
+            color=colour,
+            linewidth=1.2,
+            label=name + ("" if unit == "1" else f" [{unit}]"),
+        )
     axes.set_ylabel(what, fontsize=SMALL)
 
 
@@ -157,7 +184,9 @@ def _above_rounding(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
 def _panels(rows: int, title: str, summary: str) -> tuple[Figure, Sequence[Axes]]:
     height = HEAD + rows * ROW + 0.5
     figure = blank(WIDTH, height, title, summary)
-    grid = figure.add_gridspec(rows, 1, left=0.09, right=0.78, top=1 - HEAD / height, bottom=0.5 / height, hspace=0.16)
+    grid = figure.add_gridspec(
+        rows, 1, left=0.09, right=0.78, top=1 - HEAD / height, bottom=0.5 / height, hspace=0.16
+    )
     panels = [figure.add_subplot(grid[i]) for i in range(rows)]
     return figure, panels
 
@@ -167,7 +196,13 @@ def _finished(figure: Figure, panels: Sequence[Axes]) -> Figure:
         clean(axes)
         axes.sharex(panels[0])
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="upper left", bbox_to_anchor=(1.005, 1.0), fontsize=SMALL, labelcolor=TEXT, frameon=False)
+            axes.legend(
+                loc="upper left",
+                bbox_to_anchor=(1.005, 1.0),
+                fontsize=SMALL,
+                labelcolor=TEXT,
+                frameon=False,
+            )
         axes.tick_params(labelbottom=i == len(panels) - 1)
     panels[-1].set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
     return figure

@@ -13,7 +13,9 @@ from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComp
 ROUNDING = 1e-17
 
 
-def simulation_page(simulation: Simulation | CableSimulation | SwingComparison | RoundTrip) -> Iterator[Piece]:
+def simulation_page(
+    simulation: Simulation | CableSimulation | SwingComparison | RoundTrip,
+) -> Iterator[Piece]:
     """What there is to see of a simulation of any kind."""
     if isinstance(simulation, CableSimulation):
         yield from _cables(simulation)
@@ -27,7 +29,11 @@ def simulation_page(simulation: Simulation | CableSimulation | SwingComparison |
         yield from _positions(simulation)
         yield from channels_over_time("Actuator force", simulation, "force")
         yield from _energies(simulation)
-        yield _errors({"loop residual [m]": simulation.residual}, simulation.time, "How well the loops stay closed")
+        yield _errors(
+            {"loop residual [m]": simulation.residual},
+            simulation.time,
+            "How well the loops stay closed",
+        )
 
 
 def _positions(run: Simulation) -> Iterator[Piece]:
@@ -42,7 +48,11 @@ def _energies(run: Simulation) -> Iterator[Piece]:
         "work of actuators and tool": run.work,
         "lost in friction": -run.loss,
     }
-    kept = {name: values for name, values in energies.items() if np.isfinite(values).all() and values.any()}
+    kept = {
+        name: values
+        for name, values in energies.items()
+        if np.isfinite(values).all() and values.any()
+    }
     yield from over_time("Energy", run.time, kept, ("J",) * len(kept), kept.values())
 
 
@@ -50,7 +60,12 @@ def _errors(errors: Mapping[str, np.ndarray], time: np.ndarray, title: str, y: s
     """Sizes of errors on a logarithmic axis."""
     sizes = {name: np.maximum(np.abs(values), ROUNDING) for name, values in errors.items()}
     return Plot(
-        title=title, x="time [s]", y=y or next(iter(errors)), traces=traces(time, sizes), over_time=True, log_y=True
+        title=title,
+        x="time [s]",
+        y=y or next(iter(errors)),
+        traces=traces(time, sizes),
+        over_time=True,
+        log_y=True,
     )
 
 
@@ -65,10 +80,14 @@ def _swing(comparison: SwingComparison) -> Iterator[Piece]:
                 _errors({name: run.energy_error / run.kinetic.max()}, run.time, title, "[1]")
             )
         title = "Loop residual"
-        drawn.setdefault(title, []).append(_errors({name: run.residual}, run.time, title, "residual [m]"))
+        drawn.setdefault(title, []).append(
+            _errors({name: run.residual}, run.time, title, "residual [m]")
+        )
     for title, plots in drawn.items():
         together = tuple(trace for plot in plots for trace in plot.traces)
-        yield Plot(title=title, x="time [s]", y=plots[0].y, traces=together, over_time=True, log_y=True)
+        yield Plot(
+            title=title, x="time [s]", y=plots[0].y, traces=together, over_time=True, log_y=True
+        )
 
 
 def _cables(run: CableSimulation) -> Iterator[Piece]:

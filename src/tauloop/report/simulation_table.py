@@ -45,7 +45,9 @@ def _simulation(simulation: Simulation) -> Iterator[RenderableType]:
         (simulation.coordinate_names[i], *ends[:, i], unit)
         for i, unit in zip(ports.q, ports.position.units, strict=True)
     )
-    yield table(_ended(simulation), "coordinate", ("start", ".6g"), ("end", ".6g"), "unit", rows=rows)
+    yield table(
+        _ended(simulation), "coordinate", ("start", ".6g"), ("end", ".6g"), "unit", rows=rows
+    )
     yield from (str(item) for item in simulation.evidence if item.is_good)
     yield from doubts(simulation)
     yield from (occurrence.words for occurrence in simulation.occurrences)
@@ -85,7 +87,13 @@ def _round_trip(trip: RoundTrip) -> Iterator[RenderableType]:
 
 def _swing(comparison: SwingComparison) -> Iterator[RenderableType]:
     springs = (
-        (spring.freedom, spring.stiffness, spring.unit, spring.rest, "rad" if spring.unit.endswith("rad") else "m")
+        (
+            spring.freedom,
+            spring.stiffness,
+            spring.unit,
+            spring.rest,
+            "rad" if spring.unit.endswith("rad") else "m",
+        )
         for spring in comparison.springs
     )
     heads = ("freedom", ("stiffness", ".5g"), "unit", ("rest position", ".5g"), "unit")
@@ -99,7 +107,11 @@ def _swing(comparison: SwingComparison) -> Iterator[RenderableType]:
         cells.append((name, *errors, len(result.steps), result.steps.evaluations, verdict))
     yield table(
         f"Conservative swing of {comparison.machine}, {comparison.duration:g} s",
-        *("route", ("energy error,\nof largest kinetic", ".1e"), ("largest loop\nresidual [m]", ".1e")),
+        *(
+            "route",
+            ("energy error,\nof largest kinetic", ".1e"),
+            ("largest loop\nresidual [m]", ".1e"),
+        ),
         *(("steps", ""), ("evaluations", ""), ""),
         rows=cells,
     )

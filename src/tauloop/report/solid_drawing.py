@@ -42,14 +42,19 @@ class SolidDrawing:
         corners, colours = self._lit(state)
         style: dict[str, Any] = {"linewidths": 0.1}
         if len(plane) == 3:
-            axes.add_collection3d(Poly3DCollection(corners, facecolors=colours, edgecolors=colours, **style))
+            axes.add_collection3d(
+                Poly3DCollection(corners, facecolors=colours, edgecolors=colours, **style)
+            )
             return
         along = 3 - sum(plane)
         towards = -1.0 if along == 1 else 1.0  # the front is seen along y
         order = np.argsort(towards * corners[:, :, along].mean(axis=1), kind="stable")
         seen = corners[order][:, :, list(plane)]
         colours = colours[order]
-        axes.add_collection(PolyCollection(list(seen), facecolors=colours, edgecolors=colours, **style), autolim=False)
+        axes.add_collection(
+            PolyCollection(list(seen), facecolors=colours, edgecolors=colours, **style),
+            autolim=False,
+        )
 
     def extent(self, state: int) -> tuple[np.ndarray, np.ndarray]:
         """Smallest and largest coordinates (3,) of the solids at a state, and of all that the geometry has, m."""

@@ -18,25 +18,45 @@ def study_tables(result: StudyResult) -> Iterator[RenderableType]:
     """What a study says."""
     shares = list(result.scalars[0].quantiles) if result.scalars else []
     heads = [
-        (head, "") for head in ("mean", "deviation", "least", *(f"{float(s):.3g} below" for s in shares), "greatest")
+        (head, "")
+        for head in (
+            "mean",
+            "deviation",
+            "least",
+            *(f"{float(s):.3g} below" for s in shares),
+            "greatest",
+        )
     ]
     rows = (
         (
             f"{item.name} [{item.unit}]" if item.unit else item.name,
             *(
                 f"{figure:.4g}"
-                for figure in (item.mean, item.deviation, item.least, *item.quantiles.values(), item.greatest)
+                for figure in (
+                    item.mean,
+                    item.deviation,
+                    item.least,
+                    *item.quantiles.values(),
+                    item.greatest,
+                )
             ),
         )
         for item in result.scalars
     )
-    yield table(f"{result.machine}: {result.calculation} of {result.samples} samples", "scalar", *heads, rows=rows)
+    yield table(
+        f"{result.machine}: {result.calculation} of {result.samples} samples",
+        "scalar",
+        *heads,
+        rows=rows,
+    )
     for item in result.scalars:
         yield Text(_worst(item))
     if result.passed is not None and result.yield_interval is not None and result.samples:
         low, high = (100 * end for end in result.yield_interval)
         share = 100 * result.passed / result.samples
-        yield Text(f"yield: {result.passed} of {result.samples} pass, {share:.2f} % (95 %: {low:.2f} to {high:.2f} %)")
+        yield Text(
+            f"yield: {result.passed} of {result.samples} pass, {share:.2f} % (95 %: {low:.2f} to {high:.2f} %)"
+        )
     if result.sobol:
         figures = (
             (
@@ -49,7 +69,12 @@ def study_tables(result: StudyResult) -> Iterator[RenderableType]:
             for i in result.sobol
         )
         heads = [(head, "") for head in ("first", "±", "total", "±")]
-        yield table("Sobol indices, with half widths of 95 % intervals", "scalar by input", *heads, rows=figures)
+        yield table(
+            "Sobol indices, with half widths of 95 % intervals",
+            "scalar by input",
+            *heads,
+            rows=figures,
+        )
     for problem, count in sorted(result.problems.items(), key=lambda entry: -entry[1])[:NAMED]:
         yield Text(f"{count} samples: {problem}")
     for first, last in result.set_aside:
@@ -63,4 +88,6 @@ def _worst(item: ScalarSummary) -> str:
         f"{name} = {value:.7g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in item.greatest_inputs.items()
     )
-    return f"greatest {item.name}: sample {item.greatest_at}" + (f" with {inputs}" if inputs else "")
+    return f"greatest {item.name}: sample {item.greatest_at}" + (
+        f" with {inputs}" if inputs else ""
+    )

@@ -35,7 +35,9 @@ class FittingTable(Table):
             yield from self._list(console, options)
             return
         while sum(widths) > options.max_width and any(map(gt, widths, least)):
-            widest = max((i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__)
+            widest = max(
+                (i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__
+            )
             widths[widest] -= 1
         for column, width in zip(self.columns, widths, strict=True):
             column.width = width - gap
@@ -51,9 +53,13 @@ class FittingTable(Table):
         """Blocks with the heads on the left and as many rows upright beside each other as there is room for."""
         if self.title:
             yield Text(str(self.title), style="table.title")
-        heads = [Text(str(column.header).replace("\n", " "), style="bold") for column in self.columns]
+        heads = [
+            Text(str(column.header).replace("\n", " "), style="bold") for column in self.columns
+        ]
         rows = list(zip(*(column.cells for column in self.columns), strict=True))
-        widths = [2 + max(Measurement.get(console, options, cell).maximum for cell in row) for row in rows]
+        widths = [
+            2 + max(Measurement.get(console, options, cell).maximum for cell in row) for row in rows
+        ]
         left = options.max_width - max(head.cell_len for head in heads)
         while rows:
             count = max(sum(total <= left for total in accumulate(widths)), 1)
@@ -74,11 +80,17 @@ def table(title: str, *columns: Column, rows: Iterable[Iterable[Any]] = ()) -> T
 
     Args:
         title: heading.
-        columns: heads; one with a format, such as ``("force", ".5g")``, is of numbers, which are never cut off.
+        columns: heads; one with a format, such as ``("force", ".5g")``, is of numbers, which are
+            never cut off.
         rows: cells: numbers in the format of their column, texts as they are, nothing for None.
     """
     result = FittingTable(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+        title=title,
+        title_justify="left",
+        header_style="bold",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
     )
     for column in columns:
         head, is_number = (column, False) if isinstance(column, str) else (column[0], True)

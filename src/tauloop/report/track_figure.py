@@ -20,14 +20,26 @@ USUAL = 0.9
 def track_figure(result: ParameterTrack) -> Figure:
     """Draw one panel for each parameter."""
     height = HEAD + ROW * len(result.names)
-    figure = blank(WIDTH, height, f"{result.model.mechanism.name}: tracked parameters, with 95 % intervals")
+    figure = blank(
+        WIDTH, height, f"{result.model.mechanism.name}: tracked parameters, with 95 % intervals"
+    )
     grid = figure.add_gridspec(
-        len(result.names), 1, left=0.14, right=0.97, top=1 - 0.5 / height, bottom=0.5 / height, hspace=0.2
+        len(result.names),
+        1,
+        left=0.14,
+        right=0.97,
+        top=1 - 0.5 / height,
+        bottom=0.5 / height,
+        hspace=0.2,
     )
     panels = [figure.add_subplot(grid[k]) for k in range(len(result.names))]
-    for k, (axes, name, unit) in enumerate(zip(panels, result.names, result.parameter_units, strict=True)):
+    for k, (axes, name, unit) in enumerate(
+        zip(panels, result.names, result.parameter_units, strict=True)
+    ):
         values, half = result.estimates[:, k], NORMAL_95 * result.deviations[:, k]
-        axes.fill_between(result.time, values - half, values + half, color=MEASURED, alpha=0.25, linewidth=0)
+        axes.fill_between(
+            result.time, values - half, values + half, color=MEASURED, alpha=0.25, linewidth=0
+        )
         axes.plot(result.time, values, color=MEASURED, linewidth=1.0)
         # the interval before the first samples is as wide as all that is thought possible
         usual = 1.2 * np.quantile(half, USUAL)

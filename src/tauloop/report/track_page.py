@@ -12,7 +12,11 @@ def track_page(result: ParameterTrack) -> Iterator[Piece]:
     """Yield a plot of each parameter with its interval."""
     for k, (name, unit) in enumerate(zip(result.names, result.parameter_units, strict=True)):
         values, half = result.estimates[:, k], NORMAL_95 * result.deviations[:, k]
-        shown = {"estimate": values, "lower end of the interval": values - half, "upper end": values + half}
+        shown = {
+            "estimate": values,
+            "lower end of the interval": values - half,
+            "upper end": values + half,
+        }
         yield Plot(
             title=f"Tracked {name}",
             x="time [s]",

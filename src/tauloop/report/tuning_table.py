@@ -14,7 +14,10 @@ from tauloop.report.tables import doubts, table
 def tuning_tables(tuning: Tuning) -> Iterator[RenderableType]:
     """Parameters and criteria before and after, all searches, and compromises."""
     rows = (
-        *((name, tuning.start[name], value, tuning.units[name]) for name, value in tuning.best.items()),
+        *(
+            (name, tuning.start[name], value, tuning.units[name])
+            for name, value in tuning.best.items()
+        ),
         ("cost", tuning.start_cost, tuning.cost, "1"),
         *(
             (name.replace("_", " "), tuning.before[name], value, tuning.units[name] or "1")
@@ -25,12 +28,17 @@ def tuning_tables(tuning: Tuning) -> Iterator[RenderableType]:
     yield table(title, "", ("before", ".6g"), ("tuned", ".6g"), "unit", rows=rows)
     searches = (
         (
-            *(", ".join(f"{value:.4g}" for value in point) for point in (search.start, search.best)),
+            *(
+                ", ".join(f"{value:.4g}" for value in point)
+                for point in (search.start, search.best)
+            ),
             *(search.cost, len(search.costs), search.ending),
         )
         for search in tuning.searches
     )
-    yield table("Searches", "from", "to", ("cost", ".6g"), ("evaluations", ""), "ending", rows=searches)
+    yield table(
+        "Searches", "from", "to", ("cost", ".6g"), ("evaluations", ""), "ending", rows=searches
+    )
     if tuning.front is not None:
         yield _front(tuning)
     for finding in tuning.findings:
@@ -43,8 +51,14 @@ def tuning_tables(tuning: Tuning) -> Iterator[RenderableType]:
 def _front(tuning: Tuning) -> RenderableType:
     assert tuning.front is not None
     columns = (
-        (f"{name.replace('_', ' ') if name in tuning.front.of else name}\n[{tuning.units.get(name) or 1}]", ".5g")
+        (
+            f"{name.replace('_', ' ') if name in tuning.front.of else name}\n[{tuning.units.get(name) or 1}]",
+            ".5g",
+        )
         for name in (*tuning.front.names, *tuning.front.of)
     )
-    rows = ((*point, *figures) for point, figures in zip(tuning.front.points, tuning.front.criteria, strict=True))
+    rows = (
+        (*point, *figures)
+        for point, figures in zip(tuning.front.points, tuning.front.criteria, strict=True)
+    )
     return table("Front of compromises", *columns, rows=rows)

@@ -22,12 +22,20 @@ def two_runs_tables(result: TwoRuns) -> Iterator[RenderableType]:
         )
         for name, share in result.removed.items()
     )
-    heads = (("own force / whole", ".1%"), ("motions apart", ""), ("noise of the structure's force", ".3g"))
+    heads = (
+        ("own force / whole", ".1%"),
+        ("motions apart", ""),
+        ("noise of the structure's force", ".3g"),
+    )
     yield table("Structure's forces", "actuator", *heads, "unit", rows=rows)
-    averaged = f"; averaged {result.periods[0]} and {result.periods[1]} periods" if result.noise else ""
+    averaged = (
+        f"; averaged {result.periods[0]} and {result.periods[1]} periods" if result.noise else ""
+    )
     yield Text(f"the disconnected run is {1e3 * result.delay:.4g} ms late{averaged}")
     if velocities := channels(result.log, "velocity"):
-        yield Text(f"velocities of the connected run are kept: {', '.join(velocities)}; runs are aligned by positions")
+        yield Text(
+            f"velocities of the connected run are kept: {', '.join(velocities)}; runs are aligned by positions"
+        )
     if result.dropped:
         yield Text(f"left out, neither motion nor force: {', '.join(result.dropped)}")
     if result.unmatched:

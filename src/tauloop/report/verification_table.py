@@ -15,7 +15,11 @@ from tauloop.report.tables import table
 def verification_tables(verification: VerifiedMachine) -> Iterator[RenderableType]:
     """One row for each engine and quantity, and what could not be compared."""
     options = verification.options
-    again = "" if verification.different == options.states else f", {verification.different} of them different"
+    again = (
+        ""
+        if verification.different == options.states
+        else f", {verification.different} of them different"
+    )
     rows = (
         (
             *(row.quantity, row.engine, row.method, row.largest_difference, row.residual),
@@ -25,12 +29,21 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[RenderableTyp
     )
     yield table(
         f"{verification.machine} over {options.states} random states (seed {options.seed}){again}",
-        *("quantity", "engine", "by", ("largest\ndifference", ".1e"), ("engine's\nresidual", ".1e"), ""),
+        *(
+            "quantity",
+            "engine",
+            "by",
+            ("largest\ndifference", ".1e"),
+            ("engine's\nresidual", ".1e"),
+            "",
+        ),
         rows=rows,
     )
     for reason in dict.fromkeys(reason for _, reason in verification.not_run):
         yield f"not compared: {'; '.join(where for where, why in verification.not_run if why == reason)}: {reason}"
-    versions = ", ".join(dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons))
+    versions = ", ".join(
+        dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons)
+    )
     yield (
         f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is "
         "left out on both sides."

@@ -8,7 +8,17 @@ import numpy as np
 
 from tauloop.errors import InputError
 from tauloop.kinematics.workspace_map import Reason, Workspace
-from tauloop.report.figures import LARGE, MEASURED, NORMAL, PREDICTED, SMALL, TEXT, blank, clean, in_degrees
+from tauloop.report.figures import (
+    LARGE,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    SMALL,
+    TEXT,
+    blank,
+    clean,
+    in_degrees,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +82,9 @@ def line_figure(workspace: Workspace) -> Figure:
     axes = figure.add_subplot()
     clean(axes)
     changes = np.flatnonzero(np.diff(reasons))
-    is_cut = workspace.border.labels.ravel()[changes] != workspace.border.labels.ravel()[changes + 1]
+    is_cut = (
+        workspace.border.labels.ravel()[changes] != workspace.border.labels.ravel()[changes + 1]
+    )
     shares = np.full(len(changes), 0.5)
     shares[is_cut] = workspace.border.share(changes[is_cut], changes[is_cut] + 1)
     ends = [x[0], *(x[changes] + shares * (x[changes + 1] - x[changes])), x[-1]]
@@ -82,17 +94,31 @@ def line_figure(workspace: Workspace) -> Figure:
             axes.axvspan(start, end, color=COLOURS[Reason(reason)], linewidth=0.0)
             present.append(Reason(reason))
     lines = [
-        axes.plot(x, workspace.figures[measure].ravel(), color=colour, linewidth=1.4, label=f"{measure} [1]")[0]
+        axes.plot(
+            x,
+            workspace.figures[measure].ravel(),
+            color=colour,
+            linewidth=1.4,
+            label=f"{measure} [1]",
+        )[0]
         for measure, colour in (("serial", PREDICTED), ("parallel", MEASURED), ("constraint", TEXT))
     ]
     lines[-1].set_linestyle("--")
-    lines.append(axes.axvline(reference, color=TEXT, linewidth=0.8, linestyle=":", label="reference pose"))
+    lines.append(
+        axes.axvline(reference, color=TEXT, linewidth=0.8, linestyle=":", label="reference pose")
+    )
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel(f"{name} [{shown}]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("distance to singularities [1]", fontsize=SMALL, color=TEXT)
     patches = [Patch(color=COLOURS[reason], label=reason.text) for reason in dict.fromkeys(present)]
-    axes.legend(handles=[*lines, *patches], loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=SMALL, frameon=False)
+    axes.legend(
+        handles=[*lines, *patches],
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        fontsize=SMALL,
+        frameon=False,
+    )
     _head(axes, workspace)
     figure.subplots_adjust(left=0.08, right=0.76, bottom=0.14, top=0.82)
     return figure
@@ -101,7 +127,11 @@ def line_figure(workspace: Workspace) -> Figure:
 def _head(axes: Axes, workspace: Workspace) -> None:
     """Name the machine above axes, what is held, and how much is usable."""
     axes.set_title(
-        f"Workspace of {workspace.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22
+        f"Workspace of {workspace.provenance.inputs['machine']}",
+        fontsize=LARGE,
+        color=TEXT,
+        loc="left",
+        pad=22,
     )
     note = "; ".join(filter(None, (workspace.held, f"usable {workspace.size_text}")))
     axes.text(0.0, 1.015, note, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
@@ -111,8 +141,8 @@ def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.
     """A section on a finer grid, as its border has it.
 
     Returns:
-        values of the axes (n_x,) and (n_y,), some `count` along the longer; reasons (n_x, n_y); the measure (n_x, n_y),
-        NaN where no pose is usable.
+        values of the axes (n_x,) and (n_y,), some `count` along the longer; reasons (n_x, n_y); the
+        measure (n_x, n_y), NaN where no pose is usable.
     """
     axes = list(workspace.axes.values())
     spans = [np.ptp(axis) for axis in axes]
@@ -121,7 +151,12 @@ def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.
     x, y = (np.linspace(axis[0], axis[-1], n) for axis, n in zip(axes, counts, strict=True))
     reasons, corners, weights = workspace.border.sampled(x, y)
     values = workspace.figures[measure].ravel()[corners]
-    return x, y, reasons, np.where(reasons == 0, np.where(weights > 0, values * weights, 0.0).sum(axis=-1), np.nan)
+    return (
+        x,
+        y,
+        reasons,
+        np.where(reasons == 0, np.where(weights > 0, values * weights, 0.0).sum(axis=-1), np.nan),
+    )
 
 
 def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figure:
@@ -140,7 +175,9 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
 
     names = tuple(workspace.axes)
     if len(workspace.border.axes) != 2:
-        raise InputError.of("workspace", f"varies {len(workspace.border.axes)} positions", "draw sections of two")
+        raise InputError.of(
+            "workspace", f"varies {len(workspace.border.axes)} positions", "draw sections of two"
+        )
     if measure not in MEASURES:
         raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
     units = workspace.units
@@ -153,13 +190,24 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
     axes.grid(False)
     _, _, reasons, values = sampled_measure(workspace, measure, FINE)
     palette = ListedColormap([COLOURS[reason] for reason in Reason])
-    place: dict[str, Any] = {"extent": (x[0], x[-1], y[0], y[-1]), "origin": "lower", "interpolation": "nearest"}
+    place: dict[str, Any] = {
+        "extent": (x[0], x[-1], y[0], y[-1]),
+        "origin": "lower",
+        "interpolation": "nearest",
+    }
     axes.imshow(reasons.T, cmap=palette, vmin=-0.5, vmax=len(Reason) - 0.5, aspect="auto", **place)
-    shown = axes.imshow(np.ma.masked_invalid(values.T), cmap="viridis", vmin=0.0, aspect="auto", **place)
+    shown = axes.imshow(
+        np.ma.masked_invalid(values.T), cmap="viridis", vmin=0.0, aspect="auto", **place
+    )
     for points, beyond in workspace.border.lines:
         pieces = np.stack([points[:-1], points[1:]], axis=1)[beyond >= 0] * scales
-        colours = [COLOURS[Reason.SINGULAR] if reason in BEYOND_SINGULAR else TEXT for reason in beyond[beyond >= 0]]
-        axes.add_collection(LineCollection(list(pieces), colors=colours, linewidths=BORDER, capstyle="round"))
+        colours = [
+            COLOURS[Reason.SINGULAR] if reason in BEYOND_SINGULAR else TEXT
+            for reason in beyond[beyond >= 0]
+        ]
+        axes.add_collection(
+            LineCollection(list(pieces), colors=colours, linewidths=BORDER, capstyle="round")
+        )
     if units[0] == units[1]:
         axes.set_aspect("equal")
     shown_units = ["deg" if unit == "rad" else unit for unit in units]
@@ -170,10 +218,26 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
         bar.set_label(f"usable: {MEASURES[measure]}", fontsize=SMALL, color=TEXT)
         bar.ax.tick_params(labelsize=SMALL)
     x_0, y_0 = (scale * value for value, scale in zip(workspace.reference, scales, strict=True))
-    axes.plot([x_0], [y_0], marker="+", color="white", markersize=11, markeredgewidth=3.0, linestyle="none")
-    (reference,) = axes.plot([x_0], [y_0], marker="+", color="black", markersize=9, linestyle="none")
-    present = [reason for reason in Reason if reason != Reason.USABLE and (workspace.reason == reason).any()]
-    handles = [Patch(facecolor=COLOURS[reason], edgecolor="#8a9099", linewidth=0.5) for reason in present]
+    axes.plot(
+        [x_0],
+        [y_0],
+        marker="+",
+        color="white",
+        markersize=11,
+        markeredgewidth=3.0,
+        linestyle="none",
+    )
+    (reference,) = axes.plot(
+        [x_0], [y_0], marker="+", color="black", markersize=9, linestyle="none"
+    )
+    present = [
+        reason
+        for reason in Reason
+        if reason != Reason.USABLE and (workspace.reason == reason).any()
+    ]
+    handles = [
+        Patch(facecolor=COLOURS[reason], edgecolor="#8a9099", linewidth=0.5) for reason in present
+    ]
     figure.legend(
         [*handles, reference],
         [*(reason.text for reason in present), "reference pose"],
@@ -188,6 +252,9 @@ def workspace_figure(workspace: Workspace, *, measure: str = "parallel") -> Figu
     _head(axes, workspace)
     height = figure.get_figheight()
     figure.subplots_adjust(
-        left=0.1, right=0.86, bottom=(0.95 if len(present) < 4 else 1.15) / height, top=1 - 0.75 / height
+        left=0.1,
+        right=0.86,
+        bottom=(0.95 if len(present) < 4 else 1.15) / height,
+        top=1 - 0.75 / height,
     )
     return figure

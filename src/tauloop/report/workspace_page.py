@@ -22,7 +22,11 @@ def workspace_page(workspace: Workspace) -> Iterator[Piece]:
     """Measures over the first two positions; others that vary stay at their value next to the reference."""
     q = workspace.walk(STATES)
     section = workspace.section()
-    title = "The machine along the line" if section is None else "The machine along the border of its workspace"
+    title = (
+        "The machine along the line"
+        if section is None
+        else "The machine along the border of its workspace"
+    )
     yield from motion(workspace.model, np.linspace(0.0, WALK, len(q)), q, title)
     if section is not None:
         for measure, label in MEASURES.items():
@@ -32,7 +36,9 @@ def workspace_page(workspace: Workspace) -> Iterator[Piece]:
         yield _line(workspace)
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     kept = {text: count for text, count in counts.items() if count}
-    yield by_name("Why poses are left out", "poses", kept, {"poses": list(kept.values())}, look="bars")
+    yield by_name(
+        "Why poses are left out", "poses", kept, {"poses": list(kept.values())}, look="bars"
+    )
 
 
 def _line(workspace: Workspace) -> Plot:
@@ -40,12 +46,17 @@ def _line(workspace: Workspace) -> Plot:
     k = int(np.argmax([len(axis) for axis in workspace.axes.values()]))
     name, axis = list(workspace.axes.items())[k]
     shown, x = in_degrees(workspace.units[k], axis)
-    measures = {kind: np.where(workspace.usable, workspace.figures[kind], np.nan).ravel() for kind in KINDS}
+    measures = {
+        kind: np.where(workspace.usable, workspace.figures[kind], np.nan).ravel() for kind in KINDS
+    }
     return Plot(
         title="Usable poses: distance to singularities",
         x=f"{name} [{shown}]",
         y="distance [1]",
-        traces=tuple(PlotTrace(name=kind, x=rounded(x), y=rounded(values)) for kind, values in measures.items()),
+        traces=tuple(
+            PlotTrace(name=kind, x=rounded(x), y=rounded(values))
+            for kind, values in measures.items()
+        ),
         note="; ".join(filter(None, (workspace.held, f"usable {workspace.size_text}"))),
     )
 
@@ -56,7 +67,10 @@ def _map(section: Workspace, measure: str, label: str) -> Plot:
     shown = ["deg" if unit == "rad" else unit for unit in section.units]
     names = list(section.axes)
     gap = np.full((1, 2), np.nan)  # between two lines
-    lines = np.concatenate([gap, *(part for line, _ in section.border.lines for part in (line, gap))]) * scales
+    lines = (
+        np.concatenate([gap, *(part for line, _ in section.border.lines for part in (line, gap))])
+        * scales
+    )
     reference = np.array(section.reference) * scales
     return Plot(
         title=f"Usable poses: {label.rpartition(' [')[0]}",
@@ -64,7 +78,12 @@ def _map(section: Workspace, measure: str, label: str) -> Plot:
         y=f"{names[1]} [{shown[1]}]",
         traces=(
             PlotTrace(name="border", x=rounded(lines[:, 0]), y=rounded(lines[:, 1])),
-            PlotTrace(name="reference pose", x=rounded(reference[:1]), y=rounded(reference[1:]), look="points"),
+            PlotTrace(
+                name="reference pose",
+                x=rounded(reference[:1]),
+                y=rounded(reference[1:]),
+                look="points",
+            ),
         ),
         grid=tuple(map(rounded, values.T)),
         grid_x=rounded(scales[0] * x),

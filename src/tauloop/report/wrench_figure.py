@@ -29,8 +29,12 @@ def wrench_figure(result: ExternalWrench) -> Figure:
             axes.axvspan(start, end, color=MEASURED, alpha=0.12, linewidth=0, label=label)
         for k, contact in enumerate(result.contacts):
             label = "contact" if k == 0 else None
-            axes.axvspan(contact.start, contact.end, color=PREDICTED, alpha=0.25, linewidth=0, label=label)
-        axes.plot(result.time, result.wrench[:, place], color=MEASURED, linewidth=0.9, label="estimate")
+            axes.axvspan(
+                contact.start, contact.end, color=PREDICTED, alpha=0.25, linewidth=0, label=label
+            )
+        axes.plot(
+            result.time, result.wrench[:, place], color=MEASURED, linewidth=0.9, label="estimate"
+        )
         axes.axhline(0.0, color=TEXT, linewidth=0.5)
         axes.set_ylabel(f"{COMPONENTS[place]} [{COMPONENT_UNITS[place]}]", fontsize=SMALL)
         axes.sharex(panels[0])
@@ -39,5 +43,11 @@ def wrench_figure(result: ExternalWrench) -> Figure:
         clean(axes)
         axes.tick_params(labelbottom=axes is panels[-1])
     panels[-1].set_xlabel("time [s]", color=TEXT)
-    panels[0].legend(loc="upper left", bbox_to_anchor=(1.005, 1.0), fontsize=SMALL, labelcolor=TEXT, frameon=False)
+    panels[0].legend(
+        loc="upper left",
+        bbox_to_anchor=(1.005, 1.0),
+        fontsize=SMALL,
+        labelcolor=TEXT,
+        frameon=False,
+    )
     return figure

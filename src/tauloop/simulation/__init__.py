@@ -15,7 +15,10 @@ from tauloop.integrate.integrators import (
     RungeKutta4 as RungeKutta4,
 )
 from tauloop.lazy import public_names
-from tauloop.simulation.cables.result import CableEvent as CableEvent, CableSimulation as CableSimulation
+from tauloop.simulation.cables.result import (
+    CableEvent as CableEvent,
+    CableSimulation as CableSimulation,
+)
 from tauloop.simulation.cables.simulation import simulate_cables as simulate_cables
 from tauloop.simulation.controllers.laws import (
     Compensation as Compensation,
@@ -62,7 +65,10 @@ from tauloop.simulation.forces import (
     Wrench as Wrench,
 )
 from tauloop.simulation.limit_options import LimitOptions as LimitOptions
-from tauloop.simulation.many import ManySimulations as ManySimulations, simulate_many as simulate_many
+from tauloop.simulation.many import (
+    ManySimulations as ManySimulations,
+    simulate_many as simulate_many,
+)
 from tauloop.simulation.round_trip import RoundTrip as RoundTrip, round_trip as round_trip
 from tauloop.simulation.routes import (
     Baumgarte as Baumgarte,
@@ -72,7 +78,11 @@ from tauloop.simulation.routes import (
     Projected as Projected,
     Route as Route,
 )
-from tauloop.simulation.simulation import Simulation as Simulation, Simulator as Simulator, start_state as start_state
+from tauloop.simulation.simulation import (
+    Simulation as Simulation,
+    Simulator as Simulator,
+    start_state as start_state,
+)
 from tauloop.simulation.stepping.steps import Ending as Ending
 from tauloop.simulation.swing_comparison import SwingComparison as SwingComparison
 from tauloop.simulation.transfers import (

@@ -17,7 +17,13 @@ from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.quantities import quantity_reader
 from tauloop.model import Model
 from tauloop.model.tool import Payload
-from tauloop.motion.cycles.planning import CycleLeg, CycleTrajectory, PlannedCycle, mean_squares, plan_cycle
+from tauloop.motion.cycles.planning import (
+    CycleLeg,
+    CycleTrajectory,
+    PlannedCycle,
+    mean_squares,
+    plan_cycle,
+)
 from tauloop.motion.cycles.stations import CycleList, load_cycle
 from tauloop.motion.fastest.changes import changes_taken
 from tauloop.motion.fastest.limits import PathLimits
@@ -30,7 +36,14 @@ from tauloop.simulation.c_arrays import c_arrays
 from tauloop.simulation.controllers.laws import Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.run import SATURATED, follow
-from tauloop.simulation.fastest import CHANGE, ActiveLimit, TriedMotion, active_limits, condition_of, tried_evidence
+from tauloop.simulation.fastest import (
+    CHANGE,
+    ActiveLimit,
+    TriedMotion,
+    active_limits,
+    condition_of,
+    tried_evidence,
+)
 from tauloop.simulation.limit_options import LimitOptions
 
 if TYPE_CHECKING:
@@ -52,12 +65,12 @@ class CycleOptions(LimitOptions):
 
     Attributes:
         payload: nothing; the list says what is carried.
-        reversal: time that motors need for a full reversal of their force, such as 20ms; it makes accelerations
-            continuous.
+        reversal: time that motors need for a full reversal of their force, such as 20ms; it makes
+            accelerations continuous.
         ends: held: the tool rests at stations.
         tool_jerk: largest jerk of the tool, m/s^3.
-        rated: share of its largest force that a motor bears for ever, as a root mean square, where the machine file
-            has no rated_force.
+        rated: share of its largest force that a motor bears for ever, as a root mean square, where
+            the machine file has no rated_force.
         time: of a cycle, such as 250ms; as short as it can be without it.
         intervals: of the law of each leg.
 
@@ -68,11 +81,15 @@ class CycleOptions(LimitOptions):
     """
 
     payload: float | Payload = option(0.0, flag="")
-    reversal: float = option(0.01, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME")
+    reversal: float = option(
+        0.01, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME"
+    )
     ends: str = option("held", choices=("held",), flag="")
     tool_jerk: float = option(np.inf, above=0.0)
     rated: float | None = option(None, above=0.0, most=1.0)
-    time: float | None = option(None, above=0.0, read=quantity_reader("time", units.TIME), metavar="TIME")
+    time: float | None = option(
+        None, above=0.0, read=quantity_reader("time", units.TIME), metavar="TIME"
+    )
     intervals: int = option(200, least=20, most=2000)
 
     def _note_mismatches(self, problems: Problems) -> None:
@@ -80,7 +97,11 @@ class CycleOptions(LimitOptions):
         if isinstance(self.payload, Payload) or self.payload:
             problems.add("payload", "the list says what is carried", "give a payload to a station")
         if self.reversal == 0 and not np.isfinite(self.tool_jerk):
-            problems.add("reversal", "without it accelerations jump at stations", "such as 10ms, or a tool_jerk")
+            problems.add(
+                "reversal",
+                "without it accelerations jump at stations",
+                "such as 10ms, or a tool_jerk",
+            )
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
         """What the motion keeps, with a reserve of the forces."""
@@ -187,27 +208,51 @@ class Cycle(Result):
 
     def log(self, frequency: float = 1000.0) -> xr.Dataset:
         """A cycle at a whole number of samples, about so many per second; the last is the first of the next cycle."""
-        return self.trajectory.at(self._times(frequency)).log(self.trajectory.stroke.functions.ports.motion)
+        return self.trajectory.at(self._times(frequency)).log(
+            self.trajectory.stroke.functions.ports.motion
+        )
 
     def c_array(self, frequency: float = 1000.0) -> str:
         """C99 text of two arrays: positions, velocities and forces of the actuators; after the last comes the first."""
         time = self._times(frequency)
-        return c_arrays(self.trajectory, time[:-1], float(time[1]), "A cycle, whose first sample follows its last")
+        return c_arrays(
+            self.trajectory,
+            time[:-1],
+            float(time[1]),
+            "A cycle, whose first sample follows its last",
+        )
 
     def _times(self, frequency: float) -> np.ndarray:
         count = self.time * frequency
         if not 1.5 <= count < 1e7:
-            raise InputError.of("frequency", f"{frequency:g} Hz over {self.time:.4g} s", "more than two samples")
+            raise InputError.of(
+                "frequency", f"{frequency:g} Hz over {self.time:.4g} s", "more than two samples"
+            )
         return np.linspace(0.0, self.time, round(count) + 1)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""
         placed = self.trajectory.stroke
         return self.plain_data(
-            *("time", "fastest", "evenly", "reason", "motor", "picks_per_minute", "legs", "motors", "tried"),
+            *(
+                "time",
+                "fastest",
+                "evenly",
+                "reason",
+                "motor",
+                "picks_per_minute",
+                "legs",
+                "motors",
+                "tried",
+            ),
             machine=placed.model.mechanism.name,
             stations=[
-                {"name": stop.name, "reached_s": at, "position": stop.position, "payload_kg": _mass(stop.payload)}
+                {
+                    "name": stop.name,
+                    "reached_s": at,
+                    "position": stop.position,
+                    "payload_kg": _mass(stop.payload),
+                }
                 for stop, at in zip(self.planned.stops, self.planned.meetings.tolist(), strict=True)
             ],
             items_per_cycle=self.planned.items,
@@ -227,9 +272,10 @@ def cycle(
 ) -> Cycle:
     """A cyclic motion between stations, and what a sampled controller makes of it.
 
-    Each leg is the fastest along its way under limits, with nothing at the tool and with what it carries; positions,
-    velocities and accelerations are continuous. Conveyors are met where they are then. Where motors would become too
-    warm, or conveyors or a given time set the pace, legs are slowed so that the cycle is shortest, or coolest.
+    Each leg is the fastest along its way under limits, with nothing at the tool and with what it
+    carries; positions, velocities and accelerations are continuous. Conveyors are met where they
+    are then. Where motors would become too warm, or conveyors or a given time set the pace, legs
+    are slowed so that the cycle is shortest, or coolest.
 
     Args:
         machine: a mechanism, or its model.
@@ -239,7 +285,8 @@ def cycle(
 
     Raises:
         DescriptionError, InputError: what is wrong with the list; a time that is too short.
-        PoseError: a way that leaves the workspace or passes through a singularity, or no motion that keeps all limits.
+        PoseError: a way that leaves the workspace or passes through a singularity, or no motion
+            that keeps all limits.
 
     Examples:
         >>> import tauloop as tl
@@ -252,7 +299,10 @@ def cycle(
     model = machine if isinstance(machine, Model) else Model(machine)
     listed = stations if isinstance(stations, CycleList) else load_cycle(stations, model)
     stages = Stages(progress, sum(station.is_stop for station in listed.stations) + 1)
-    limits, rated = options.limits(options.reserve, model.mechanism.platform), _rated(model, options)
+    limits, rated = (
+        options.limits(options.reserve, model.mechanism.platform),
+        _rated(model, options),
+    )
     planned = plan_cycle(
         model,
         listed,
@@ -291,7 +341,11 @@ def cycle(
             *omission_evidence(model.mechanism),
         ),
         provenance=provenance(
-            options={"reserve": options.reserve, "reversal": options.reversal, "intervals": options.intervals},
+            options={
+                "reserve": options.reserve,
+                "reversal": options.reversal,
+                "intervals": options.intervals,
+            },
             inputs={"machine": model.mechanism.name},
         ),
         planned=planned,
@@ -314,7 +368,9 @@ def _rated(model: Model, options: CycleOptions) -> np.ndarray:
     """What motors bear for ever (n_u,), infinite where nothing is known."""
     share = np.inf if options.rated is None else options.rated
     actuators = model.mechanism.actuators
-    return np.array([a.rated_force if np.isfinite(a.rated_force) else share * a.force for a in actuators])
+    return np.array(
+        [a.rated_force if np.isfinite(a.rated_force) else share * a.force for a in actuators]
+    )
 
 
 def _mass(load: Payload | None) -> float:
@@ -332,7 +388,10 @@ def _leg_limits(planned: PlannedCycle, leg: CycleLeg, k: int) -> LegLimits:
         plain = name.removesuffix(" with payload")
         shares[plain] = max(shares.get(plain, 0.0), share)
     shares[CHANGE] = float(changes_taken(timed.rows, timed.law, rate, rate)[0].max())
-    active = tuple(replace(part, start=start + part.start, end=start + part.end) for part in active_limits(timed))
+    active = tuple(
+        replace(part, start=start + part.start, end=start + part.end)
+        for part in active_limits(timed)
+    )
     return LegLimits(
         name=leg.name,
         start=start,
@@ -345,11 +404,16 @@ def _leg_limits(planned: PlannedCycle, leg: CycleLeg, k: int) -> LegLimits:
 
 
 def _evidence(
-    planned: PlannedCycle, trajectory: CycleTrajectory, listed: CycleList, legs: tuple[LegLimits, ...]
+    planned: PlannedCycle,
+    trajectory: CycleTrajectory,
+    listed: CycleList,
+    legs: tuple[LegLimits, ...],
 ) -> Iterator[Evidence]:
     """Limits, seams and meetings, from the trajectory itself."""
     share = max(max(leg.shares.values()) for leg in legs)
-    yield Evidence(name="largest share of a limit", value=share, upper=1.0 + KEPT, advice="more intervals")
+    yield Evidence(
+        name="largest share of a limit", value=share, upper=1.0 + KEPT, advice="more intervals"
+    )
     yield Evidence(
         name="largest jump at a seam over the largest acceleration",
         value=seam_jump(planned),
@@ -363,7 +427,11 @@ def _evidence(
         item = stop.position + time[:, None] * stop.velocity
         missed = max(missed, float(np.abs(trajectory.at(time).position - item).max()))
     yield Evidence(
-        name="distance from items while they are met", value=missed, unit="m", upper=PLACE, advice="report this"
+        name="distance from items while they are met",
+        value=missed,
+        unit="m",
+        upper=PLACE,
+        advice="report this",
     )
 
 
@@ -383,16 +451,23 @@ def seam_jump(planned: PlannedCycle) -> float:
 
 def _warmth(share: float) -> Evidence:
     return Evidence(
-        name="largest root mean square over rated force", value=share, upper=1.0 + KEPT, advice="a longer time"
+        name="largest root mean square over rated force",
+        value=share,
+        upper=1.0 + KEPT,
+        advice="a longer time",
     )
 
 
 def _periodic(run: TriedCycle) -> Evidence:
     name = f"change from cycle to cycle, payload {run.payload:g} kg"
-    return Evidence(name=name, value=run.change, unit="m", upper=PERIODIC, advice="a larger bandwidth")
+    return Evidence(
+        name=name, value=run.change, unit="m", upper=PERIODIC, advice="a larger bandwidth"
+    )
 
 
-def _tried(planned: PlannedCycle, trajectory: CycleTrajectory, options: CycleOptions) -> tuple[TriedCycle, ...]:
+def _tried(
+    planned: PlannedCycle, trajectory: CycleTrajectory, options: CycleOptions
+) -> tuple[TriedCycle, ...]:
     """Cycles under the sampled controller: with what the list says, and with nothing at the tool."""
     model = planned.model
     n = max(round(planned.time * options.frequency), 1)
@@ -415,16 +490,24 @@ def _tried(planned: PlannedCycle, trajectory: CycleTrajectory, options: CycleOpt
         run = follow(repeated, law, Sampling(frequency=rate), payload=carried if heaviest else None)
         last, before = (slice(first + k * n, first + (k + 1) * n) for k in (CYCLES - 1, CYCLES - 2))
         is_whole = not run.end
-        change = run.position[last][:, lengths] - run.position[before][:, lengths] if is_whole else np.zeros((1, 1))
+        change = (
+            run.position[last][:, lengths] - run.position[before][:, lengths]
+            if is_whole
+            else np.zeros((1, 1))
+        )
         runs.append(
             TriedCycle(
                 payload=mass,
                 peak_share=float((np.abs(run.force) / size).max(initial=0.0)),
-                saturated=next(item.value or 0.0 for item in run.evidence if item.name == SATURATED),
+                saturated=next(
+                    item.value or 0.0 for item in run.evidence if item.name == SATURATED
+                ),
                 peak_error=run.peak_error if len(run.time) else np.nan,
                 peak_turn=run.peak_turn if len(run.time) else np.nan,
                 end=run.end,
-                rms=tuple(np.sqrt(np.mean(run.force[last] ** 2, axis=0)).tolist()) if is_whole else (),
+                rms=tuple(np.sqrt(np.mean(run.force[last] ** 2, axis=0)).tolist())
+                if is_whole
+                else (),
                 change=float(np.linalg.norm(change, axis=1).max()),
             )
         )

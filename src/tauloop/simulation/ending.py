@@ -11,9 +11,11 @@ from tauloop.programs.state import CONVERGED, Health, health
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
-#: The worst pivot or discriminant below this, of its typical size, is what the integration fails at.
+#: The worst pivot or discriminant below this, of its typical size, is what the integration fails
+#: at.
 NEAR = 0.1
-#: Steps at the end over which a velocity changes its sign again and again where dry friction holds it.
+#: Steps at the end over which a velocity changes its sign again and again where dry friction holds
+#: it.
 LAST = 1000
 
 
@@ -62,13 +64,17 @@ def why_ended(
     failed = "no step is short enough for the tolerances"
     failed = "the projection onto the loops does not converge" if ending is Ending.LOOPS else failed
     remedy = "give larger tolerances; if forces are not smooth, or the pose is near a singularity, look there first"
-    return Problem(where=place or type(integrator).__name__, what=f"{failed} {at}: {condition}", remedy=remedy)
+    return Problem(
+        where=place or type(integrator).__name__, what=f"{failed} {at}: {condition}", remedy=remedy
+    )
 
 
 def _stuck(system: System, v: np.ndarray) -> list[str]:
     """Velocities with Coulomb friction that were at rest at the end, to and fro: v (N, n_v) at all steps."""
     names = system.model.topology.velocity_names
-    rubbing = {p.name.removesuffix(".coulomb") for p in system.model.parameters if p.role == "coulomb"}
+    rubbing = {
+        p.name.removesuffix(".coulomb") for p in system.model.parameters if p.role == "coulomb"
+    }
     last = v[-LAST:]
     turns = (np.diff(np.sign(last), axis=0) != 0.0).sum(axis=0) > 0.1 * len(last)
     return [name for name, turned in zip(names, turns, strict=True) if turned and name in rubbing]
@@ -77,7 +83,9 @@ def _stuck(system: System, v: np.ndarray) -> list[str]:
 def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -> tuple[str, str]:
     """The loop or elimination that is nearest to failing at a state, and the condition numbers there in words."""
     with np.errstate(all="ignore"):
-        outputs, evidence = system.rate.program.run(system.inputs(y[None, :], acting[None, :], q[None, :]), 1)
+        outputs, evidence = system.rate.program.run(
+            system.inputs(y[None, :], acting[None, :], q[None, :]), 1
+        )
         checked = health(system.rate.program, evidence)
         condition = _condition(system, outputs["all_q"])
     pivots = evidence.pivots[0]
@@ -119,7 +127,9 @@ def _condition(system: System, q: np.ndarray) -> str:
     assembly = system.model.assembly
     if not np.isfinite(q).all():
         return "no coordinates there"
-    legs, driven = (assembly.loop_conditions(q, known)[0] for known in (assembly.independent, assembly.driven))
+    legs, driven = (
+        assembly.loop_conditions(q, known)[0] for known in (assembly.independent, assembly.driven)
+    )
     text = f"condition number {legs:.3g} of the loops in the legs"
     if system.model.topology.n_v - len({*assembly.driven, *assembly.frozen}) == len(assembly.rows):
         text += f", {driven:.3g} with the actuators held"

@@ -16,7 +16,8 @@ from tauloop.simulation.stepping.steps import Steps
 #: Places of events are found to this, s.
 TIME_TOLERANCE = 1e-13
 
-#: States (N, n) of the system -> coordinates (N, n_q) and velocities (N, n_v), near known coordinates (N, n_q).
+#: States (N, n) of the system -> coordinates (N, n_q) and velocities (N, n_v), near known
+#: coordinates (N, n_q).
 Decode = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -59,6 +60,10 @@ def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decod
     start, end = float(steps.time[i]), float(steps.time[i + 1])
     at_start, at_end = value(start), value(end)
     # the dense output ends a rounding (or a projection) beside the step's end
-    time = end if at_start * at_end > 0 else float(brentq(value, start, end, xtol=TIME_TOLERANCE, rtol=1e-15))
+    time = (
+        end
+        if at_start * at_end > 0
+        else float(brentq(value, start, end, xtol=TIME_TOLERANCE, rtol=1e-15))
+    )
     q, v = state(time)
     return Occurrence(name=event.name, time=time, q=q[0], v=v[0], is_terminal=event.is_terminal)

@@ -34,7 +34,8 @@ from tauloop.simulation.limit_options import LimitOptions
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Times at which it is looked which limit is active, the share from which on one is, and the shortest time that counts.
+#: Times at which it is looked which limit is active, the share from which on one is, and the
+#: shortest time that counts.
 LOOKS, ACTIVE, SHORTEST = 2001, 0.995, 0.005
 #: Laws that it is compared with, beside the one that the options name.
 COMPARED = ("cycloidal", "3-4-5")
@@ -146,7 +147,9 @@ class FastestMotion(Result):
         yield from tables
         time = np.asarray(tables[0].array())
         rows = PathRows(self.trajectory.stroke, self.limits, returns=self.trajectory.returns)
-        x = np.clip(np.where(time > self.duration, 2 * self.duration - time, time) / self.duration, 0.0, 1.0)
+        x = np.clip(
+            np.where(time > self.duration, 2 * self.duration - time, time) / self.duration, 0.0, 1.0
+        )
         shares = rows.shares(self.trajectory.law.at(x), 1.0 / self.duration)[0].max(axis=1)
         yield Variable(name="share", values=shares, over=TIME, unit="1")
 
@@ -185,10 +188,11 @@ def fastest_motion(
 ) -> FastestMotion:
     """The fastest motion along a path, and what a sampled controller makes of it.
 
-    The path is a stroke's; forces of motors (with their curve over speed) and rods, speeds, the tool's acceleration and
-    changes of forces are kept, at every payload from none to the heaviest (forces are affine in what a payload weighs).
-    A tenth of the forces stays in reserve for the controller unless the options say otherwise. What saturates or ends
-    early in the simulator makes the result doubtful.
+    The path is a stroke's; forces of motors (with their curve over speed) and rods, speeds, the
+    tool's acceleration and changes of forces are kept, at every payload from none to the heaviest
+    (forces are affine in what a payload weighs). A tenth of the forces stays in reserve for the
+    controller unless the options say otherwise. What saturates or ends early in the simulator makes
+    the result doubtful.
 
     Args:
         machine: a mechanism, or its model.
@@ -196,8 +200,10 @@ def fastest_motion(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: names and numbers that are wrong; cables, or nothing that limits the acceleration.
-        PoseError: a path that leaves the workspace, passes through a singularity, or on which nothing keeps the limits.
+        InputError: names and numbers that are wrong; cables, or nothing that limits the
+            acceleration.
+        PoseError: a path that leaves the workspace, passes through a singularity, or on which
+            nothing keeps the limits.
 
     Examples:
         >>> import tauloop as tl
@@ -231,7 +237,11 @@ def fastest_motion(
             *omission_evidence(model.mechanism),
         ),
         provenance=provenance(
-            options={"reserve": options.reserve, "intervals": options.intervals, "controller": options.controller},
+            options={
+                "reserve": options.reserve,
+                "intervals": options.intervals,
+                "controller": options.controller,
+            },
             inputs={"machine": model.mechanism.name},
         ),
         trajectory=trajectory,
@@ -254,7 +264,9 @@ def condition_of(placed: Stroke) -> Evidence:
 def _planned(placed: Stroke, options: FastestOptions, reserve: float) -> FastestLaw:
     """The law with a reserve."""
     limits = options.limits(reserve, placed.model.mechanism.platform)
-    best = fastest_law(PathRows(placed, limits, returns=options.stroke.returns), intervals=options.intervals)
+    best = fastest_law(
+        PathRows(placed, limits, returns=options.stroke.returns), intervals=options.intervals
+    )
     return limited_law(best) if limits.bounds_changes else best
 
 
@@ -267,7 +279,9 @@ def shares_evidence(best: FastestLaw) -> Iterator[Evidence]:
     yield Evidence(name="largest share of a limit", value=share, upper=1.0 + 1e-6, advice=advice)
     if rows.limits.bounds_changes:
         change = float(changes_taken(rows, best.law, rate, best.unit)[0].max())
-        yield Evidence(name="largest share of a change", value=change, upper=1.0 + 1e-6, advice=advice)
+        yield Evidence(
+            name="largest share of a change", value=change, upper=1.0 + 1e-6, advice=advice
+        )
 
 
 def tried_evidence(runs: tuple[TriedMotion, ...]) -> Iterator[Evidence]:
@@ -275,13 +289,21 @@ def tried_evidence(runs: tuple[TriedMotion, ...]) -> Iterator[Evidence]:
     for run in runs:
         name = f"{SATURATED}, payload {run.payload:g} kg"
         saturated = 1.0 if run.end else run.saturated
-        yield Evidence(name=name, value=saturated, upper=0.0, advice=run.end or "a larger reserve or a higher rate")
+        yield Evidence(
+            name=name,
+            value=saturated,
+            upper=0.0,
+            advice=run.end or "a larger reserve or a higher rate",
+        )
 
 
 def tried(trajectory: Trajectory, options: LimitOptions) -> tuple[TriedMotion, ...]:
     """The motion under the sampled controller of the options, without payload and with it."""
     mechanism = trajectory.stroke.model.mechanism
-    law, sampling = CONTROLLERS[options.controller](bandwidth=options.bandwidth), Sampling(frequency=options.frequency)
+    law, sampling = (
+        CONTROLLERS[options.controller](bandwidth=options.bandwidth),
+        Sampling(frequency=options.frequency),
+    )
     payload = options.limits(0.0, mechanism.platform).payload
     loads = [None] if payload is None else [None, payload]
     size = np.array([actuator.force for actuator in mechanism.actuators])
@@ -294,7 +316,9 @@ def tried(trajectory: Trajectory, options: LimitOptions) -> tuple[TriedMotion, .
             TriedMotion(
                 payload=0.0 if load is None else load.mass,
                 peak_share=float(shares.max(initial=0.0)),
-                saturated=next(item.value or 0.0 for item in run.evidence if item.name == SATURATED),
+                saturated=next(
+                    item.value or 0.0 for item in run.evidence if item.name == SATURATED
+                ),
                 peak_error=run.peak_error if len(run.time) else np.nan,
                 peak_turn=run.peak_turn if len(run.time) else np.nan,
                 end=run.end,
@@ -314,7 +338,10 @@ def active_limits(best: FastestLaw) -> tuple[ActiveLimit, ...]:
         reached.append(names[last] if row[last] >= ACTIVE else "")
     if rows.limits.bounds_changes:
         changes, _ = changes_taken(rows, best.law, rate, best.unit, looks=LOOKS)
-        reached = [name or (CHANGE if c >= ACTIVE - 0.02 else "") for name, c in zip(reached, changes, strict=True)]
+        reached = [
+            name or (CHANGE if c >= ACTIVE - 0.02 else "")
+            for name, c in zip(reached, changes, strict=True)
+        ]
     ends = np.flatnonzero([a != b for a, b in zip(reached[1:], reached[:-1], strict=True)]) + 1
     starts = np.concatenate([[0], ends, [LOOKS - 1]])
     s = best.law.at(x).s

@@ -71,7 +71,8 @@ class InverseDynamicsForce(ForceLaw):
         """Prepare.
 
         Args:
-            model: the machine whose inverse dynamics is used; in machine code where its evaluator compiles.
+            model: the machine whose inverse dynamics is used; in machine code where its evaluator
+                compiles.
             motion: of its platform.
         """
         self._model, self._motion = model, motion
@@ -108,7 +109,9 @@ class InverseDynamicsForce(ForceLaw):
         return np.asarray(forces.force[0])
 
 
-def _bound_inverse_dynamics(model: Model) -> tuple[Mapping[str, np.ndarray], Callable[[], None]] | None:
+def _bound_inverse_dynamics(
+    model: Model,
+) -> tuple[Mapping[str, np.ndarray], Callable[[], None]] | None:
     """Inverse dynamics bound to fixed arrays; None where nothing is compiled, or inputs of its own are needed."""
     if not isinstance(model.evaluator, Compiled):
         return None
@@ -166,8 +169,8 @@ class ToolForce:
     """Force and moment at the tool by its own motion: a surface that it touches, a process, a hand.
 
     Attributes:
-        function: (time in s, motion of the tool) -> force and moment (6,) at the tool centre point in the base frame, N
-            and N m; it should be smooth.
+        function: (time in s, motion of the tool) -> force and moment (6,) at the tool centre point
+            in the base frame, N and N m; it should be smooth.
     """
 
     function: Callable[[float, ToolMotion], np.ndarray]
@@ -179,7 +182,8 @@ class ToolForce:
         return np.asarray(self.function(time, tool), dtype=float)
 
 
-#: Force and moment (6,) at the tool centre point in the base frame, N and N m: constant, or a function of time.
+#: Force and moment (6,) at the tool centre point in the base frame, N and N m: constant, or a
+#: function of time.
 Wrench = np.ndarray | Callable[[float], np.ndarray]
 
 
@@ -189,4 +193,8 @@ def wrench_at_tool(wrench: str | Mapping[str, str | float] | Wrench | None) -> W
     Raises:
         InputError: names and numbers that are wrong.
     """
-    return named_values(TOOL, "wrench", wrench, np.zeros(TOOL.size)) if isinstance(wrench, str | Mapping) else wrench
+    return (
+        named_values(TOOL, "wrench", wrench, np.zeros(TOOL.size))
+        if isinstance(wrench, str | Mapping)
+        else wrench
+    )

@@ -21,7 +21,9 @@ def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
         pairs = [tuple(float(number) for number in part.split(":")) for part in text.split(",")]
         return tuple((speed, share) for speed, share in pairs)
     except ValueError:
-        raise InputError.of("motor_curve", f"{text!r} is no list of speed:share", "such as 0:1,20:1,40:0.3") from None
+        raise InputError.of(
+            "motor_curve", f"{text!r} is no list of speed:share", "such as 0:1,20:1,40:0.3"
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +32,19 @@ class LimitOptions(Options):
 
     Attributes:
         reserve: share of the largest forces that is kept for the controller.
-        payload: mass that the tool carries at most, such as 0.5kg, at its centre point, and what the machine file says
-            that it is rated for without it; the motion keeps all limits with it and without. Python takes a `Payload`
-            too.
-        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s): 0:1,20:1,40:0.3, straight
-            between and bent one way.
+        payload: mass that the tool carries at most, such as 0.5kg, at its centre point, and what
+            the machine file says that it is rated for without it; the motion keeps all limits with
+            it and without. Python takes a `Payload` too.
+        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s):
+            0:1,20:1,40:0.3, straight between and bent one way.
         tension: largest pull in a rod, such as 200N.
         compression: largest push in a rod, likewise.
-        tool_acceleration: largest acceleration of the tool, such as what a suction cup holds, m/s^2.
+        tool_acceleration: largest acceleration of the tool, such as what a suction cup holds,
+            m/s^2.
         reversal: time that motors need for a full reversal of their force, such as 20ms.
-        ends: where changes of forces are bounded: the motion begins and ends with the forces that hold the machine
-            (held), or brakes hold it while motors build their forces up and take them away (braked).
+        ends: where changes of forces are bounded: the motion begins and ends with the forces that
+            hold the machine (held), or brakes hold it while motors build their forces up and take
+            them away (braked).
         controller: the law under which it is tried out.
         frequency: samples per second, such as 4kHz.
         bandwidth: of the controller, rad/s.
@@ -55,14 +59,20 @@ class LimitOptions(Options):
     payload: float | Payload | None = option(
         None, least=0.0, read=quantity_reader("payload", units.MASS), metavar="MASS"
     )
-    motor_curve: tuple[tuple[float, float], ...] | str = option((), read=motor_curve, metavar="SPEED:SHARE,...")
+    motor_curve: tuple[tuple[float, float], ...] | str = option(
+        (), read=motor_curve, metavar="SPEED:SHARE,..."
+    )
     tension: float = option(np.inf, above=0.0, read=quantity_reader("tension", units.FORCE))
     compression: float = option(np.inf, above=0.0, read=quantity_reader("compression", units.FORCE))
     tool_acceleration: float = option(np.inf, above=0.0)
-    reversal: float = option(0.0, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME")
+    reversal: float = option(
+        0.0, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME"
+    )
     ends: str = option("held", choices=("held", "braked"))
     controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
-    frequency: float = option(4000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY))
+    frequency: float = option(
+        4000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY)
+    )
     bandwidth: float = option(150.0, above=0.0)
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
@@ -72,7 +82,9 @@ class LimitOptions(Options):
         return PathLimits(
             force=1.0 - reserve,
             payload=load if load.mass > 0 else None,
-            motor_curve=motor_curve(self.motor_curve) if isinstance(self.motor_curve, str) else self.motor_curve,
+            motor_curve=motor_curve(self.motor_curve)
+            if isinstance(self.motor_curve, str)
+            else self.motor_curve,
             **{name: getattr(self, name) for name in _SHARED},
         )
 

@@ -35,9 +35,10 @@ class ManySimulations(Result):
         reached: times to which the motions came (N,), s.
         endings: why they ended.
         steps: steps of each (N,).
-        energy_error: largest energy missing from T + V - work + loss, over a motion's largest kinetic energy (N,); not
-            a number where a rod has no energy.
-        residual: largest residual of all loop equations (N,), m; pure numbers count by the characteristic length.
+        energy_error: largest energy missing from T + V - work + loss, over a motion's largest
+            kinetic energy (N,); not a number where a rod has no energy.
+        residual: largest residual of all loop equations (N,), m; pure numbers count by the
+            characteristic length.
         model: of the machine.
     """
 
@@ -55,9 +56,18 @@ class ManySimulations(Result):
         """All coordinates and velocities, over `simulation` and `time`; and how far and how well each came."""
         topology, over = self.model.topology, ("simulation", *TIME)
         yield time_axis(self.time)
-        yield from columns("coordinate", topology.coordinate_names, coordinate_units(topology), self.q, over)
-        yield from columns("velocity", topology.velocity_names, velocity_units(topology), self.v, over)
-        for name, unit in {"reached": "s", "steps": "", "energy_error": "", "residual": "m"}.items():
+        yield from columns(
+            "coordinate", topology.coordinate_names, coordinate_units(topology), self.q, over
+        )
+        yield from columns(
+            "velocity", topology.velocity_names, velocity_units(topology), self.v, over
+        )
+        for name, unit in {
+            "reached": "s",
+            "steps": "",
+            "energy_error": "",
+            "residual": "m",
+        }.items():
             yield Variable(name=name, values=getattr(self, name), over=over[:1], unit=unit)
 
 
@@ -72,8 +82,9 @@ def simulate_many(
 ) -> ManySimulations:
     """Simulate from many starts under constant forces.
 
-    In machine code they are shared out over the `threads` of the evaluator; on a device (`evaluator=tl.gpu.Cuda()`) an
-    explicit integrator takes each start in a thread of its own; else they are simulated one after the other.
+    In machine code they are shared out over the `threads` of the evaluator; on a device
+    (`evaluator=tl.gpu.Cuda()`) an explicit integrator takes each start in a thread of its own; else
+    they are simulated one after the other.
 
     Args:
         simulator: the machine, its route and its integrator; without wrench.
@@ -84,11 +95,16 @@ def simulate_many(
         samples: times at which the motions come back, from zero to the duration.
 
     Raises:
-        InputError: arrays that do not fit; a duration or samples that are not positive; a simulator with a wrench.
+        InputError: arrays that do not fit; a duration or samples that are not positive; a simulator
+            with a wrench.
         AssemblyError: a start is not assembled.
     """
     q = np.atleast_2d(numbers(q, "q"))
-    v = np.zeros((len(q), simulator.model.topology.n_v)) if v is None else np.atleast_2d(numbers(v, "v"))
+    v = (
+        np.zeros((len(q), simulator.model.topology.n_v))
+        if v is None
+        else np.atleast_2d(numbers(v, "v"))
+    )
     forces = _checked(simulator, duration, q, force, samples)
     y = simulator.system.encode_many(q, v)
     time = np.linspace(0.0, duration, samples)
@@ -122,7 +138,9 @@ def simulate_many(
     )
 
 
-def _motions(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> Sequence[np.ndarray]:
+def _motions(
+    simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray
+) -> Sequence[np.ndarray]:
     """Motions from starts on the simulator's own branch.
 
     Args:
@@ -137,7 +155,9 @@ def _motions(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarra
     work, pieces = n * len(time), False
     if isinstance(simulator.stepper, CompiledStepper):
         many, pieces = _in_machine_code, True
-    elif simulator.stepper.method.tableau is not None and evaluator.wants_code(simulator.system.rate.program, work):
+    elif simulator.stepper.method.tableau is not None and evaluator.wants_code(
+        simulator.system.rate.program, work
+    ):
         kernel = starts_kernel(simulator.stepper, evaluator)
         many = _one_by_one if kernel is None else partial(_in_kernel, kernel)
 
@@ -149,19 +169,25 @@ def _motions(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarra
     return in_pieces(n, evaluator.threads, moved, least=0, most=LARGEST_PIECE // len(time))
 
 
-def _in_machine_code(simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> ManySteps:
+def _in_machine_code(
+    simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray
+) -> ManySteps:
     y, q, _, forces = starts
     assert isinstance(simulator.stepper, CompiledStepper)
     return simulator.stepper.many(y, forces, q, float(time[-1]), time)
 
 
-def _in_kernel(kernel: RowKernel, simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray) -> ManySteps:
+def _in_kernel(
+    kernel: RowKernel, simulator: Simulator, starts: Sequence[np.ndarray], time: np.ndarray
+) -> ManySteps:
     y, q, _, forces = starts
     held = np.broadcast_to(forces, (len(y), simulator.system.acting))
     return many_steps(kernel, simulator.stepper, (y, q, held), float(time[-1]), time)
 
 
-def _checked(simulator: Simulator, duration: float, q: np.ndarray, force: object | None, samples: int) -> np.ndarray:
+def _checked(
+    simulator: Simulator, duration: float, q: np.ndarray, force: object | None, samples: int
+) -> np.ndarray:
     """Forces of all starts (N, n_u)."""
     n_u, problems = len(simulator.model.mechanism.actuators), []
     forces = np.zeros(n_u) if force is None else numbers(force, "force")
@@ -169,13 +195,29 @@ def _checked(simulator: Simulator, duration: float, q: np.ndarray, force: object
         what = f"is not {n_u} finite numbers, or such a row for each of {len(q)} starts"
         problems.append(Problem(where="force", what=what, remedy="one number for each actuator"))
     if not 0 < duration < np.inf:
-        problems.append(Problem(where="duration", what=f"must be positive, got {duration:g} s", remedy="give seconds"))
+        problems.append(
+            Problem(
+                where="duration",
+                what=f"must be positive, got {duration:g} s",
+                remedy="give seconds",
+            )
+        )
     if samples < 2:
-        problems.append(Problem(where="samples", what=f"must be at least 2, got {samples}", remedy="such as 101"))
+        problems.append(
+            Problem(
+                where="samples", what=f"must be at least 2, got {samples}", remedy="such as 101"
+            )
+        )
     if simulator.system.with_wrench:
-        problems.append(Problem(where="simulator", what="has a wrench", remedy="make one without, or use `run`"))
+        problems.append(
+            Problem(where="simulator", what="has a wrench", remedy="make one without, or use `run`")
+        )
     if simulator.sensitivities:
-        problems.append(Problem(where="simulator", what="has sensitivities", remedy="make one without, or use `run`"))
+        problems.append(
+            Problem(
+                where="simulator", what="has sensitivities", remedy="make one without, or use `run`"
+            )
+        )
     InputError.raise_if_any(problems)
     return np.broadcast_to(forces, (len(q), n_u))
 
@@ -185,16 +227,26 @@ def _one_by_one(simulator: Simulator, starts: Sequence[np.ndarray], time: np.nda
     n, duration = len(q), float(time[-1])
     y = np.full((n, len(time), simulator.system.size), np.nan)
     near = np.full((n, len(time), q.shape[1]), np.nan)
-    runs = [simulator.run(duration, q=q[i], v=v[i], force=ConstantForce(tuple(forces[i]))) for i in range(n)]
+    runs = [
+        simulator.run(duration, q=q[i], v=v[i], force=ConstantForce(tuple(forces[i])))
+        for i in range(n)
+    ]
     for i, run in enumerate(runs):
         inside = time <= run.time[-1]
         if len(run.steps):
             y[i, inside] = run.steps.at(time[inside])
             near[i, inside] = run.q[
-                np.clip(np.searchsorted(run.time, time[inside], side="right") - 1, 0, len(run.q) - 1)
+                np.clip(
+                    np.searchsorted(run.time, time[inside], side="right") - 1, 0, len(run.q) - 1
+                )
             ]
-    reached, steps = np.array([run.time[-1] for run in runs]), np.array([len(run.steps) for run in runs])
-    return ManySteps(y=y, near=near, reached=reached, endings=tuple(run.ending for run in runs), steps=steps)
+    reached, steps = (
+        np.array([run.time[-1] for run in runs]),
+        np.array([len(run.steps) for run in runs]),
+    )
+    return ManySteps(
+        y=y, near=near, reached=reached, endings=tuple(run.ending for run in runs), steps=steps
+    )
 
 
 def _looked_at(simulator: Simulator, runs: ManySteps, work: int) -> Sequence[np.ndarray]:
@@ -228,7 +280,9 @@ def _spread(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     return spread
 
 
-def _evidence(endings: np.ndarray, error: np.ndarray, residual: np.ndarray, length: float) -> tuple[Evidence, ...]:
+def _evidence(
+    endings: np.ndarray, error: np.ndarray, residual: np.ndarray, length: float
+) -> tuple[Evidence, ...]:
     return (
         Evidence(
             name="share of the motions that reached the end",
@@ -236,5 +290,7 @@ def _evidence(endings: np.ndarray, error: np.ndarray, residual: np.ndarray, leng
             lower=1.0,
             advice="see `endings` and `reached`; `Simulator.run` says more of one start",
         ),
-        *kept(float(error.max()) if np.isfinite(error).all() else None, float(residual.max()), length),
+        *kept(
+            float(error.max()) if np.isfinite(error).all() else None, float(residual.max()), length
+        ),
     )

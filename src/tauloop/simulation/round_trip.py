@@ -1,7 +1,7 @@
 """The round trip: forces of a motion by inverse dynamics, fed to forward dynamics, give the motion back.
 
-Source: Miller (NUWAR paper), sections 5 and 6, Figure 3. The forces are computed inside the right-hand side, at the
-times that the integrator asks for, and never interpolated.
+Source: Miller (NUWAR paper), sections 5 and 6, Figure 3. The forces are computed inside the
+right-hand side, at the times that the integrator asks for, and never interpolated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tauloop.simulation.simulation import Simulation, Simulator, start_state
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A round trip shall return to within this, characteristic lengths: a nanometre on a machine of 0.2 m.
+#: A round trip shall return to within this, characteristic lengths: a nanometre on a machine of 0.2
+#: m.
 RETURNED = 5e-9
 #: Tolerances of a round trip: an error grows on the way, for nothing pulls the machine back.
 TIGHT = DormandPrince(rtol=1e-12, atol=1e-13)
@@ -114,12 +115,20 @@ def round_trip(
     """
     first = motion.at(np.zeros(1))
     q, v = start_state(model, first.position[0], first.velocity[0])
-    simulator = Simulator(model, route=route, integrator=TIGHT if integrator is None else integrator)
-    run = simulator.run(duration, q=q, v=v, force=InverseDynamicsForce(model, motion), progress=progress)
+    simulator = Simulator(
+        model, route=route, integrator=TIGHT if integrator is None else integrator
+    )
+    run = simulator.run(
+        duration, q=q, v=v, force=InverseDynamicsForce(model, motion), progress=progress
+    )
     wanted = motion.at(run.time).position
     port = model.platform.ports.position
     trip = RoundTrip(
-        evidence=(run.evidence[0], *beyond_limits(run.evidence), *omission_evidence(model.mechanism)),
+        evidence=(
+            run.evidence[0],
+            *beyond_limits(run.evidence),
+            *omission_evidence(model.mechanism),
+        ),
         provenance=run.provenance,
         columns=port.columns,
         units=port.units,

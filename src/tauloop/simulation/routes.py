@@ -1,11 +1,12 @@
 """Routes to forward dynamics: what a simulation's states are, and how they change.
 
-A route is a frozen dataclass that builds a right-hand side (`rate`) and says what a state is made of (`encoder`); what
-it needs of the stepping around it are its class attributes. `System` makes one with a machine; nothing else asks
-which route it is.
+A route is a frozen dataclass that builds a right-hand side (`rate`) and says what a state is made
+of (`encoder`); what it needs of the stepping around it are its class attributes. `System` makes one
+with a machine; nothing else asks which route it is.
 
-Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems, for multipliers;
-Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots, for the embedding.
+Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems,
+for multipliers; Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel
+robots, for the embedding.
 """
 
 from __future__ import annotations
@@ -20,15 +21,21 @@ import numpy as np
 from tauloop.extensions import Offered
 from tauloop.model import Model
 from tauloop.options import Options, option
-from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
+from tauloop.programs.extended import (
+    extended_rate_program,
+    hamilton_rate_program,
+    momentum_map_program,
+)
 from tauloop.programs.rates import RateProgram, independent_rate_program
 from tauloop.programs.state import SMALLEST_PIVOT
 from tauloop.programs.tangents import tangent_program
 from tauloop.records import dataclass
 
-#: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of `RateProgram.state`.
+#: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of
+#: `RateProgram.state`.
 Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
-#: Likewise -> derivatives of the parts, from those of coordinates, velocities and free parameters by their names.
+#: Likewise -> derivatives of the parts, from those of coordinates, velocities and free parameters
+#: by their names.
 EncoderAlong = Callable[[np.ndarray, np.ndarray, Mapping[str, np.ndarray]], list[np.ndarray]]
 
 
@@ -36,10 +43,10 @@ class Route(ABC):
     """A way to forward dynamics.
 
     Attributes:
-        projects: whether coordinates and velocities, its first two parts, are led back onto phi = 0 and K v = 0 after
-            every step; else quaternions keep unit length.
-        is_independent: whether states hold the platform's independent coordinates, from which closed forms find the
-            others: then starts on other branches have equations of their own.
+        projects: whether coordinates and velocities, its first two parts, are led back onto phi = 0
+            and K v = 0 after every step; else quaternions keep unit length.
+        is_independent: whether states hold the platform's independent coordinates, from which
+            closed forms find the others: then starts on other branches have equations of their own.
         smallest_pivot: share of its typical size below which a pivot means a singular pose.
     """
 
@@ -75,8 +82,9 @@ class Route(ABC):
 class IndependentCoordinates(Route):
     """The platform's independent coordinates: the loops are closed anew at every evaluation, so nothing drifts.
 
-    It ends at leg-side singularities, where the platform no longer determines the legs: on free falls into them the
-    energy error is 1e-7 at the smallest pivot that is allowed, and further on it grows faster than the pivot falls.
+    It ends at leg-side singularities, where the platform no longer determines the legs: on free
+    falls into them the energy error is 1e-7 at the smallest pivot that is allowed, and further on
+    it grows faster than the pivot falls.
     """
 
     is_independent: ClassVar[bool] = True
@@ -85,12 +93,17 @@ class IndependentCoordinates(Route):
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Rates of the platform's independent coordinates."""
         ports, formulation = model.platform.ports, model.formulation
-        return independent_rate_program(model.assembly, ports, formulation, with_wrench=with_wrench, free=model.free)
+        return independent_rate_program(
+            model.assembly, ports, formulation, with_wrench=with_wrench, free=model.free
+        )
 
     def encoder(self, model: Model) -> Encoder:
         """The platform's part of coordinates and velocities."""
         entry = model.platform.ports
-        return lambda q, v: [q[:, list(entry.q)], np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T]
+        return lambda q, v: [
+            q[:, list(entry.q)],
+            np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T,
+        ]
 
 
 @final
@@ -99,8 +112,8 @@ class Baumgarte(Options):
     """Stabilisation of loops on acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
 
     Attributes:
-        alpha, beta: 1/s; equal ones make residuals die out without swinging. Explicit integrators need steps shorter
-            than about 1/alpha.
+        alpha, beta: 1/s; equal ones make residuals die out without swinging. Explicit integrators
+            need steps shorter than about 1/alpha.
     """
 
     alpha: float = option(100.0, least=0.0, below=math.inf, remedy="10 to 1000 1/s are usual")
@@ -119,7 +132,11 @@ class _Stabilised(Route):
 
     @property
     def _factors(self) -> tuple[float, float]:
-        return (self.stabilisation.alpha, self.stabilisation.beta) if self.stabilisation else (0.0, 0.0)
+        return (
+            (self.stabilisation.alpha, self.stabilisation.beta)
+            if self.stabilisation
+            else (0.0, 0.0)
+        )
 
 
 @final
@@ -133,11 +150,16 @@ class ExtendedSpace(_Stabilised):
 
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Hamilton's equations."""
-        return hamilton_rate_program(model.assembly, *self._factors, with_wrench=with_wrench, free=model.free)
+        return hamilton_rate_program(
+            model.assembly, *self._factors, with_wrench=with_wrench, free=model.free
+        )
 
     def encoder(self, model: Model) -> Encoder:
         """Coordinates and momenta."""
-        momenta, theta = momentum_map_program(model.assembly, model.free), model.mechanism.parameters.vector(model.free)
+        momenta, theta = (
+            momentum_map_program(model.assembly, model.free),
+            model.mechanism.parameters.vector(model.free),
+        )
 
         def encode(q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
             inputs = {"q": q, "v": v, "theta": np.tile(theta, (len(q), 1))}
@@ -151,7 +173,9 @@ class ExtendedSpace(_Stabilised):
         sizes = {"q": shape.n_q, "v": shape.n_v, "theta": len(theta)}
         momenta = tangent_program(momentum_map_program(model.assembly, model.free), sizes)
 
-        def encode(q: np.ndarray, v: np.ndarray, changes: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        def encode(
+            q: np.ndarray, v: np.ndarray, changes: Mapping[str, np.ndarray]
+        ) -> list[np.ndarray]:
             inputs = {"q": q, "v": v, "theta": np.tile(theta, (len(q), 1))} | dict(changes)
             return [changes["q_by"], momenta.run(inputs, len(q))[0]["momentum_by"]]
 
@@ -163,7 +187,8 @@ class ExtendedSpace(_Stabilised):
 class Multipliers(_Stabilised):
     """All coordinates and velocities with accelerations and multipliers, without projection.
 
-    It does what `ExtendedSpace` does, for machines whose cut-open loops leave coordinates without inertia too.
+    It does what `ExtendedSpace` does, for machines whose cut-open loops leave coordinates without
+    inertia too.
 
     Attributes:
         stabilisation: Baumgarte's, or None to see the drift.

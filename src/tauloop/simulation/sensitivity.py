@@ -26,7 +26,8 @@ def simulation_directions(
 ) -> tuple[SensitivityDirection, ...]:
     """Directions of a simulation on a machine that has the parameters among these names free.
 
-    A parameter leaves position and velocity of the platform at the start as they are; all other coordinates follow.
+    A parameter leaves position and velocity of the platform at the start as they are; all other
+    coordinates follow.
 
     Args:
         system: the equations.
@@ -34,7 +35,8 @@ def simulation_directions(
         q, v: coordinates (n_q,) and velocities (n_v,) at the start.
 
     Raises:
-        InputError: unknown names; a start at which the platform does not determine the other coordinates.
+        InputError: unknown names; a start at which the platform does not determine the other
+            coordinates.
     """
     if not names:
         return ()
@@ -50,33 +52,54 @@ def simulation_directions(
     by = np.array([direction.start for direction in chosen])
     starting = _start_along(system, by, position.size, q, v)
     if not np.isfinite(starting).all():
-        what = "the platform does not determine the other coordinates at the start, which is singular"
+        what = (
+            "the platform does not determine the other coordinates at the start, which is singular"
+        )
         raise InputError.of("sensitivities", what, "start away from singularities")
     return tuple(
-        SensitivityDirection(name=d.name, unit=d.unit, start=start, constants=d.constants, scale=d.scale)
+        SensitivityDirection(
+            name=d.name, unit=d.unit, start=start, constants=d.constants, scale=d.scale
+        )
         for d, start in zip(chosen, starting, strict=True)
     )
 
 
-def _start_along(system: System, by: np.ndarray, n_p: int, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _start_along(
+    system: System, by: np.ndarray, n_p: int, q: np.ndarray, v: np.ndarray
+) -> np.ndarray:
     """Derivatives of the state (d, n) from those of the platform's motion and of the parameters (d, n_p + n_v + m)."""
     model, count = system.model, len(by)
     runner = next(runner for runner, _ in model.platform.runner.by_branch(q[None]))
     n_v = model.platform.ports.velocity.size
-    moving = {"position": by[:, :n_p], "velocity": by[:, n_p : n_p + n_v], "theta": by[:, n_p + n_v :]}
-    program = tangent_program(runner.program(KINEMATICS[1]), {name: part.shape[1] for name, part in moving.items()})
+    moving = {
+        "position": by[:, :n_p],
+        "velocity": by[:, n_p : n_p + n_v],
+        "theta": by[:, n_p + n_v :],
+    }
+    program = tangent_program(
+        runner.program(KINEMATICS[1]), {name: part.shape[1] for name, part in moving.items()}
+    )
     at = {"position": model.platform.ports.at(q), "start": q, "theta": system.theta}
     at["velocity"] = np.linalg.solve(model.platform.ports.to_v, v[list(model.platform.ports.v)])
     inputs = {name: np.tile(value, (count, 1)) for name, value in at.items()}
     with np.errstate(all="ignore"):
-        outputs, _ = program.run(inputs | {moved(name): part.copy() for name, part in moving.items()}, count)
+        outputs, _ = program.run(
+            inputs | {moved(name): part.copy() for name, part in moving.items()}, count
+        )
     changes = {"q_by": outputs["q_by"], "v_by": outputs["v_by"], "theta_by": moving["theta"].copy()}
-    parts = system.route.encoder_along(model)(np.tile(q, (count, 1)), np.tile(v, (count, 1)), changes)
+    parts = system.route.encoder_along(model)(
+        np.tile(q, (count, 1)), np.tile(v, (count, 1)), changes
+    )
     return np.concatenate([*parts, np.zeros((count, BALANCE))], axis=1)
 
 
 def motion_along(
-    system: System, program: Program, y: np.ndarray, q: np.ndarray, by: np.ndarray, theta_by: np.ndarray
+    system: System,
+    program: Program,
+    y: np.ndarray,
+    q: np.ndarray,
+    by: np.ndarray,
+    theta_by: np.ndarray,
 ) -> np.ndarray:
     """Derivatives (N, n, d) of the platform's positions, and behind them of its velocities.
 
@@ -89,7 +112,11 @@ def motion_along(
         theta_by: derivatives of the parameters (d, m).
     """
     n, count = len(y), by.shape[2]
-    rows = system.inputs(np.repeat(y, count, axis=0), np.zeros((n * count, system.acting)), np.repeat(q, count, axis=0))
+    rows = system.inputs(
+        np.repeat(y, count, axis=0),
+        np.zeros((n * count, system.acting)),
+        np.repeat(q, count, axis=0),
+    )
     tangents, at = np.moveaxis(by, 2, 1).reshape(n * count, -1), 0
     for name, size in system.rate.state:
         rows[moved(name)] = np.ascontiguousarray(tangents[:, at : at + size])
@@ -101,17 +128,24 @@ def motion_along(
     return np.moveaxis(np.hstack([position, velocity]).reshape(n, count, -1), 1, 2)
 
 
-def require_differentiable(system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None) -> None:
+def require_differentiable(
+    system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None
+) -> None:
     """Refuse what has no derivatives.
 
     Raises:
-        InputError: forces or a wrench that follow the motion in Python, Coulomb friction; all at once.
+        InputError: forces or a wrench that follow the motion in Python, Coulomb friction; all at
+            once.
     """
     problems = Problems()
     remedy = "take differences of runs instead"
     if force is not None and (force.needs_state or force.period):
         what = f"{type(force).__name__} follows the motion in Python, which is not differentiated"
-        problems.add("sensitivities", what, f"give forces by time alone, use `control` with its own laws, or {remedy}")
+        problems.add(
+            "sensitivities",
+            what,
+            f"give forces by time alone, use `control` with its own laws, or {remedy}",
+        )
     if isinstance(wrench, ToolForce):
         problems.add("sensitivities", "a wrench by the tool's motion is computed in Python", remedy)
     require_smooth_friction(system.model.mechanism, problems)

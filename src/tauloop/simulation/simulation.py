@@ -36,7 +36,11 @@ from tauloop.simulation.ending import why_ended
 from tauloop.simulation.events import occurrences
 from tauloop.simulation.forces import ConstantForce, ForceLaw, ToolForce, Wrench
 from tauloop.simulation.routes import IndependentCoordinates, Route
-from tauloop.simulation.sensitivity import motion_along, require_differentiable, simulation_directions
+from tauloop.simulation.sensitivity import (
+    motion_along,
+    require_differentiable,
+    simulation_directions,
+)
 from tauloop.simulation.stepping.choice import stepper
 from tauloop.simulation.stepping.stepper import Laws, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps
@@ -45,7 +49,8 @@ from tauloop.simulation.system import BALANCE, System
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Loops opened wider than this, characteristic lengths, make a simulation doubtful: 10 nm on a machine of 0.2 m.
+#: Loops opened wider than this, characteristic lengths, make a simulation doubtful: 10 nm on a
+#: machine of 0.2 m.
 LOOPS_CLOSED = 5e-8
 #: So does an energy that misses its balance by more than this share of the largest kinetic energy.
 ENERGY_BALANCED = 1e-6
@@ -64,16 +69,17 @@ class Simulation(Result):
         wrench: force and moment at the tool (N, 6); no columns where none acts.
         kinetic, potential: energies (N,), J; not a number where a rod has none.
         work, loss: of actuators and the tool's wrench, and in friction, since the start (N,), J.
-        residual: largest residual of all loop equations, redundant ones too (N,), m; pure numbers count by the
-            characteristic length.
+        residual: largest residual of all loop equations, redundant ones too (N,), m; pure numbers
+            count by the characteristic length.
         duration: that was asked for, s.
         ending: why it ended.
-        problem: what went wrong, with the remedy; None where it reached the end or a terminal event.
+        problem: what went wrong, with the remedy; None where it reached the end or a terminal
+            event.
         occurrences: events in the order of time.
         steps: the integrator's steps, with polynomials between them.
         system: the equations that were integrated.
-        sensitivities: derivatives of the platform's `position` and `velocity` over time, column and parameter (`by`),
-            SI, with units; None where none were asked for.
+        sensitivities: derivatives of the platform's `position` and `velocity` over time, column and
+            parameter (`by`), SI, with units; None where none were asked for.
     """
 
     machine: str
@@ -103,12 +109,18 @@ class Simulation(Result):
         model = self.system.model
         ports = model.platform.ports
         yield time_axis(self.time)
-        yield from columns("position", ports.position.columns, ports.position.units, self.q[:, list(ports.q)])
-        yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.v[:, list(ports.v)])
+        yield from columns(
+            "position", ports.position.columns, ports.position.units, self.q[:, list(ports.q)]
+        )
+        yield from columns(
+            "velocity", ports.velocity.columns, ports.velocity.units, self.v[:, list(ports.v)]
+        )
         yield from columns("force", *model.output_ports("actuators"), self.force)
         energies = np.stack([self.kinetic, self.potential, self.work, self.loss], axis=-1)
         yield from columns("energy", ("kinetic", "potential", "work", "loss"), ("J",) * 4, energies)
-        yield from columns("coordinate", self.coordinate_names, coordinate_units(model.topology), self.q)
+        yield from columns(
+            "coordinate", self.coordinate_names, coordinate_units(model.topology), self.q
+        )
         yield Variable(name="residual", values=self.residual, over=TIME, unit="m")
 
     @property
@@ -142,7 +154,9 @@ class Simulation(Result):
         if not len(self.steps) or not ((times >= self.time[0]) & (times <= self.time[-1])).all():
             what = f"asked from {times.min():.6g} to {times.max():.6g} s, reached is 0 to {self.time[-1]:.6g} s"
             raise InputError.of("time", what, "ask for times that were reached")
-        near = self.q[np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.q) - 1)]
+        near = self.q[
+            np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.q) - 1)
+        ]
         return self.system.decoded(self.steps.at(times), near)
 
     def log(self) -> xr.Dataset:
@@ -172,7 +186,11 @@ class Simulation(Result):
             "events": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
             "evidence": list(self.evidence),
             "provenance": self.provenance,
-            **({} if self.sensitivities is None else {"sensitivities": sensitivity_rows(self.sensitivities)}),
+            **(
+                {}
+                if self.sensitivities is None
+                else {"sensitivities": sensitivity_rows(self.sensitivities)}
+            ),
         }
 
 
@@ -195,13 +213,16 @@ class Simulator:
             route: the way to forward dynamics; independent coordinates without it.
             integrator: Dormand and Prince's without it.
             with_wrench: whether simulations have a wrench at the tool.
-            sensitivities: what to differentiate them by: parameters of the machine, where position and velocity of the
-                platform at the start stay, and these, such as ``position.platform.x``.
+            sensitivities: what to differentiate them by: parameters of the machine, where position
+                and velocity of the platform at the start stay, and these, such as
+                ``position.platform.x``.
 
         Raises:
             InputError, DescriptionError: as of `System`.
         """
-        self.model = model.freed(name for name in sensitivities if name in model.mechanism.parameters.names)
+        self.model = model.freed(
+            name for name in sensitivities if name in model.mechanism.parameters.names
+        )
         self.sensitivities = tuple(sensitivities)
         self.integrator: Integrator = DormandPrince() if integrator is None else integrator
         chosen: Route = IndependentCoordinates() if route is None else route
@@ -228,14 +249,15 @@ class Simulator:
             q: start coordinates (n_q,); the assembled reference pose without them.
             v: start velocities (n_v,); rest without them.
             force: what the actuators do; nothing without it.
-            wrench: force and moment at the tool centre point in the base frame (6,), or a function of time; or
-                of the tool's motion, beside forces that act continuously.
+            wrench: force and moment at the tool centre point in the base frame (6,), or a function
+                of time; or of the tool's motion, beside forces that act continuously.
             events: what to look for.
             progress: called with the share of the duration that is done, and what there is to do.
 
         Raises:
-            InputError: a duration that is not positive, or numbers of the wrong shape; sensitivities by unknown names,
-                or of what has none: laws of the motion in Python, Coulomb friction.
+            InputError: a duration that is not positive, or numbers of the wrong shape;
+                sensitivities by unknown names, or of what has none: laws of the motion in Python,
+                Coulomb friction.
             AssemblyError: the start is not assembled.
         """
         if not 0 < duration < np.inf:
@@ -248,7 +270,13 @@ class Simulator:
         ((chosen, _),) = self.by_branch(start_q[None, :])
         if chosen is not self:
             return chosen.run(
-                duration, q=start_q, v=start_v, force=force, wrench=wrench, events=events, progress=progress
+                duration,
+                q=start_q,
+                v=start_v,
+                force=force,
+                wrench=wrench,
+                events=events,
+                progress=progress,
             )
         self.require_branch(y[None, :], start_q[None, :])
         acting = _Acting(self.system, force, wrench)
@@ -278,7 +306,8 @@ class Simulator:
     def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
         """The simulator of every start (N, n_q), and the numbers of its starts.
 
-        It is this one but for starts on another branch of the closed forms, which have one of their own, kept.
+        It is this one but for starts on another branch of the closed forms, which have one of their
+        own, kept.
 
         Raises:
             AssemblyError: the loops have another rank there.
@@ -314,10 +343,15 @@ class Simulator:
         rates = self.system.rates(y, np.zeros((1, self.system.acting)), q, is_brief=True)
         # where the machine cannot be the integration ends at once, and says why
         miss = np.abs(rates.q - q)[rates.is_good]
-        miss = np.where(self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss)
+        miss = np.where(
+            self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss
+        )
         if miss.max(initial=0.0) > BRANCH:
             _, worst = np.unravel_index(int(np.argmax(miss)), miss.shape)
-            name, unit = self.model.topology.coordinate_names[worst], coordinate_units(self.model.topology)[worst]
+            name, unit = (
+                self.model.topology.coordinate_names[worst],
+                coordinate_units(self.model.topology)[worst],
+            )
             what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} {unit}"
             remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
             raise InputError.of(name, what, remedy)
@@ -333,7 +367,9 @@ class Simulator:
     ) -> Simulation:
         steps, last_q, last_v = self._usable(steps, state.guess)
         q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
-        acted = np.vstack([steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], state)])
+        acted = np.vstack(
+            [steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], state)]
+        )
         kinetic, potential = self.energies(q, v)
         n_u, shape = len(self.model.mechanism.actuators), self.model.topology
         result = Simulation(
@@ -362,7 +398,9 @@ class Simulator:
         )
         return replace(result, evidence=_evidence(result))
 
-    def _differentiated(self, result: Simulation, along: Sequence[SensitivityDirection]) -> Simulation:
+    def _differentiated(
+        self, result: Simulation, along: Sequence[SensitivityDirection]
+    ) -> Simulation:
         """The simulation with its derivatives, which lie behind its states."""
         states, by = apart(result.steps.y, along)
         tangent = self.stepper.routines.rate.calls[0].tangent
@@ -386,7 +424,9 @@ class Simulator:
             return steps.first(len(steps) - 1), steps.q[-1:], steps.v[-1:]
         return steps, q, v
 
-    def energies(self, q: np.ndarray, v: np.ndarray, work: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def energies(
+        self, q: np.ndarray, v: np.ndarray, work: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J; not a number where a rod has none.
 
         The states may be a piece of so many samples (`work`).
@@ -400,9 +440,15 @@ class Simulator:
     def provenance(self, duration: float) -> Provenance:
         """With what a simulation of this duration (s) was made."""
         route, integrator = self.system.route, self.integrator
-        options = {"route": described(route), "integrator": described(integrator), "duration_s": duration}
+        options = {
+            "route": described(route),
+            "integrator": described(integrator),
+            "duration_s": duration,
+        }
         return provenance(
-            packages=("numpy", "scipy", "casadi"), options=options, inputs={"machine": self.model.mechanism.name}
+            packages=("numpy", "scipy", "casadi"),
+            options=options,
+            inputs={"machine": self.model.mechanism.name},
         )
 
 
@@ -410,7 +456,9 @@ class Simulator:
 BRANCH = 1e-4
 
 
-def start_state(model: Model, position: object, velocity: object | None = None) -> tuple[np.ndarray, np.ndarray]:
+def start_state(
+    model: Model, position: object, velocity: object | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates (n_q,) and velocities (n_v,) of a platform motion, for the start of a simulation.
 
     Args:
@@ -429,7 +477,9 @@ def start_state(model: Model, position: object, velocity: object | None = None) 
 class _Acting(Laws):
     """Force law and wrench as laws of the stepper: one of time and state, and one that is held between its samples."""
 
-    def __init__(self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None) -> None:
+    def __init__(
+        self, system: System, force: ForceLaw | None, wrench: Wrench | ToolForce | None
+    ) -> None:
         n_u = len(system.model.mechanism.actuators)
         self._system, self._n_u = system, n_u
         moving = None if isinstance(force, ConstantForce) else force
@@ -504,7 +554,9 @@ def _energy(model: Model) -> Program | None:
 
 
 def _evidence(result: Simulation) -> tuple[Evidence, ...]:
-    has_energy = bool(np.isfinite(result.kinetic).all()) and np.isfinite(result.relative_energy_error)
+    has_energy = bool(np.isfinite(result.kinetic).all()) and np.isfinite(
+        result.relative_energy_error
+    )
     reached = 1.0 if result.ending is Ending.EVENT else float(result.time[-1] / result.duration)
     return (
         Evidence(

@@ -20,9 +20,9 @@ UNIT = 1e-4
 class SplineMotion:
     """Splines of degree five through samples; velocities and accelerations are their derivatives.
 
-    A whole quaternion is s/|s| with a spline s through its samples, signs chosen so that it never jumps; its
-    derivatives are p' = (s' - p (p.s')) / |s| and p'' = (s'' - 2 n' p' - n'' p) / |s| with n = |s|. Angular velocities
-    follow by w = 2 p' p*.
+    A whole quaternion is s/|s| with a spline s through its samples, signs chosen so that it never
+    jumps; its derivatives are p' = (s' - p (p.s')) / |s| and p'' = (s'' - 2 n' p' - n'' p) / |s|
+    with n = |s|. Angular velocities follow by w = 2 p' p*.
     """
 
     def __init__(self, model: Model, time: np.ndarray, position: np.ndarray) -> None:
@@ -34,7 +34,8 @@ class SplineMotion:
             position: of the platform's entry (N, n).
 
         Raises:
-            InputError: too few samples, times that do not rise from zero, or quaternions that are not of unit length.
+            InputError: too few samples, times that do not rise from zero, or quaternions that are
+                not of unit length.
         """
         self._model, entry = model, model.platform.ports
         self._quaternions = [
@@ -43,11 +44,17 @@ class SplineMotion:
             if all(q0 + k in entry.q for k in range(4))
         ]
         position = numbers(position, "position").copy()
-        InputError.raise_if_any(_problems(time, position, entry.position.columns, self._quaternions))
+        InputError.raise_if_any(
+            _problems(time, position, entry.position.columns, self._quaternions)
+        )
         for columns in self._quaternions:
-            part = position[:, columns] / np.linalg.norm(position[:, columns], axis=1, keepdims=True)
+            part = position[:, columns] / np.linalg.norm(
+                position[:, columns], axis=1, keepdims=True
+            )
             turned = np.sum(part[1:] * part[:-1], axis=1) < 0
-            position[:, columns] = part * np.concatenate([[1.0], np.where(turned, -1.0, 1.0)]).cumprod()[:, None]
+            position[:, columns] = (
+                part * np.concatenate([[1.0], np.where(turned, -1.0, 1.0)]).cumprod()[:, None]
+            )
         self._spline = make_interp_spline(time, position, k=DEGREE)
         self._known = (time, model.platform.track(position).q)
         self.duration = float(time[-1])
@@ -59,15 +66,21 @@ class SplineMotion:
             parts = (position[:, columns], first[:, columns], second[:, columns])
             position[:, columns], first[:, columns], second[:, columns] = _on_unit_sphere(*parts)
         model = self._model
-        velocity, acceleration = entry_rates(model, model.platform, position, first, second, self._near(time))
-        return SampledMotion(time=time, position=position, velocity=velocity, acceleration=acceleration)
+        velocity, acceleration = entry_rates(
+            model, model.platform, position, first, second, self._near(time)
+        )
+        return SampledMotion(
+            time=time, position=position, velocity=velocity, acceleration=acceleration
+        )
 
     def _near(self, time: np.ndarray) -> np.ndarray:
         known, q = self._known
         return np.asarray(q[np.clip(np.searchsorted(known, time), 0, len(q) - 1)])
 
 
-def _on_unit_sphere(s: np.ndarray, ds: np.ndarray, dds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _on_unit_sphere(
+    s: np.ndarray, ds: np.ndarray, dds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Unit quaternions p = s/|s| and their two derivatives, from those of s (N, 4)."""
     n = np.linalg.norm(s, axis=1, keepdims=True)
     p = s / n
@@ -84,11 +97,17 @@ def _problems(
     if len(time) <= DEGREE:
         problems.add("motion", f"has {len(time)} samples", f"give more than {DEGREE}")
     if not (np.diff(time) > 0).all() or (len(time) and time[0] != 0.0):
-        problems.add("motion", "the times do not rise from zero", "sort the samples, and start at 0 s")
+        problems.add(
+            "motion", "the times do not rise from zero", "sort the samples, and start at 0 s"
+        )
     for part in quaternions:
         miss = np.abs(np.linalg.norm(position[:, part], axis=1) - 1.0)
         if miss.max(initial=0.0) > UNIT:
             worst = int(np.argmax(miss))
             what = f"the quaternion of sample {worst} misses unit length by {miss[worst]:.3g}"
-            problems.add(", ".join(columns[i] for i in part), what, "divide it by its length; the order is w, x, y, z")
+            problems.add(
+                ", ".join(columns[i] for i in part),
+                what,
+                "divide it by its length; the order is w, x, y, z",
+            )
     return problems

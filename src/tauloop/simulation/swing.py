@@ -1,6 +1,7 @@
 """The conservative swing: a machine without friction, held in its workspace by springs at its drives, left to itself.
 
-Its energy must not change, whatever the machine: what does change is the error of equations and integrator.
+Its energy must not change, whatever the machine: what does change is the error of equations and
+integrator.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tauloop.records import dataclass
 
 #: Frequency that each spring gives to the inertia that its drive feels at the reference pose, Hz.
 FREQUENCY = 4.0
-#: Amplitude that the first swing would have at this frequency: rad, or characteristic lengths of the machine.
+#: Amplitude that the first swing would have at this frequency: rad, or characteristic lengths of
+#: the machine.
 AMPLITUDE = 0.05
 
 
@@ -29,7 +31,8 @@ class DriveSpring:
     Attributes:
         freedom: name of the driven freedom.
         stiffness: N/m or N m/rad.
-        rest: where it is slack, m or rad: so that it carries the machine's weight at the reference pose.
+        rest: where it is slack, m or rad: so that it carries the machine's weight at the reference
+            pose.
         unit: of the stiffness.
     """
 
@@ -65,9 +68,10 @@ def swing(
 ) -> Swing:
     """Take the friction from a machine, hang it into springs, and push it.
 
-    At every driven freedom k = (2 pi f)^2 m with m its inertia when the other drives are free to follow their own
-    unit motion (the diagonal of the mass matrix in drive coordinates); the rest position makes the reference pose an
-    equilibrium. The push gives every drive the speed amplitude 2 pi f, with another sign and size for each.
+    At every driven freedom k = (2 pi f)^2 m with m its inertia when the other drives are free to
+    follow their own unit motion (the diagonal of the mass matrix in drive coordinates); the rest
+    position makes the reference pose an equilibrium. The push gives every drive the speed amplitude
+    2 pi f, with another sign and size for each.
 
     Args:
         mechanism: the machine.
@@ -80,7 +84,9 @@ def swing(
         AssemblyError: the machine does not assemble, or no actuator moves some of its freedoms.
     """
     InputError.raise_if_any(
-        Problem(where=name, what=f"must be positive, got {value:g}", remedy="give a positive number")
+        Problem(
+            where=name, what=f"must be positive, got {value:g}", remedy="give a positive number"
+        )
         for name, value in (("frequency", frequency), ("amplitude", amplitude))
         if not 0 < value < np.inf
     )

@@ -20,8 +20,8 @@ from tauloop.simulation.routes import ROUTES
 from tauloop.simulation.simulation import Simulation, Simulator
 from tauloop.simulation.swing import DriveSpring, swing
 
-#: A swing shall keep its energy to this share of its largest kinetic energy, and its loops to this, m, by the routes
-#: on which nothing drifts.
+#: A swing shall keep its energy to this share of its largest kinetic energy, and its loops to this,
+#: m, by the routes on which nothing drifts.
 ENERGY_KEPT, LOOPS_KEPT, EXACT = 1e-8, 1e-10, ("independent", "projected")
 
 
@@ -49,9 +49,14 @@ class SwingComparison(Result):
 
     def variables(self) -> Iterator[Variable]:
         """What every route keeps: energy, as a share of the largest kinetic energy, and loops."""
-        errors = [run.relative_energy_error if np.isfinite(run.kinetic).all() else None for run in self.routes.values()]
+        errors = [
+            run.relative_energy_error if np.isfinite(run.kinetic).all() else None
+            for run in self.routes.values()
+        ]
         residuals = [float(run.residual.max()) for run in self.routes.values()]
-        return rows("route", self.routes, {"residual": "m"}, energy_error=errors, residual=residuals)
+        return rows(
+            "route", self.routes, {"residual": "m"}, energy_error=errors, residual=residuals
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""

@@ -25,8 +25,8 @@ from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
 from tauloop.simulation.routes import Route
 
-#: A start may miss its loops by this much, characteristic lengths or pure numbers, for rounded input; it is closed
-#: before the first step.
+#: A start may miss its loops by this much, characteristic lengths or pure numbers, for rounded
+#: input; it is closed before the first step.
 START_GAP = 1e-6
 #: Work of what acts, and loss in friction, behind the state's parts.
 BALANCE = 2
@@ -97,13 +97,21 @@ class System:
             "force": "in",
             "wrench": f"in + {len(self.model.mechanism.actuators)}",
         }
-        sizes = {"start": shape.n_q, "theta": len(self.theta), "force": len(self.model.mechanism.actuators)}
+        sizes = {
+            "start": shape.n_q,
+            "theta": len(self.theta),
+            "force": len(self.model.mechanism.actuators),
+        }
         sizes |= {"wrench": WRENCH} | dict(self.rate.state)
         for name, size in self.rate.state:
             places[name] = f"y + {at}"
             at += size
         known = {"rate": "rate", "all_q": "q", "all_v": "v"}
-        calls = [program_call("motion", program, sizes, places, known, smallest_pivot=self.route.smallest_pivot)]
+        calls = [
+            program_call(
+                "motion", program, sizes, places, known, smallest_pivot=self.route.smallest_pivot
+            )
+        ]
         if reads_start(program, program.outputs):
             calls.append(straight("moved", {"q": shape.n_q}, lambda q: {"start": q}))
         back = unit_quaternions(self.rate.quaternions, self.size)
@@ -131,11 +139,21 @@ class System:
         for name, size in self.rate.state:
             result[name] = y[:, at : at + size]
             at += size
-        acting, start = np.broadcast_to(acting, (n, self.acting)), np.broadcast_to(start, (n, start.shape[-1]))
+        acting, start = (
+            np.broadcast_to(acting, (n, self.acting)),
+            np.broadcast_to(start, (n, start.shape[-1])),
+        )
         theta = np.broadcast_to(self.theta, (n, len(self.theta)))
-        return result | {"force": acting[:, :n_u], "wrench": acting[:, n_u:], "start": start, "theta": theta}
+        return result | {
+            "force": acting[:, :n_u],
+            "wrench": acting[:, n_u:],
+            "start": start,
+            "theta": theta,
+        }
 
-    def rates(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray, *, is_brief: bool = False) -> Rates:
+    def rates(
+        self, y: np.ndarray, acting: np.ndarray, start: np.ndarray, *, is_brief: bool = False
+    ) -> Rates:
         """The right-hand side at states (N, n).
 
         Args:
@@ -155,7 +173,9 @@ class System:
             is_good=checked.is_reached & regular & np.isfinite(outputs["rate"]).all(axis=1),
         )
 
-    def decoded(self, y: np.ndarray, near: np.ndarray, work: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def decoded(
+        self, y: np.ndarray, near: np.ndarray, work: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q).
 
         The states may be a piece of so many samples (`work`), here and in `residual`.
@@ -194,7 +214,8 @@ class System:
         """The state (n,) of coordinates (n_q,) and velocities (n_v,), closed to rounding; work and loss are zero.
 
         Raises:
-            AssemblyError: the start is not assembled: which loops are open, by how much, or opening how fast.
+            AssemblyError: the start is not assembled: which loops are open, by how much, or opening
+                how fast.
         """
         return np.asarray(self.encode_many(q[None], v[None])[0])
 
@@ -210,7 +231,11 @@ class System:
     def _checked(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, loops = self.model.topology, self.model.assembly.loops
         InputError.raise_if_any(
-            Problem(where=name, what=f"is no row of {size} finite numbers", remedy=f"give {', '.join(names)}")
+            Problem(
+                where=name,
+                what=f"is no row of {size} finite numbers",
+                remedy=f"give {', '.join(names)}",
+            )
             for name, rows, size, names in (
                 ("q", q, shape.n_q, shape.coordinate_names),
                 ("v", v, shape.n_v, shape.velocity_names),
@@ -221,16 +246,25 @@ class System:
         if phi.max(initial=0.0) > START_GAP * loops.length:
             worst = int(np.argmax(phi))
             raise AssemblyError(open_loops(loops, q[worst : worst + 1]))
-        norms = [np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max() for iq, _ in shape.quaternions]
+        norms = [
+            np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max()
+            for iq, _ in shape.quaternions
+        ]
         if max(norms, default=0.0) > START_GAP:
             what = f"a quaternion of the start misses unit length by {max(norms):.3g}"
             raise AssemblyError.of("q", what, "divide it by its length")
-        K = self._loops(q, "jacobian").reshape(len(q), shape.n_v, len(loops.names)).transpose(0, 2, 1)
+        K = (
+            self._loops(q, "jacobian")
+            .reshape(len(q), shape.n_v, len(loops.names))
+            .transpose(0, 2, 1)
+        )
         _require_closing(loops, K, v)
         closed_q, closed_v, arrived = self._closed(q, v)
         if not arrived:
             kind = singular_kind(self.model.assembly, q[0])
-            what = f"the loops do not close to rounding around the start, which is singular ({kind})"
+            what = (
+                f"the loops do not close to rounding around the start, which is singular ({kind})"
+            )
             raise AssemblyError.of("q", what, "start away from singularities")
         return closed_q, closed_v
 
@@ -247,4 +281,6 @@ def _require_closing(loops: Loops, K: np.ndarray, v: np.ndarray) -> None:
     if excess.max(initial=0.0) > START_GAP:
         start, worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
         what = f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)"
-        raise AssemblyError.of(loops.names[worst], what, "take velocities from kinematics, such as `start_state`")
+        raise AssemblyError.of(
+            loops.names[worst], what, "take velocities from kinematics, such as `start_state`"
+        )

@@ -47,20 +47,23 @@ class TransferOptions(LimitOptions):
     Attributes:
         start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
         end: likewise; the rest as at the start.
-        turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion is free.
-        optimise: least time; least energy: heat of the motors' currents and friction, drive lines included; or least
-            wear of drives: travel of the motors at full force, sum of ∫ |force / largest|^p |speed| dt.
-        copper: heat of a motor per squared force, R/k^2 on the side of its force, W/N^2 or W/(N m)^2, for all motors;
-            without it that of each in the machine file.
-        exponent: p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for what slides (Archard).
+        turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
+            is free.
+        optimise: least time; least energy: heat of the motors' currents and friction, drive lines
+            included; or least wear of drives: travel of the motors at full force, sum of ∫ |force /
+            largest|^p |speed| dt.
+        copper: heat of a motor per squared force, R/k^2 on the side of its force, W/N^2 or W/(N
+            m)^2, for all motors; without it that of each in the machine file.
+        exponent: p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for what
+            slides (Archard).
         longest: largest duration, such as 0.5s; wear needs it.
         boxes: obstacles along the axes of the base: middle and edges in m, x,y,z:dx,dy,dz.
         spheres: obstacles: middle and radius in m, x,y,z:r.
         tool_radius: of a ball about the tool centre point, which keeps off them, such as 20mm.
         rod_radius: of the rods, which then keep off them too, and off each other, such as 6mm.
         clearance: least distance from them, such as 2mm.
-        condition: largest bound of the condition number of the motors' velocities per unit of the platform's, free of
-            units; without it three times that of the worse end.
+        condition: largest bound of the condition number of the motors' velocities per unit of the
+            platform's, free of units; without it three times that of the worse end.
         intervals: of the spline.
 
     Examples:
@@ -70,19 +73,27 @@ class TransferOptions(LimitOptions):
         'time'
     """
 
-    start: Mapping[str, str | float] | None = option(None, flag="--from", read=pairs_reader("start"))
+    start: Mapping[str, str | float] | None = option(
+        None, flag="--from", read=pairs_reader("start")
+    )
     end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
     turn: tuple[float, ...] | None = None
     optimise: str = option("time", choices=("time", "energy", "wear"))
     copper: float = option(0.0, least=0.0, below=np.inf)
     exponent: float = option(3.0, least=1.0, most=12.0)
-    longest: float = option(np.inf, above=0.0, read=quantity_reader("longest", units.TIME), metavar="TIME")
-    boxes: tuple[BoxObstacle, ...] = option((), flag="--box", read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ")
+    longest: float = option(
+        np.inf, above=0.0, read=quantity_reader("longest", units.TIME), metavar="TIME"
+    )
+    boxes: tuple[BoxObstacle, ...] = option(
+        (), flag="--box", read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ"
+    )
     spheres: tuple[SphereObstacle, ...] = option(
         (), flag="--sphere", read=each(sphere), repeated=True, metavar="X,Y,Z:R"
     )
     tool_radius: float = option(0.0, least=0.0, read=quantity_reader("tool_radius", units.LENGTH))
-    rod_radius: float | None = option(None, least=0.0, read=quantity_reader("rod_radius", units.LENGTH))
+    rod_radius: float | None = option(
+        None, least=0.0, read=quantity_reader("rod_radius", units.LENGTH)
+    )
     clearance: float = option(0.002, least=0.0, read=quantity_reader("clearance", units.LENGTH))
     condition: float | None = option(None, above=2.0)
     intervals: int = option(INTERVALS, least=6, most=400)
@@ -94,14 +105,22 @@ class TransferOptions(LimitOptions):
         if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
             problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
         if self.optimise == "wear" and self.longest == np.inf:
-            problems.add("longest", "the slower, the less wears", "give the largest duration, such as 0.5s")
+            problems.add(
+                "longest", "the slower, the less wears", "give the largest duration, such as 0.5s"
+            )
 
     def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
         """What plans the motion of a model."""
-        surroundings = Surroundings(obstacles=(*self.boxes, *self.spheres), **{n: getattr(self, n) for n in _AROUND})
+        surroundings = Surroundings(
+            obstacles=(*self.boxes, *self.spheres), **{n: getattr(self, n) for n in _AROUND}
+        )
         aim = Aim(**{name: getattr(self, name) for name in _AIM})
         return FreePlanner(
-            model, self.limits(reserve, model.mechanism.platform), surroundings=surroundings, aim=aim, compiled=compiled
+            model,
+            self.limits(reserve, model.mechanism.platform),
+            surroundings=surroundings,
+            aim=aim,
+            compiled=compiled,
         )
 
 
@@ -148,17 +167,22 @@ class Transfer(FastestMotion):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""
-        more = self.plain_data(*("optimise", "nearest", "wear", "measure", "allowed"), energy_J=self.energy)
+        more = self.plain_data(
+            *("optimise", "nearest", "wear", "measure", "allowed"), energy_J=self.energy
+        )
         return {**FastestMotion.as_dict(self), **more}
 
 
 @solving(PoseError)
-def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: Progress | None = None) -> Transfer:
+def transfer(
+    machine: Mechanism | Model, options: TransferOptions, *, progress: Progress | None = None
+) -> Transfer:
     """The best motion from here to there, and what a sampled controller makes of it.
 
-    Path and time are free: a spline in the platform's coordinates, with all limits at its collocation points, by IPOPT
-    with exact derivatives; what it exceeds between them is taken off, and it is solved again. It keeps away from
-    obstacles, from singularities (a bound of the condition number) and from the ranges of the machine file.
+    Path and time are free: a spline in the platform's coordinates, with all limits at its
+    collocation points, by IPOPT with exact derivatives; what it exceeds between them is taken off,
+    and it is solved again. It keeps away from obstacles, from singularities (a bound of the
+    condition number) and from the ranges of the machine file.
 
     Args:
         machine: a mechanism, or its model.
@@ -198,12 +222,18 @@ def transfer(machine: Mechanism | Model, options: TransferOptions, *, progress: 
             *shares_evidence(law),
             *tried_evidence(runs),
             *_clearances(nearest, options.clearance),
-            Evidence(name="bound of the condition number", value=best.measure, upper=1.01 * best.allowed),
+            Evidence(
+                name="bound of the condition number", value=best.measure, upper=1.01 * best.allowed
+            ),
             condition_of(best.stroke),
             *omission_evidence(model.mechanism),
         ),
         provenance=provenance(
-            options={"reserve": options.reserve, "intervals": options.intervals, "optimise": options.optimise},
+            options={
+                "reserve": options.reserve,
+                "intervals": options.intervals,
+                "optimise": options.optimise,
+            },
             inputs={"machine": model.mechanism.name},
         ),
         trajectory=trajectory,
@@ -247,7 +277,10 @@ def _along(planner: FreePlanner, law: FastestLaw) -> dict[str, float]:
     try:
         rows = PathRows(planner.start_path(), law.rows.limits)
         fastest = fastest_law(rows, intervals=200).duration
-        others = {f"{name}, start's path": 1.0 / law_rate(rows, LAWS[name], 1.0 / law.duration) for name in COMPARED}
+        others = {
+            f"{name}, start's path": 1.0 / law_rate(rows, LAWS[name], 1.0 / law.duration)
+            for name in COMPARED
+        }
     except PoseError:
         return {}
     return {"fastest, start's path": fastest, **others}

@@ -79,18 +79,20 @@ class SimulationOptions(Options):
 
     Attributes:
         duration: seconds; 10 for a swing, else 1, or as the motion.
-        force: constant forces, such as 'motor1=1.5,motor2=-2' (N, N m); zero if not named. Winches of cables are held
-            as they hold the start at rest without it. Python takes a law too.
-        wrench: at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python takes a function of time too.
+        force: constant forces, such as 'motor1=1.5,motor2=-2' (N, N m); zero if not named. Winches
+            of cables are held as they hold the start at rest without it. Python takes a law too.
+        wrench: at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python takes a function of
+            time too.
         position: start, such as 'x=100 mm,rz=10 deg' of the platform; the rest as at reference.
         velocity: start velocity, such as 'x=0.1' (SI); zero where not named.
-        until: end where this comes true: a coordinate, such as 'platform.z<-0.7'; its speed, 'velocity.platform.z>0.5'
-            (SI); or the distance from singularities (1 far, 0 singular), 'singularity<0.05', or of one kind.
+        until: end where this comes true: a coordinate, such as 'platform.z<-0.7'; its speed,
+            'velocity.platform.z>0.5' (SI); or the distance from singularities (1 far, 0 singular),
+            'singularity<0.05', or of one kind.
         watch: record the times at which this comes true, likewise, and go on.
         route: way to forward dynamics; that of cables is projected.
         preload: tensions (N) at which held winches hold the start, as of `tauloop dynamics`.
-        sensitivities: what to differentiate the motion by: parameters of the machine, and the start, such as
-            'position.platform.x' (`Simulation.sensitivities`).
+        sensitivities: what to differentiate the motion by: parameters of the machine, and the
+            start, such as 'position.platform.x' (`Simulation.sensitivities`).
         integration: which integrator, and how exact.
 
     Examples:
@@ -103,7 +105,9 @@ class SimulationOptions(Options):
     force: str | Mapping[str, str | float] | ForceLaw | None = option(
         None, read=pairs_reader("force", "motor1=1.5"), names="actuators"
     )
-    wrench: str | Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
+    wrench: str | Mapping[str, str | float] | Wrench | None = option(
+        None, read=pairs_reader("wrench", "fx=10")
+    )
     position: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("position"))
     velocity: str | Mapping[str, str | float] | None = option(None, read=pairs_reader("velocity"))
     until: tuple[str | Event, ...] = ()
@@ -176,7 +180,10 @@ def simulate(
 
 @solving(PoseError)
 def simulate(
-    machine: Mechanism | Model, options: AnyOptions | None = None, *, progress: Progress | None = None
+    machine: Mechanism | Model,
+    options: AnyOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> Simulation | CableSimulation | SwingComparison | RoundTrip:
     """Simulate a machine; see `Simulator`, which is compiled once for many.
 
@@ -184,7 +191,8 @@ def simulate(
 
     Args:
         machine: a mechanism, or its model.
-        options: from where, under which forces, until when; a swing or a round trip by the options of these.
+        options: from where, under which forces, until when; a swing or a round trip by the options
+            of these.
         progress: called with what is done and what there is to do.
 
     Returns:
@@ -192,7 +200,8 @@ def simulate(
 
     Raises:
         InputError: names or numbers that are wrong, or a machine that cannot be simulated so.
-        AssemblyError, PoseError: the start is not assembled or out of reach, or no tensions hold it.
+        AssemblyError, PoseError: the start is not assembled or out of reach, or no tensions hold
+            it.
 
     Examples:
         >>> import tauloop as tl
@@ -222,14 +231,18 @@ def _simulated(
         raise InputError.of(model.mechanism.name, what, "simulate it under forces")
     if isinstance(chosen, SwingOptions):
         integrator = chosen.integration.integrator
-        return compare_routes(model, chosen.duration, integrator, chosen.frequency, chosen.amplitude, progress)
+        return compare_routes(
+            model, chosen.duration, integrator, chosen.frequency, chosen.amplitude, progress
+        )
     return _there_and_back(model, chosen, progress)
 
 
 def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates and velocities of the start."""
     ports = {name: model.platform.ports.motion[name] for name in ("position", "velocity")}
-    return start_state(model, **named_motion(ports, options, model.platform_position(model.assembly.q)))
+    return start_state(
+        model, **named_motion(ports, options, model.platform_position(model.assembly.q))
+    )
 
 
 def force_law(model: Model, options: SimulationOptions) -> ForceLaw | None:
@@ -238,7 +251,9 @@ def force_law(model: Model, options: SimulationOptions) -> ForceLaw | None:
         return options.force
     names, units = model.output_ports("actuators")
     port = Port(name="force", columns=names, units=units)
-    return ConstantForce(tuple(map(float, named_values(port, "force", options.force, np.zeros(len(names))))))
+    return ConstantForce(
+        tuple(map(float, named_values(port, "force", options.force, np.zeros(len(names)))))
+    )
 
 
 def _of_forces(model: Model, options: SimulationOptions, progress: Progress) -> Simulation:
@@ -255,7 +270,9 @@ def _of_forces(model: Model, options: SimulationOptions, progress: Progress) -> 
     )
     events = events_of(model, options.until, options.watch)
     force, duration = force_law(model, options), options.duration or 1.0
-    return simulator.run(duration, q=q, v=v, force=force, wrench=wrench, events=events, progress=progress)
+    return simulator.run(
+        duration, q=q, v=v, force=force, wrench=wrench, events=events, progress=progress
+    )
 
 
 def _of_cables(model: Model, options: SimulationOptions, progress: Progress) -> CableSimulation:
@@ -283,4 +300,6 @@ def _there_and_back(model: Model, options: RoundTripOptions, progress: Progress)
     spline = SplineMotion(model, time - time[0], arrays["position"])
     duration = min(options.duration or math.inf, spline.duration)
     integrator = options.integration.integrator
-    return round_trip(model, spline, duration, route=options.route, integrator=integrator, progress=progress)
+    return round_trip(
+        model, spline, duration, route=options.route, integrator=integrator, progress=progress
+    )

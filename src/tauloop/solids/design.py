@@ -1,7 +1,8 @@
 """Solids for a machine of which only the kinematics is known: what a drawing by its joints leaves to imagine.
 
-Every measure is a multiple of one radius, which is small beside the machine and beside the room between parts that are
-not joined; a plane linkage is built in layers, so that its links pass each other as those of a real one do.
+Every measure is a multiple of one radius, which is small beside the machine and beside the room
+between parts that are not joined; a plane linkage is built in layers, so that its links pass each
+other as those of a real one do.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.kinematics.clearance import segment_distances
-from tauloop.kinematics.machine_geometry import SAME_POINT, BodyShape, DriveAxis, MachineGeometry, Segment, body_lines
+from tauloop.kinematics.machine_geometry import (
+    SAME_POINT,
+    BodyShape,
+    DriveAxis,
+    MachineGeometry,
+    Segment,
+    body_lines,
+)
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.poses import placement_pose
 from tauloop.mechanism.rigid_tree import VECTORS
@@ -22,12 +30,23 @@ from tauloop.records import dataclass
 from tauloop.solids.frames import frames
 from tauloop.solids.shapes import about, ball, bar, mesh, plate, tube
 
-#: The radius of a link over the machine's size, at most; and over the least distance of parts that are not joined.
+#: The radius of a link over the machine's size, at most; and over the least distance of parts that
+#: are not joined.
 RADIUS, ROOM = 0.013, 0.42
 #: Least share of the usual radius that room may leave: a machine of hairs shows nothing.
 THINNEST = 0.3
 #: Sizes over that radius.
-ROD, CABLE, PIN, HOUSING, MOTOR, BALL, CARRIAGE, RAIL, TIP = 0.55, 0.22, 0.7, 1.35, 1.9, 1.15, 3.2, 0.9, 0.5
+ROD, CABLE, PIN, HOUSING, MOTOR, BALL, CARRIAGE, RAIL, TIP = (
+    0.55,
+    0.22,
+    0.7,
+    1.35,
+    1.9,
+    1.15,
+    3.2,
+    0.9,
+    0.5,
+)
 #: Distance of the layers of a plane linkage over that radius.
 LAYER = 2.6
 #: Distance of the two bars of a parallelogram over their length.
@@ -45,7 +64,12 @@ def designed(mechanism: Mechanism, geometry: MachineGeometry) -> tuple[Solid, ..
     """
     stated = {solid.body for solid in mechanism.solids}
     radius = _radius(mechanism, geometry)
-    design = _Design(mechanism=mechanism, geometry=geometry, radius=radius, shifts=_shifts(mechanism, geometry, radius))
+    design = _Design(
+        mechanism=mechanism,
+        geometry=geometry,
+        radius=radius,
+        shifts=_shifts(mechanism, geometry, radius),
+    )
     return (*mechanism.solids, *(solid for solid in design.solids() if solid.body not in stated))
 
 
@@ -83,31 +107,48 @@ def _centre_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
     return names, np.concatenate(ends)
 
 
-def _shifts(mechanism: Mechanism, geometry: MachineGeometry, radius: float) -> dict[str, np.ndarray]:
+def _shifts(
+    mechanism: Mechanism, geometry: MachineGeometry, radius: float
+) -> dict[str, np.ndarray]:
     """How far each body is drawn from its place along hinges that are all parallel, (3,) in its own coordinates, m.
 
-    Bodies that a hinge holds together, or that cross, lie in different layers: each gets the lowest that is free, from
-    the base outwards; what slides on a body lies in its layer. Empty where hinges have different directions, or joints
-    and rods are there that a layer would part.
+    Bodies that a hinge holds together, or that cross, lie in different layers: each gets the lowest
+    that is free, from the base outwards; what slides on a body lies in its layer. Empty where
+    hinges have different directions, or joints and rods are there that a layer would part.
     """
     turns = frames(mechanism, geometry, geometry)
     hinges = [joint for joint in mechanism.joints if joint.kind == "revolute"]
-    axes = np.array([turns[j.parent.body][0][0] @ _axis(mechanism, j.parent, j.axes[0])[1] for j in hinges])
+    axes = np.array(
+        [turns[j.parent.body][0][0] @ _axis(mechanism, j.parent, j.axes[0])[1] for j in hinges]
+    )
     is_flat = len(axes) and np.abs(np.cross(axes[0], axes)).max() < 1e-6
-    if not is_flat or not {j.kind for j in mechanism.joints} <= {"revolute", "fixed", "prismatic", "planar"}:
+    if not is_flat or not {j.kind for j in mechanism.joints} <= {
+        "revolute",
+        "fixed",
+        "prismatic",
+        "planar",
+    }:
         return {}
     parted = {frozenset((joint.parent.body, joint.child.body)) for joint in hinges}
-    stuck = [{j.parent.body, j.child.body} for j in mechanism.joints if j.kind in ("fixed", "prismatic")]
+    stuck = [
+        {j.parent.body, j.child.body} for j in mechanism.joints if j.kind in ("fixed", "prismatic")
+    ]
     stuck += [{rod.start.body, rod.end.body} for rod in mechanism.rods]
     names, ends = _centre_lines(geometry)
-    apart = segment_distances(ends[:, None, 0], ends[:, None, 1], ends[None, :, 0], ends[None, :, 1])
+    apart = segment_distances(
+        ends[:, None, 0], ends[:, None, 1], ends[None, :, 0], ends[None, :, 1]
+    )
     parted |= {frozenset((names[i], names[j])) for i, j in np.argwhere(apart < LAYER * radius)}
     layer: dict[str, int] = {}
     for body in geometry.shape.bodies:
         group = _group(body.name, stuck)
-        taken = {layer[other] for other in layer for name in group if frozenset((name, other)) in parted}
+        taken = {
+            layer[other] for other in layer for name in group if frozenset((name, other)) in parted
+        }
         free = next(i for i in range(len(layer) + 1) if i not in taken)
-        layer |= dict.fromkeys(group, 0 if BASE in group else free) if body.name not in layer else {}
+        layer |= (
+            dict.fromkeys(group, 0 if BASE in group else free) if body.name not in layer else {}
+        )
     return {name: LAYER * radius * i * turns[name][0][0].T @ axes[0] for name, i in layer.items()}
 
 
@@ -130,7 +171,9 @@ def _joined(mechanism: Mechanism) -> set[frozenset[str]]:
     ]
     joined |= {frozenset((name, body)) for name, body, _ in ends}
     least = SAME_POINT * mechanism.characteristic_length
-    same = [(a, b) for a, A, p in ends for b, B, r in ends if A == B and np.linalg.norm(p - r) < least]
+    same = [
+        (a, b) for a, A, p in ends for b, B, r in ends if A == B and np.linalg.norm(p - r) < least
+    ]
     return joined | {frozenset(pair) for pair in same}
 
 
@@ -163,7 +206,11 @@ class _Design:
             yield replace(solid, position=(x, y, z))
 
     def _in_plane(self) -> Iterator[Solid]:
-        drives = {(axis.body, axis.origin.tobytes()): axis for axis in self.geometry.shape.drives if axis.turns}
+        drives = {
+            (axis.body, axis.origin.tobytes()): axis
+            for axis in self.geometry.shape.drives
+            if axis.turns
+        }
         arcs = {body.name for body in self.geometry.shape.bodies if len(body.arcs)}
         for body in self.geometry.shape.bodies:
             yield from self._body(body)
@@ -181,7 +228,13 @@ class _Design:
 
     def _body(self, body: BodyShape) -> Iterator[Solid]:
         is_base = body.name == BASE
-        role = "base" if is_base else "platform" if body.name == self.geometry.shape.platform else "link"
+        role = (
+            "base"
+            if is_base
+            else "platform"
+            if body.name == self.geometry.shape.platform
+            else "link"
+        )
         r = self.radius
         for line in _lines(body.arcs):
             yield mesh(body.name, tube(line, r), role)
@@ -192,7 +245,11 @@ class _Design:
             points = np.array([p for p in points if not self._is_rail(p)]).reshape(-1, 3)
             if len(points) != len(body.points):
                 return  # rails are a base of their own
-        if len(body.faces) and not is_base and np.linalg.matrix_rank(points - points.mean(axis=0), tol=1e-6) == 2:
+        if (
+            len(body.faces)
+            and not is_base
+            and np.linalg.matrix_rank(points - points.mean(axis=0), tol=1e-6) == 2
+        ):
             yield mesh(body.name, plate(points, 1.5 * r, 1.2 * r), role)
             return
         for edge in body.edges:
@@ -207,7 +264,9 @@ class _Design:
 
     def _is_rail(self, point: np.ndarray) -> bool:
         """Whether a point of the base is where a slide starts."""
-        slides = [s for s in self.geometry.shape.segments if s.kind == "slide" and s.bodies[0] == BASE]
+        slides = [
+            s for s in self.geometry.shape.segments if s.kind == "slide" and s.bodies[0] == BASE
+        ]
         return any(np.linalg.norm(segment.ends[0] - point) < 1e-9 for segment in slides)
 
     def _tool(self) -> Iterator[Solid]:
@@ -229,7 +288,9 @@ class _Design:
         length = float(np.linalg.norm(np.diff(self.geometry.segments[0, i], axis=0)))
         z, eye = np.array([0.0, 0.0, 1.0]), np.eye(3)
         if rod.tension is not None:
-            yield solid_at(rod.name, "cylinder", (CABLE * r, length), 0.5 * length * z, eye, "cable")
+            yield solid_at(
+                rod.name, "cylinder", (CABLE * r, length), 0.5 * length * z, eye, "cable"
+            )
             return
         if rod.telescope is not None:
             lower, upper = rod.telescope.freedom.lower, rod.telescope.freedom.upper
@@ -237,12 +298,23 @@ class _Design:
             longest = upper if np.isfinite(upper) else LONGEST * length
             housing = 0.96 * shortest
             piston = min(max(longest - 0.9 * housing, 0.3 * shortest), housing)
-            yield solid_at(f"{rod.name}.lower", "cylinder", (1.25 * r, housing), 0.5 * housing * z, eye, "motor")
-            yield solid_at(f"{rod.name}.upper", "cylinder", (ROD * r, piston), -0.5 * piston * z, eye, "rod")
+            yield solid_at(
+                f"{rod.name}.lower",
+                "cylinder",
+                (1.25 * r, housing),
+                0.5 * housing * z,
+                eye,
+                "motor",
+            )
+            yield solid_at(
+                f"{rod.name}.upper", "cylinder", (ROD * r, piston), -0.5 * piston * z, eye, "rod"
+            )
         elif self._is_pair(segment):
             half = 0.5 * APART * length * np.array([1.0, 0.0, 0.0])
             for side in (-half, half):
-                yield solid_at(rod.name, "cylinder", (ROD * r, length), side + 0.5 * length * z, eye, "rod")
+                yield solid_at(
+                    rod.name, "cylinder", (ROD * r, length), side + 0.5 * length * z, eye, "rod"
+                )
                 for height in (0.0, length):
                     yield ball(rod.name, side + height * z, BALL * ROD * r * 1.3, "joint")
             frame = frames(self.mechanism, self.geometry, self.geometry)
@@ -256,16 +328,37 @@ class _Design:
         else:
             yield solid_at(rod.name, "cylinder", (ROD * r, length), 0.5 * length * z, eye, "rod")
         if not self._is_pair(segment):
-            start, end = (rod.name, rod.name) if rod.telescope is None else (f"{rod.name}.lower", f"{rod.name}.upper")
+            start, end = (
+                (rod.name, rod.name)
+                if rod.telescope is None
+                else (f"{rod.name}.lower", f"{rod.name}.upper")
+            )
             yield ball(start, np.zeros(3), BALL * r, "joint")
-            yield ball(end, np.zeros(3) if rod.telescope is not None else length * z, BALL * r, "joint")
+            yield ball(
+                end, np.zeros(3) if rod.telescope is not None else length * z, BALL * r, "joint"
+            )
 
     def _is_pair(self, segment: Segment) -> bool:
         """Whether a rod stands for a parallelogram: alone between its bodies, it holds a platform that cannot turn."""
         platform = self.mechanism.platform.body
-        hinge = next((j for j in self.mechanism.joints if j.child.body == platform and j.parent.body == BASE), None)
-        holds = platform in segment.bodies and hinge is not None and hinge.kind in ("translational", "schoenflies")
-        alike = [s for s in self.geometry.shape.segments if s.kind == "rod" and set(s.bodies) == set(segment.bodies)]
+        hinge = next(
+            (
+                j
+                for j in self.mechanism.joints
+                if j.child.body == platform and j.parent.body == BASE
+            ),
+            None,
+        )
+        holds = (
+            platform in segment.bodies
+            and hinge is not None
+            and hinge.kind in ("translational", "schoenflies")
+        )
+        alike = [
+            s
+            for s in self.geometry.shape.segments
+            if s.kind == "rod" and set(s.bodies) == set(segment.bodies)
+        ]
         rod = self.mechanism.rod(segment.name)
         return holds and len(alike) == 1 and rod.tension is None and rod.telescope is None
 
@@ -275,7 +368,9 @@ class _Design:
         r, parent, child = self.radius, joint.parent, joint.child
         if joint.kind == "revolute":
             at, axis = _axis(self.mechanism, parent, joint.axes[0])
-            yield solid_at(parent.body, "cylinder", (HOUSING * r, 3.4 * r), at, about(axis), "joint")
+            yield solid_at(
+                parent.body, "cylinder", (HOUSING * r, 3.4 * r), at, about(axis), "joint"
+            )
             at, other = _axis(self.mechanism, child, joint.axes[0])
             up = float(self._shift(parent.body) @ axis - self._shift(child.body) @ other)
             reach = np.array([min(up, 0.0) - 2.3 * r, max(up, 0.0) + 2.3 * r])
@@ -300,28 +395,46 @@ class _Design:
         beside, middle = self._beside(joint, axis), at + reach.mean() * axis
         way = float(np.ptp(reach))
         role = "rail" if joint.parent.body == BASE else "link"
-        driven = any(name in joint.velocity_names for a in self.mechanism.actuators for name, _ in a.drives)
+        driven = any(
+            name in joint.velocity_names for a in self.mechanism.actuators for name, _ in a.drives
+        )
         carriage = "motor" if driven else "link"
         frame = _along(beside, axis)
-        parent, child = (placement_pose(self.mechanism, side) for side in (joint.parent, joint.child))
+        parent, child = (
+            placement_pose(self.mechanism, side) for side in (joint.parent, joint.child)
+        )
         turn = child.rotation @ parent.rotation.T @ frame
         at = child.position + 0.5 * turn @ frame.T @ beside
         size = CARRIAGE * r
         if joint.kind == "prismatic":
-            yield solid_at(joint.parent.body, "box", (2 * RAIL * r, 2 * RAIL * r, way), middle + beside, frame, role)
+            yield solid_at(
+                joint.parent.body,
+                "box",
+                (2 * RAIL * r, 2 * RAIL * r, way),
+                middle + beside,
+                frame,
+                role,
+            )
             edges = (0.8 * size + float(np.linalg.norm(beside)), 0.8 * size, 1.2 * size)
             yield solid_at(joint.child.body, "box", edges, at, turn, carriage)
         else:
             yield solid_at(joint.parent.body, "cylinder", (RAIL * r, way), middle, frame, role)
-            yield solid_at(joint.child.body, "cylinder", (0.6 * size, 1.2 * size), at, turn, carriage)
+            yield solid_at(
+                joint.child.body, "cylinder", (0.6 * size, 1.2 * size), at, turn, carriage
+            )
 
     def _beside(self, joint: Joint, axis: np.ndarray) -> np.ndarray:
         """How far a rail on the base is drawn from the joint centre (3,), m: away from the rods that end there."""
         segments = zip(self.geometry.shape.segments, self.geometry.segments[0], strict=True)
-        rods = [(s, ends) for s, ends in segments if s.kind == "rod" and joint.child.body in s.bodies]
+        rods = [
+            (s, ends) for s, ends in segments if s.kind == "rod" and joint.child.body in s.bodies
+        ]
         if joint.parent.body != BASE or joint.kind != "prismatic" or not rods:
             return np.zeros(3)
-        ways = [ends[1] - ends[0] if s.bodies[0] == joint.child.body else ends[0] - ends[1] for s, ends in rods]
+        ways = [
+            ends[1] - ends[0] if s.bodies[0] == joint.child.body else ends[0] - ends[1]
+            for s, ends in rods
+        ]
         away = -np.mean([way / np.linalg.norm(way) for way in ways], axis=0)
         away -= axis * (axis @ away)
         length = np.linalg.norm(away)
@@ -339,10 +452,20 @@ class _Design:
 
     def _rail_frames(self) -> Iterator[Solid]:
         """Frames that join the ends of parallel rails on the base."""
-        slides = [j for j in self.mechanism.joints if j.kind == "prismatic" and j.parent.body == BASE]
-        rails = [(at + self._beside(j, axis), axis, reach) for j in slides for at, axis, reach in [self._rail(j)]]
+        slides = [
+            j for j in self.mechanism.joints if j.kind == "prismatic" and j.parent.body == BASE
+        ]
+        rails = [
+            (at + self._beside(j, axis), axis, reach)
+            for j in slides
+            for at, axis, reach in [self._rail(j)]
+        ]
         for _, axis, _ in rails[:1]:
-            signed = [(at, a, reach * np.sign(a @ axis)) for at, a, reach in rails if abs(a @ axis) > 1.0 - 1e-6]
+            signed = [
+                (at, a, reach * np.sign(a @ axis))
+                for at, a, reach in rails
+                if abs(a @ axis) > 1.0 - 1e-6
+            ]
             for end in (np.min, np.max):
                 points = np.array([at + axis * end(reach) for at, _, reach in signed])
                 edges, _ = body_lines(points)
@@ -353,7 +476,9 @@ class _Design:
         if axis.direction is None:
             return
         r = self.radius
-        yield solid_at(axis.body, "cylinder", (MOTOR * r, 5.0 * r), axis.origin, about(axis.direction), "motor")
+        yield solid_at(
+            axis.body, "cylinder", (MOTOR * r, 5.0 * r), axis.origin, about(axis.direction), "motor"
+        )
 
 
 def _along(across: np.ndarray, axis: np.ndarray) -> np.ndarray:

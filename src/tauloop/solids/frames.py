@@ -14,8 +14,8 @@ Frames = dict[str, tuple[np.ndarray, np.ndarray]]
 def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGeometry) -> Frames:
     """Orientations (N, 3, 3) and origins (N, 3), m, of bodies and rods in the base frame, by name.
 
-    A rod's z runs from A to B; its x is the direction across it that stays as it is on its start body, less its part
-    along the rod.
+    A rod's z runs from A to B; its x is the direction across it that stays as it is on its start
+    body, less its part along the rod.
 
     Args:
         mechanism: the machine.
@@ -24,7 +24,8 @@ def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGe
     """
     shape = geometry.shape
     placed: Frames = {
-        body.name: (geometry.rotations[:, i], geometry.origins[:, i]) for i, body in enumerate(shape.bodies)
+        body.name: (geometry.rotations[:, i], geometry.origins[:, i])
+        for i, body in enumerate(shape.bodies)
     }
     ends = geometry.segments
     for i, segment in enumerate(shape.segments):
@@ -36,7 +37,9 @@ def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGe
         body = shape.index[segment.bodies[0]]
         along = reference.rotations[0, body].T @ np.diff(reference.segments[0, i], axis=0)[0]
         along /= np.linalg.norm(along)
-        across = geometry.rotations[:, body] @ -first_hinge(mechanism, mechanism.rod(segment.name), along)
+        across = geometry.rotations[:, body] @ -first_hinge(
+            mechanism, mechanism.rod(segment.name), along
+        )
         x = across - z * np.sum(across * z, axis=-1, keepdims=True)
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
         R = np.stack([x, np.cross(z, x), z], axis=-1)

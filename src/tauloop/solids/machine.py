@@ -16,8 +16,9 @@ from tauloop.solids.triangles import SECTIONS, triangles
 def machine_solids(model: Model) -> tuple[Solid, ...]:
     """Solids of a machine: those that its description states, and designed ones for bodies and rods without any.
 
-    Solids of a body go with it (see `frames` for where bodies and rods are). Designed ones are tubes for rods and
-    links, plates, arcs, housings, rails and a base, as thick as the room between them allows at the reference pose.
+    Solids of a body go with it (see `frames` for where bodies and rods are). Designed ones are
+    tubes for rods and links, plates, arcs, housings, rails and a base, as thick as the room between
+    them allows at the reference pose.
 
     Args:
         model: the machine.
@@ -46,4 +47,6 @@ def joined(meshes: list[Mesh]) -> Mesh:
     """Several meshes as one."""
     first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
     faces = [mesh.faces + start for mesh, start in zip(meshes, first, strict=True)]
-    return Mesh(vertices=np.concatenate([mesh.vertices for mesh in meshes]), faces=np.concatenate(faces))
+    return Mesh(
+        vertices=np.concatenate([mesh.vertices for mesh in meshes]), faces=np.concatenate(faces)
+    )

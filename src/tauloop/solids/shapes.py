@@ -19,10 +19,14 @@ def about(axis: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.cross(z, x), z])
 
 
-def bar(body: str, ends: np.ndarray, radius: float, role: str, shape: SolidShape = "capsule") -> Solid:
+def bar(
+    body: str, ends: np.ndarray, radius: float, role: str, shape: SolidShape = "capsule"
+) -> Solid:
     """A round bar between two different points (2, 3)."""
     way = ends[1] - ends[0]
-    return solid_at(body, shape, (radius, float(np.linalg.norm(way))), ends.mean(axis=0), about(way), role)
+    return solid_at(
+        body, shape, (radius, float(np.linalg.norm(way))), ends.mean(axis=0), about(way), role
+    )
 
 
 def ball(body: str, centre: np.ndarray, radius: float, role: str) -> Solid:
@@ -42,7 +46,9 @@ def plate(points: np.ndarray, radius: float, thickness: float) -> Mesh:
     angles = np.linspace(0.0, 2 * np.pi, CORNER, endpoint=False)
     rim = radius * (np.cos(angles)[:, None] * axes[0] + np.sin(angles)[:, None] * axes[1])
     outline = (points[:, None] + rim).reshape(-1, 3)
-    return convex(np.concatenate([outline + 0.5 * thickness * axes[2], outline - 0.5 * thickness * axes[2]]))
+    return convex(
+        np.concatenate([outline + 0.5 * thickness * axes[2], outline - 0.5 * thickness * axes[2]])
+    )
 
 
 def tube(line: np.ndarray, radius: float) -> Mesh:
@@ -57,7 +63,11 @@ def tube(line: np.ndarray, radius: float) -> Mesh:
     for point, tangent in zip(line, tangents, strict=True):
         x = x - tangent * (x @ tangent)  # carried along without a twist
         x /= np.linalg.norm(x)
-        rings.append(point + radius * (np.cos(angles)[:, None] * x + np.sin(angles)[:, None] * np.cross(tangent, x)))
+        rings.append(
+            point
+            + radius
+            * (np.cos(angles)[:, None] * x + np.sin(angles)[:, None] * np.cross(tangent, x))
+        )
     last = len(line) - 1
     around = np.arange(SECTION)
     beside = (around + 1) % SECTION

@@ -30,7 +30,9 @@ def triangles(solid: Solid, sections: int = SECTIONS) -> Mesh:
         InputError: the file of a mesh is missing, damaged or too large.
     """
     shape = _shape(solid, sections)
-    vertices = np.asarray(shape.vertices) @ rotation_matrix(solid.turns).T + np.array(solid.position)
+    vertices = np.asarray(shape.vertices) @ rotation_matrix(solid.turns).T + np.array(
+        solid.position
+    )
     return Mesh(vertices=vertices, faces=np.asarray(shape.faces))
 
 
@@ -44,11 +46,15 @@ def _shape(solid: Solid, sections: int) -> Any:
     if solid.shape == "cylinder":
         return creation.cylinder(radius=solid.size[0], height=solid.size[1], sections=sections)
     if solid.shape == "capsule":
-        capsule = creation.capsule(radius=solid.size[0], height=solid.size[1], count=(sections, sections // 2))
+        capsule = creation.capsule(
+            radius=solid.size[0], height=solid.size[1], count=(sections, sections // 2)
+        )
         capsule.vertices[:, 2] -= capsule.bounds[:, 2].mean()
         return capsule
     if solid.shape == "sphere":
-        return creation.icosphere(subdivisions=2 if sections >= SECTIONS else 1, radius=solid.size[0])
+        return creation.icosphere(
+            subdivisions=2 if sections >= SECTIONS else 1, radius=solid.size[0]
+        )
     return _read(Path(str(solid.mesh)), np.array(solid.size))
 
 
@@ -61,13 +67,20 @@ def _read(path: Path, scale: np.ndarray) -> Mesh:
             raise InputError.of(str(path), what, "simplify the mesh")
         read = trimesh.load_mesh(path)
         read = read.to_mesh() if hasattr(read, "to_mesh") else read
-        vertices, faces = np.asarray(read.vertices, dtype=float), np.asarray(read.faces, dtype=np.int64)
+        vertices, faces = (
+            np.asarray(read.vertices, dtype=float),
+            np.asarray(read.faces, dtype=np.int64),
+        )
     except InputError:
         raise
     except Exception as error:  # trimesh raises what its readers raise
-        raise InputError.of(str(path), f"is no mesh that can be read ({error})", "check the file") from error
+        raise InputError.of(
+            str(path), f"is no mesh that can be read ({error})", "check the file"
+        ) from error
     if not len(faces) or not np.isfinite(vertices).all() or len(faces) > MOST_FACES:
-        raise InputError.of(str(path), f"has {len(faces)} usable triangles", f"give it 1 to {MOST_FACES}")
+        raise InputError.of(
+            str(path), f"has {len(faces)} usable triangles", f"give it 1 to {MOST_FACES}"
+        )
     mirrored = np.prod(scale) < 0
     return Mesh(vertices=vertices * scale, faces=faces[:, ::-1] if mirrored else faces)
 
@@ -76,4 +89,6 @@ def _trimesh() -> Any:
     try:
         return importlib.import_module("trimesh")
     except ImportError as error:
-        raise EngineError.of("trimesh", f"cannot be imported ({error})", "pip install 'tauloop[view]'") from error
+        raise EngineError.of(
+            "trimesh", f"cannot be imported ({error})", "pip install 'tauloop[view]'"
+        ) from error

@@ -1,7 +1,8 @@
 """Studies: many samples of one calculation, on the cores of this machine or on a cluster, kept as Parquet parts.
 
-What varies and what is computed stands in a file (`load_study`). Sample i depends on the seed and on i alone, so that
-neither the number of workers nor the size of batches changes a number, and a study goes on where it was stopped.
+What varies and what is computed stands in a file (`load_study`). Sample i depends on the seed and
+on i alone, so that neither the number of workers nor the size of batches changes a number, and a
+study goes on where it was stopped.
 
 Examples:
     >>> import tauloop as tl
@@ -13,12 +14,24 @@ Examples:
 from __future__ import annotations
 
 from tauloop.lazy import public_names
-from tauloop.study.accuracy import AccuracyOptions as AccuracyOptions, PoseErrors as PoseErrors, accuracy as accuracy
+from tauloop.study.accuracy import (
+    AccuracyOptions as AccuracyOptions,
+    PoseErrors as PoseErrors,
+    accuracy as accuracy,
+)
 from tauloop.study.file import Study as Study, load_study as load_study, loads_study as loads_study
 from tauloop.study.folder import StudyFolder as StudyFolder
-from tauloop.study.many_logs import FoldedLogs as FoldedLogs, FoldOptions as FoldOptions, fold_logs as fold_logs
+from tauloop.study.many_logs import (
+    FoldedLogs as FoldedLogs,
+    FoldOptions as FoldOptions,
+    fold_logs as fold_logs,
+)
 from tauloop.study.reductions import ScalarSummary as ScalarSummary, StudyResult as StudyResult
 from tauloop.study.variations import VariedInput as VariedInput
-from tauloop.study.workflow import StudyOptions as StudyOptions, read_results as read_results, run_study as run_study
+from tauloop.study.workflow import (
+    StudyOptions as StudyOptions,
+    read_results as read_results,
+    run_study as run_study,
+)
 
 __dir__, __all__ = public_names(__name__)

@@ -57,11 +57,14 @@ class PoseErrors(Shown):
 class Accuracy:
     """Tool errors of many machines that differ in some leaf parameters, all under the nominal machine's controller.
 
-    The nominal inverse kinematics gives the actuator positions of every pose. The forward kinematics of each other
-    machine, in machine code with its parameters as inputs, says where the tool comes to: nothing is linearised.
+    The nominal inverse kinematics gives the actuator positions of every pose. The forward
+    kinematics of each other machine, in machine code with its parameters as inputs, says where the
+    tool comes to: nothing is linearised.
     """
 
-    def __init__(self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions | None = None) -> None:
+    def __init__(
+        self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions | None = None
+    ) -> None:
         """Choose the poses and compile.
 
         Args:
@@ -91,10 +94,14 @@ class Accuracy:
             for name, size in sizes.items()
             if name != "theta"
         }
-        nominal = np.array([[mechanism.parameters[name].value for name in self.names]]).reshape(1, -1)
+        nominal = np.array([[mechanism.parameters[name].value for name in self.names]]).reshape(
+            1, -1
+        )
         place, rotation, is_reached = self._run(nominal)
         if not is_reached.all():
-            raise InputError.of("poses", "the nominal machine does not come back to its own poses", "report this")
+            raise InputError.of(
+                "poses", "the nominal machine does not come back to its own poses", "report this"
+            )
         self._place, self._rotation = place[0], rotation[0]
         self._turns = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
 
@@ -108,7 +115,9 @@ class Accuracy:
         outputs = self._kernel.batch({name: inputs[name] for name in names}, n)
         health = compiled_health(outputs["health"])
         is_good = (health.is_reached & health.is_regular).reshape(-1, rows)[:, :poses]
-        place, rotation = (outputs[name].reshape(len(theta), rows, -1)[:, :poses] for name in ("place", "rotation"))
+        place, rotation = (
+            outputs[name].reshape(len(theta), rows, -1)[:, :poses] for name in ("place", "rotation")
+        )
         return place, rotation, is_good
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> PoseErrors:
@@ -117,8 +126,11 @@ class Accuracy:
         Args:
             values: arrays (N,) by name, SI.
         """
-        first_of_all = np.zeros((len(next(iter(values.values()), [0.0])), 0))  # one machine where nothing differs
-        theta = np.ascontiguousarray(np.column_stack([first_of_all, *(values[name] for name in self.names)]))
+        # one machine where nothing differs
+        first_of_all = np.zeros((len(next(iter(values.values()), [0.0])), 0))
+        theta = np.ascontiguousarray(
+            np.column_stack([first_of_all, *(values[name] for name in self.names)])
+        )
         errors = np.full((4, len(theta)), np.nan)
         step = max(AT_ONCE // len(self._rows), 1)
         for first in range(0, len(theta), step):

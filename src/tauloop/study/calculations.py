@@ -62,7 +62,8 @@ class Command:
         has_log: whether its second argument is a log, or another file of measurements.
         arguments: of its others, those that are given among the options.
         is_line: whether it takes a drive line instead of a machine.
-        shares_model: whether it takes a model, which is then made once for all samples of the machine itself.
+        shares_model: whether it takes a model, which is then made once for all samples of the
+            machine itself.
     """
 
     place: tuple[str, str, str]
@@ -90,7 +91,16 @@ class Command:
 
 #: Commands whose second argument is a file.
 WITH_FILES = (
-    *("fold", "fold-scores", "bootstrap", "identify", "calibrate", "link-parameters", "cycle", "fit-plant"),
+    *(
+        "fold",
+        "fold-scores",
+        "bootstrap",
+        "identify",
+        "calibrate",
+        "link-parameters",
+        "cycle",
+        "fit-plant",
+    ),
     "forces",
 )
 #: Commands that take arguments from the options, which all take a model; and others that take one.
@@ -160,7 +170,9 @@ CALCULATIONS: Mapping[str, Command] = {
 class AccuracyOfMany(Calculation):
     """Tool errors of machines that differ in leaf parameters (`tauloop.study.accuracy`)."""
 
-    def __init__(self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions) -> None:
+    def __init__(
+        self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions
+    ) -> None:
         """Compile; see `Accuracy`."""
         self._accuracy = Accuracy(mechanism, names, options)
         self._bounds = [mechanism.parameters[name] for name in names]
@@ -170,10 +182,15 @@ class AccuracyOfMany(Calculation):
         errors = self._accuracy(inputs)
         beyond = [(inputs[p.name] < p.lower) | (inputs[p.name] > p.upper) for p in self._bounds]
         outside = np.any([np.zeros(len(errors.rms)), *beyond], axis=0)
-        values = {name: np.where(outside, np.nan, getattr(errors, name)) for name in CALCULATIONS["accuracy"].units}
+        values = {
+            name: np.where(outside, np.nan, getattr(errors, name))
+            for name in CALCULATIONS["accuracy"].units
+        }
         reached = np.where(np.isfinite(errors.rms), "", "a pose is out of reach")
         problems = tuple(np.where(outside, "a parameter is outside its bounds", reached).tolist())
-        kept = {k: json.dumps({name: plain(array[k]) for name, array in values.items()}) for k in whole}
+        kept = {
+            k: json.dumps({name: plain(array[k]) for name, array in values.items()}) for k in whole
+        }
         return ComputedSamples(values=values, problems=problems, whole=kept)
 
 
@@ -182,10 +199,19 @@ class OneByOne(Calculation):
     """A function of the library, called with the machine of each sample."""
 
     def __init__(
-        self, command: Command, mechanism: Mechanism | DriveLine, texts: Mapping[str, Any], keep: Mapping[str, str]
+        self,
+        command: Command,
+        mechanism: Mechanism | DriveLine,
+        texts: Mapping[str, Any],
+        keep: Mapping[str, str],
     ) -> None:
         """Keep what is the same in all samples."""
-        self._command, self._mechanism, self._texts, self._keep = command, mechanism, dict(texts), dict(keep)
+        self._command, self._mechanism, self._texts, self._keep = (
+            command,
+            mechanism,
+            dict(texts),
+            dict(keep),
+        )
         self._same: Mechanism | DriveLine | Model = mechanism
         if command.shares_model and isinstance(mechanism, Mechanism):
             self._same = Model(mechanism)
@@ -225,7 +251,9 @@ class OneByOne(Calculation):
 
 def _with_pair(texts: Any, key: str, value: str) -> str:
     """The text of an option of several names with one of them changed, or added."""
-    return ",".join(f"{name}={text}" for name, text in (pairs_reader("options")(texts) | {key: value}).items())
+    return ",".join(
+        f"{name}={text}" for name, text in (pairs_reader("options")(texts) | {key: value}).items()
+    )
 
 
 def scalar(data: Any, path: str) -> float:
@@ -233,8 +261,8 @@ def scalar(data: Any, path: str) -> float:
 
     Args:
         data: of a result.
-        path: keys, numbers in lists, and names of what is in lists, with ``/`` between them, such as
-            ``evidence/residual/value``.
+        path: keys, numbers in lists, and names of what is in lists, with ``/`` between them, such
+            as ``evidence/residual/value``.
 
     Raises:
         InputError: there is none.
@@ -247,11 +275,21 @@ def scalar(data: Any, path: str) -> float:
             at = at[int(key)] if isinstance(at, list) else at[key]
         except (KeyError, IndexError, TypeError):
             there = "/".join(path.split("/")[:depth]) or "the result"
-            known = ", ".join(at) if isinstance(at, dict) else f"{len(at)} items" if isinstance(at, list) else "a value"
-            raise InputError.of(f"keep {path}", f"there is no {key!r} in {there}", f"there is: {known:.300}") from None
+            known = (
+                ", ".join(at)
+                if isinstance(at, dict)
+                else f"{len(at)} items"
+                if isinstance(at, list)
+                else "a value"
+            )
+            raise InputError.of(
+                f"keep {path}", f"there is no {key!r} in {there}", f"there is: {known:.300}"
+            ) from None
     if isinstance(at, bool) or at is None or isinstance(at, int | float):
         return float("nan") if at is None else float(at)
-    raise InputError.of(f"keep {path}", f"is no number but {at!r:.60}", "name a number of the result")
+    raise InputError.of(
+        f"keep {path}", f"is no number but {at!r:.60}", "name a number of the result"
+    )
 
 
 def calculation(

@@ -45,23 +45,36 @@ def require_salib() -> None:
         EngineError: it is not.
     """
     if find_spec("SALib") is None:
-        raise EngineError.of("design", "Sobol indices need SALib, which is missing", "pip install tauloop[sensitivity]")
+        raise EngineError.of(
+            "design",
+            "Sobol indices need SALib, which is missing",
+            "pip install tauloop[sensitivity]",
+        )
 
 
 def _problem(count: int) -> dict[str, Any]:
-    return {"num_vars": count, "names": [f"x{k}" for k in range(count)], "bounds": [[0.0, 1.0]] * count}
+    return {
+        "num_vars": count,
+        "names": [f"x{k}" for k in range(count)],
+        "bounds": [[0.0, 1.0]] * count,
+    }
 
 
 def sample_design(study: Study) -> np.ndarray | None:
     """Numbers between 0 and 1 of all samples of a study; None where they are drawn."""
-    return sobol_design(study.samples, len(study.drawn), study.seed) if study.design == "sobol" else None
+    return (
+        sobol_design(study.samples, len(study.drawn), study.seed)
+        if study.design == "sobol"
+        else None
+    )
 
 
 @functools.lru_cache(maxsize=1)
 def sobol_design(samples: int, count: int, seed: int) -> np.ndarray:
     """Saltelli's samples (samples (count + 2), count) between 0 and 1.
 
-    Source: Saltelli 2010, Variance based sensitivity analysis of model output, Computer Physics Communications 181.
+    Source: Saltelli 2010, Variance based sensitivity analysis of model output, Computer Physics
+    Communications 181.
 
     Raises:
         EngineError: SALib is missing.
@@ -69,11 +82,15 @@ def sobol_design(samples: int, count: int, seed: int) -> np.ndarray:
     require_salib()
     from SALib.sample import sobol
 
-    design = sobol.sample(_problem(count), samples, calc_second_order=False, scramble=True, seed=seed)
+    design = sobol.sample(
+        _problem(count), samples, calc_second_order=False, scramble=True, seed=seed
+    )
     return np.clip(np.asarray(design), EDGE, 1.0 - EDGE)
 
 
-def sobol_indices(scalar: str, names: tuple[str, ...], values: np.ndarray, seed: int) -> list[SobolIndex]:
+def sobol_indices(
+    scalar: str, names: tuple[str, ...], values: np.ndarray, seed: int
+) -> list[SobolIndex]:
     """Indices of a scalar at the samples of a design (N,).
 
     Raises:
@@ -85,10 +102,16 @@ def sobol_indices(scalar: str, names: tuple[str, ...], values: np.ndarray, seed:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a scalar that does not vary
         indices = sobol.analyze(
-            _problem(len(names)), values, calc_second_order=False, num_resamples=RESAMPLES, seed=seed
+            _problem(len(names)),
+            values,
+            calc_second_order=False,
+            num_resamples=RESAMPLES,
+            seed=seed,
         )
     columns = [np.nan_to_num(indices[key]).tolist() for key in ("S1", "ST", "S1_conf", "ST_conf")]
     return [
-        SobolIndex(scalar=scalar, name=name, first=s1, total=st, first_interval=c1, total_interval=ct)
+        SobolIndex(
+            scalar=scalar, name=name, first=s1, total=st, first_interval=c1, total_interval=ct
+        )
         for name, s1, st, c1, ct in zip(names, *columns, strict=True)
     ]

@@ -24,7 +24,18 @@ from tauloop.drives.reader import drive_text, read_drive
 from tauloop.errors import InputError, TauloopError
 from tauloop.formats.library import format_of, load, loads
 from tauloop.formats.yaml_writer import dumps
-from tauloop.mechanism.cursor import Choice, Cursor, Either, ListOf, MapOf, Shape, Text, Whole, field, need
+from tauloop.mechanism.cursor import (
+    Choice,
+    Cursor,
+    Either,
+    ListOf,
+    MapOf,
+    Shape,
+    Text,
+    Whole,
+    field,
+    need,
+)
 from tauloop.mechanism.documents import contents
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import is_shipped_name, source_path
@@ -56,15 +67,27 @@ VARIATION = Shape(
         field("grid", ListOf(item=_TEXT, length=2), "first and last value of a grid"),
         field("steps", Whole(least=2, most=1_000_000), "values of the grid"),
         field("list", ListOf(item=_TEXT), "values, one after the other"),
-        field("numbers", Whole(least=1, most=1_000_000), "so many whole numbers from 0 on, such as seeds of an option"),
+        field(
+            "numbers",
+            Whole(least=1, most=1_000_000),
+            "so many whole numbers from 0 on, such as seeds of an option",
+        ),
     ),
 )
 COMPUTE = Shape(
     name="calculation",
     doc="What is computed of each sample.",
     fields=(
-        need("result", Choice(options=tuple(CALCULATIONS)), "accuracy, or the command whose result it is"),
-        field("options", MapOf(item=_TEXTS, key="option", is_known=True), "its options, as the command line has them"),
+        need(
+            "result",
+            Choice(options=tuple(CALCULATIONS)),
+            "accuracy, or the command whose result it is",
+        ),
+        field(
+            "options",
+            MapOf(item=_TEXTS, key="option", is_known=True),
+            "its options, as the command line has them",
+        ),
     ),
 )
 LIMIT = Shape(
@@ -79,18 +102,36 @@ STUDY = Shape(
         need("format", Choice(options=(FORMAT,)), "format and version"),
         field("description", Text(), "what is asked"),
         need("machine", _TEXT, "a shipped machine or drive line, or a file beside this one"),
-        field("samples", Whole(least=1, most=MOST), "draws, of each combination of grids and lists; 1 if absent"),
+        field(
+            "samples",
+            Whole(least=1, most=MOST),
+            "draws, of each combination of grids and lists; 1 if absent",
+        ),
         field("seed", Whole(least=0, most=MOST), "of the draws; 0 if absent"),
-        field("design", Choice(options=("random", "sobol")), "sobol: for Sobol indices; random if absent"),
+        field(
+            "design",
+            Choice(options=("random", "sobol")),
+            "sobol: for Sobol indices; random if absent",
+        ),
         field(
             "vary",
             MapOf(item=VARIATION, key="input", is_known=True),
             "parameters of the machine, `log`, `options.NAME`, and `options.NAME.KEY` where it has KEY=VALUE",
         ),
         need("compute", COMPUTE, "what is computed"),
-        field("keep", MapOf(item=_TEXT, key="scalar", is_known=True), "numbers of the result: `evidence/NAME/value`"),
-        field("whole", ListOf(item=Whole(least=0, most=MOST)), "samples whose results are kept whole"),
-        field("yield", MapOf(item=LIMIT, key="scalar", is_known=True), "limits within which a sample passes"),
+        field(
+            "keep",
+            MapOf(item=_TEXT, key="scalar", is_known=True),
+            "numbers of the result: `evidence/NAME/value`",
+        ),
+        field(
+            "whole", ListOf(item=Whole(least=0, most=MOST)), "samples whose results are kept whole"
+        ),
+        field(
+            "yield",
+            MapOf(item=LIMIT, key="scalar", is_known=True),
+            "limits within which a sample passes",
+        ),
         field("quantiles", ListOf(item=_TEXT), "shares of samples, 0 to 1"),
     ),
 )
@@ -142,12 +183,16 @@ class Study(Shown):
     @property
     def parameters(self) -> tuple[str, ...]:
         """Leaf parameters that vary."""
-        return tuple(v.name for v in self.variations if v.name != LOG and not v.name.startswith(OPTION))
+        return tuple(
+            v.name for v in self.variations if v.name != LOG and not v.name.startswith(OPTION)
+        )
 
     @property
     def scalars(self) -> dict[str, str]:
         """Names of the numbers that are kept, with their SI units ("" where nothing is known)."""
-        return dict(CALCULATIONS[self.result].units) if not self.keep else dict.fromkeys(self.keep, "")
+        return (
+            dict(CALCULATIONS[self.result].units) if not self.keep else dict.fromkeys(self.keep, "")
+        )
 
     @property
     def count(self) -> int:
@@ -172,7 +217,10 @@ class Study(Shown):
                 [v.name, v.kind, v.about.hex(), v.spread.hex(), [repr(value) for value in v.values]]
                 for v in self.variations
             ],
-            **{name: getattr(self, name) for name in ("samples", "seed", "design", "result", "options", "keep")},
+            **{
+                name: getattr(self, name)
+                for name in ("samples", "seed", "design", "result", "options", "keep")
+            },
             "whole": list(self.whole),
         }
         return json.dumps(data, sort_keys=True)
@@ -220,7 +268,10 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     mechanism, machine_text = _described(root.get("machine"), folder or Path(), is_line)
     variations = []
     for name, place in root.entries_of("vary"):
-        if mechanism is not None and (variation := _variation(name, place, mechanism, folder)) is not None:
+        if (
+            mechanism is not None
+            and (variation := _variation(name, place, mechanism, folder)) is not None
+        ):
             variations.append(variation)
     if command is not None and mechanism is not None:
         _check_calculation(root, content, [item.name for item in variations])
@@ -252,7 +303,9 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     )
 
 
-def _described(place: Cursor | None, folder: Path, is_line: bool) -> tuple[Mechanism | DriveLine | None, str]:
+def _described(
+    place: Cursor | None, folder: Path, is_line: bool
+) -> tuple[Mechanism | DriveLine | None, str]:
     """The machine, or the drive line, and the text of its file; written anew where it is another tool's. None without.
 
     A file that names others is refused: workers get its text alone.
@@ -271,16 +324,23 @@ def _described(place: Cursor | None, folder: Path, is_line: bool) -> tuple[Mecha
         return loads(text, name), text
     except TauloopError as error:
         for problem in error.problems:
-            place.problem(str(problem), "one that comes with Tauloop, or a file beside this one that stands alone")
+            place.problem(
+                str(problem),
+                "one that comes with Tauloop, or a file beside this one that stands alone",
+            )
         return None, ""
 
 
-def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None) -> VariedInput | None:
+def _variation(
+    name: str, place: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None
+) -> VariedInput | None:
     """One variation; None where it cannot be read, which is noted."""
     content = contents(place, ValueReader(None)) or {}
     kinds = [kind for kind in ("normal", "uniform", "grid", "list", "numbers") if kind in content]
     if len(kinds) != 1:
-        place.problem("has not exactly one of normal, uniform, grid, list and numbers", "give one of them")
+        place.problem(
+            "has not exactly one of normal, uniform, grid, list and numbers", "give one of them"
+        )
         return None
     kind = kinds[0]
     for key, kinds_with in {"about": DRAWN, "steps": ("grid",)}.items():
@@ -288,7 +348,9 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
             place.problem(f"{key} says nothing beside {kind}", "leave it out", key)
     is_parameter = name != LOG and not name.startswith(OPTION)
     if is_parameter and isinstance(mechanism, DriveLine):
-        place.problem("parameters of a drive line vary as options.values", 'write list: ["kp=150", "kp=160"]')
+        place.problem(
+            "parameters of a drive line vary as options.values", 'write list: ["kp=150", "kp=160"]'
+        )
         return None
     if is_parameter and name not in mechanism.parameters.names:
         place.problem(f"{mechanism.name} has no such parameter", mechanism.parameters.near(name))
@@ -300,7 +362,9 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
         if is_parameter or name == LOG:
             place.problem("numbers are seeds and counts of options", "write grid: [first, last]")
             return None
-        return VariedInput(name=name, kind="list", values=tuple(map(str, range(content["numbers"] or 1))))
+        return VariedInput(
+            name=name, kind="list", values=tuple(map(str, range(content["numbers"] or 1)))
+        )
     if kind == "list" and not is_parameter:
         texts = [str(value) for value in content["list"]]
         if name == LOG and folder is not None:
@@ -308,10 +372,15 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
         return VariedInput(name=name, kind="list", values=tuple(texts))
     if isinstance(mechanism, Mechanism) and is_parameter:
         parameter = mechanism.parameters[name]
-        nominal, dimension = parameter.value, parse_unit(parameter.unit).dimension if parameter.unit else ONE
+        nominal, dimension = (
+            parameter.value,
+            parse_unit(parameter.unit).dimension if parameter.unit else ONE,
+        )
     else:  # an option's: what the first number says
         try:
-            dimension = literal((content["grid"][0] if kind == "grid" else content[kind]) or "").dimension
+            dimension = literal(
+                (content["grid"][0] if kind == "grid" else content[kind]) or ""
+            ).dimension
         except UnitError as error:
             place.problem(error.what, error.remedy, kind)
             return None
@@ -329,7 +398,10 @@ def _variation(name: str, place: Cursor, mechanism: Mechanism | DriveLine, folde
     unit = "" if dimension == ONE else str(dimension)
     if kind == "list":
         return VariedInput(
-            name=name, kind="list", values=tuple(read(text, "list") for text in content["list"]), unit=unit
+            name=name,
+            kind="list",
+            values=tuple(read(text, "list") for text in content["list"]),
+            unit=unit,
         )
     if kind == "grid":
         if "steps" not in content:
@@ -355,25 +427,39 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
     for name in names:
         option, _, key = name.removeprefix(OPTION).partition(".")
         if name.startswith(OPTION) and option not in known:
-            root.problem(f"{result} has no option {option!r}", f"there are {', '.join(known)}", "vary")
+            root.problem(
+                f"{result} has no option {option!r}", f"there are {', '.join(known)}", "vary"
+            )
         elif key and OPTION + option in names:
-            root.problem(f"{option} varies as a whole and by its {key}", "leave one of them out", "vary")
+            root.problem(
+                f"{option} varies as a whole and by its {key}", "leave one of them out", "vary"
+            )
         elif result == "accuracy" and (name == LOG or name.startswith(OPTION)):
             root.problem(f"accuracy cannot vary {name}", "vary parameters of the machine", "vary")
     if command.has_log != (LOG in names):
         what = f"{result} needs logs" if command.has_log else f"{result} takes no log"
-        root.problem(what, "give vary: {log: {list: [...]}}" if command.has_log else "leave log out")
+        root.problem(
+            what, "give vary: {log: {list: [...]}}" if command.has_log else "leave log out"
+        )
     if result != "accuracy" and not content.get("keep"):
         root.problem(
-            f"nothing of the result of {result} is kept", "give keep: {NAME: PATH}, such as evidence/NAME/value"
+            f"nothing of the result of {result} is kept",
+            "give keep: {NAME: PATH}, such as evidence/NAME/value",
         )
     if result == "accuracy" and content.get("keep"):
-        root.problem("accuracy keeps its own numbers", f"leave it out; there are {', '.join(command.units)}", "keep")
+        root.problem(
+            "accuracy keeps its own numbers",
+            f"leave it out; there are {', '.join(command.units)}",
+            "keep",
+        )
     texts = content["compute"].get("options") or {}
     try:
         InputError.raise_if_any(unknown_names(texts, known, f"is no option of {result}"))
         if not any(name.startswith(OPTION) for name in names):
-            options_from(command.options, {k: text for k, text in texts.items() if k not in command.arguments})
+            options_from(
+                command.options,
+                {k: text for k, text in texts.items() if k not in command.arguments},
+            )
     except InputError as error:
         for problem in error.problems:
             compute.problem(f"{problem.where}: {problem.what}", problem.remedy, "options")
@@ -381,22 +467,40 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
 
 def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[VariedInput]) -> None:
     """Note what is wrong with the number of samples, and what Sobol indices cannot do with."""
-    listed, drawn = ([item.name for item in variations if item.is_drawn is kind] for kind in (False, True))
+    listed, drawn = (
+        [item.name for item in variations if item.is_drawn is kind] for kind in (False, True)
+    )
     samples, is_sobol = content.get("samples") or 1, content.get("design") == "sobol"
     count = samples * (len(drawn) + 2) if is_sobol else count_of(variations, samples)
     if count > MOST:
-        root.problem(f"these are {count} samples, more than {MOST}", "take fewer of them, or shorter lists", "samples")
+        root.problem(
+            f"these are {count} samples, more than {MOST}",
+            "take fewer of them, or shorter lists",
+            "samples",
+        )
     if samples > 1 and not drawn and len(listed) == len(root.entries_of("vary")) and not is_sobol:
-        root.problem(f"nothing is drawn: {samples} samples would all be the same", "draw, or leave it out", "samples")
+        root.problem(
+            f"nothing is drawn: {samples} samples would all be the same",
+            "draw, or leave it out",
+            "samples",
+        )
     for number in content.get("whole") or ():
         if number is not None and number >= count:
-            root.problem(f"there is no sample {number}", f"they are numbered from 0 to {count - 1}", "whole")
+            root.problem(
+                f"there is no sample {number}", f"they are numbered from 0 to {count - 1}", "whole"
+            )
     if is_sobol and (listed or not root.has("vary")):
         root.problem(
-            f"Sobol indices are of distributions; {', '.join(listed) or 'what varies'} is none", "draw it", "vary"
+            f"Sobol indices are of distributions; {', '.join(listed) or 'what varies'} is none",
+            "draw it",
+            "vary",
         )
     if is_sobol and (samples < 2 or samples & (samples - 1)):
-        root.problem(f"{samples} is no power of two from 2 on", f"write {1 << samples.bit_length()}", "samples")
+        root.problem(
+            f"{samples} is no power of two from 2 on",
+            f"write {1 << samples.bit_length()}",
+            "samples",
+        )
 
 
 def _limits(place: Cursor, unit: str) -> tuple[float, float]:
@@ -405,11 +509,17 @@ def _limits(place: Cursor, unit: str) -> tuple[float, float]:
     for key in filter(place.word, at):
         try:
             text = str(place.word(key))
-            at[key] = (read_quantity(text, parse_unit(unit).dimension, is_si=True) if unit else literal(text)).value
+            at[key] = (
+                read_quantity(text, parse_unit(unit).dimension, is_si=True)
+                if unit
+                else literal(text)
+            ).value
         except UnitError as error:
             place.problem(error.what, error.remedy, key)
     if at["least"] > at["most"]:
-        place.problem(f"nothing passes: least is {at['least']:g}, most {at['most']:g} (SI)", "turn them round")
+        place.problem(
+            f"nothing passes: least is {at['least']:g}, most {at['most']:g} (SI)", "turn them round"
+        )
     return at["least"], at["most"]
 
 

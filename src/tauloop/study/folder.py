@@ -1,8 +1,8 @@
 """The folder of a study: a manifest and Parquet parts, each a range of samples; nothing else knows what is done.
 
-A part is there whole or not at all, under a name that says which samples it holds; inside it says so too, and of which
-study they are. So whoever was killed in the middle has lost what was in memory and no more, and no sample counts twice
-or for another.
+A part is there whole or not at all, under a name that says which samples it holds; inside it says
+so too, and of which study they are. So whoever was killed in the middle has lost what was in memory
+and no more, and no sample counts twice or for another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ MANIFEST, PARTS, WHOLE = "study.json", "parts", "whole"
 _PART = re.compile(r"samples-(\d{10})-(\d{10})\.parquet", re.ASCII)
 #: Column of the samples' numbers, and of what is wrong with them.
 SAMPLE, PROBLEM = "sample", "problem"
-#: Format of a folder, and the keys under which a part says whose samples it holds, and from which logs.
+#: Format of a folder, and the keys under which a part says whose samples it holds, and from which
+#: logs.
 _FORMAT, _HOLDS, _LOGS = "tauloop-study-folder/2", b"tauloop-study", b"tauloop-logs"
 #: Problems that are told apart, and what the others are called together.
 DISTINCT, OTHERS = 100, "other problems"
@@ -87,18 +88,28 @@ class StudyFolder:
         """Make the folder a study's, or see that it is.
 
         Raises:
-            InputError: another study lies here, or this one of another version; or one that is not to be resumed.
+            InputError: another study lies here, or this one of another version; or one that is not
+                to be resumed.
         """
         manifest, where = self.manifest, str(self.path)
         if not manifest:
             if self.parts():
                 what = f"holds parts of a study, and no {MANIFEST} says of which"
                 raise InputError.of(where, what, "put it back, or name another folder")
-            manifest = {"format": _FORMAT, "study": study.digest, "samples": study.count, "versions": dict(versions)}
+            manifest = {
+                "format": _FORMAT,
+                "study": study.digest,
+                "samples": study.count,
+                "versions": dict(versions),
+            }
             write_json(self.path / MANIFEST, manifest | {"content": json.loads(study.content)})
             return
         if not resume:
-            raise InputError.of(where, "a study lies here already", "go on with it by --resume, or name another folder")
+            raise InputError.of(
+                where,
+                "a study lies here already",
+                "go on with it by --resume, or name another folder",
+            )
         problems = Problems()
         if manifest["study"] != study.digest:
             what = f"another study lies here: {manifest['study']}, this one is {study.digest}"
@@ -130,13 +141,21 @@ class StudyFolder:
             names = os.listdir(self.path / PARTS)
         except OSError as error:
             what = f"cannot be read: {error.strerror or error}"
-            raise InputError.of(str(self.path / PARTS), what, "put it back, or resume the study") from None
-        matches = filter(None, map(_PART.fullmatch, sorted(names)))  # of ten digits each: by first, then last
-        parts = [StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS / m[0]) for m in matches]
+            raise InputError.of(
+                str(self.path / PARTS), what, "put it back, or resume the study"
+            ) from None
+        # of ten digits each: by first, then last
+        matches = filter(None, map(_PART.fullmatch, sorted(names)))
+        parts = [
+            StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS / m[0])
+            for m in matches
+        ]
         for before, after in pairwise(parts):
             if after.first < before.last:
                 what = f"holds samples that {before.path.name} holds too"
-                raise InputError.of(str(after.path), what, "remove one of both files: they hold the same numbers")
+                raise InputError.of(
+                    str(after.path), what, "remove one of both files: they hold the same numbers"
+                )
         return tuple(parts)
 
     def forget_changed(self, study: Study) -> None:
@@ -146,8 +165,11 @@ class StudyFolder:
 
         for part in self.parts() if LOG in {item.name for item in study.variations} else ():
             inputs = inputs_of(study.variations, study.seed, part.first, part.last)
-            with suppress(OSError, pyarrow.ArrowException):  # of a damaged part, whose reader will say so
-                if (pyarrow.parquet.read_schema(part.path).metadata or {}).get(_LOGS) != _stamps(inputs):
+            # of a damaged part, whose reader will say so
+            with suppress(OSError, pyarrow.ArrowException):
+                if (pyarrow.parquet.read_schema(part.path).metadata or {}).get(_LOGS) != _stamps(
+                    inputs
+                ):
                     part.path.unlink()
 
     def missing(self, count: int) -> list[tuple[int, int]]:
@@ -168,14 +190,18 @@ class StudyFolder:
         columns: dict[str, Any] = {SAMPLE: np.arange(first, first + n)}
         columns |= {f"input.{name}": _plain(values) for name, values in inputs.items()}
         columns |= {f"output.{name}": values for name, values in outcome.values.items()}
-        columns[PROBLEM] = pyarrow.array(outcome.problems, type=pyarrow.string()).dictionary_encode()
+        columns[PROBLEM] = pyarrow.array(
+            outcome.problems, type=pyarrow.string()
+        ).dictionary_encode()
         for k, text in outcome.whole.items():
             _make(self.path / WHOLE)
             write_text(self.path / WHOLE / f"sample-{first + k:010d}.json", text + "\n")
         path = self.path / PARTS / f"samples-{first:010d}-{first + n:010d}.parquet"
         holds = {_HOLDS: _holds(self.manifest["study"], first, first + n), _LOGS: _stamps(inputs)}
         table = pyarrow.table(columns, metadata=holds)
-        return write_file(path, lambda new: pyarrow.parquet.write_table(table, new, write_page_checksum=True))
+        return write_file(
+            path, lambda new: pyarrow.parquet.write_table(table, new, write_page_checksum=True)
+        )
 
     def column(self, name: str) -> np.ndarray:
         """A column of all samples that are there, in their order: 8 bytes a sample, whatever the study holds.
@@ -221,12 +247,19 @@ class StudyFolder:
         study = self.manifest.get("study", "")
         for part in self.parts():
             try:
-                with pyarrow.parquet.ParquetFile(part.path, page_checksum_verification=True) as file:
+                with pyarrow.parquet.ParquetFile(
+                    part.path, page_checksum_verification=True
+                ) as file:
                     holds = (file.schema_arrow.metadata or {}).get(_HOLDS)
                     values = file.read([name], use_threads=False)[name].combine_chunks()
             except (OSError, KeyError, pyarrow.ArrowException) as error:
-                raise InputError.of(str(part.path), f"is damaged: {error}", "remove it and resume the study") from None
-            if holds != _holds(study, part.first, part.last) or len(values) != part.last - part.first:
+                raise InputError.of(
+                    str(part.path), f"is damaged: {error}", "remove it and resume the study"
+                ) from None
+            if (
+                holds != _holds(study, part.first, part.last)
+                or len(values) != part.last - part.first
+            ):
                 what = "holds other samples than its name says, or those of another study"
                 raise InputError.of(str(part.path), what, "remove it and resume the study")
             yield values
@@ -246,7 +279,9 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise InputError.of(str(folder), f"cannot be made: {error}", "name another folder") from None
+        raise InputError.of(
+            str(folder), f"cannot be made: {error}", "name another folder"
+        ) from None
 
 
 def _plain(values: np.ndarray) -> Any:

@@ -47,7 +47,10 @@ KEPT = {"samples": "samples", "faults": "evidence/faults of the log/value"}
 #: Figures of evidence, and what to do about data that say too little.
 BASE = "the base regressor (unit-norm columns)"
 HELD_OUT = "RMSE on the held-out data to that on the training data"
-MORE, EXCITE = ": record a motion that excites more", "train on more excitation, or model what is missing"
+MORE, EXCITE = (
+    ": record a motion that excites more",
+    "train on more excitation, or model what is missing",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,8 @@ class FoldOptions(Options):
     Attributes:
         identification: of every log; what needs the samples of all logs at once is refused.
         study: who folds them, and whether one goes on.
-        add: triangle that was written before, whose logs are not read again: these are folded into it.
+        add: triangle that was written before, whose logs are not read again: these are folded into
+            it.
 
     Examples:
         >>> import tauloop as tl
@@ -102,7 +106,9 @@ class FoldedLogs(Result):
         yield Variable(name="output", values=self.triangle.training.outputs, over=("output",))
         yield Variable(name="rmse", values=self.identification.training, over=("output",))
         if self.identification.held_out is not None:
-            yield Variable(name="held_out_rmse", values=self.identification.held_out, over=("output",))
+            yield Variable(
+                name="held_out_rmse", values=self.identification.held_out, over=("output",)
+            )
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain data for ``--json``."""
@@ -115,10 +121,17 @@ class FoldedLogs(Result):
             base_parameters=[
                 {"name": name, "unit": unit, "value": value, "standard_deviation": deviation}
                 for name, unit, value, deviation in zip(
-                    base.names, base.units, estimate.values, estimate.standard_deviations, strict=True
+                    base.names,
+                    base.units,
+                    estimate.values,
+                    estimate.standard_deviations,
+                    strict=True,
                 )
             ],
-            outputs=[{"output": name, "rmse": fitted, "held_out_rmse": judged} for name, fitted, judged in outputs],
+            outputs=[
+                {"output": name, "rmse": fitted, "held_out_rmse": judged}
+                for name, fitted, judged in outputs
+            ],
         )
 
     def write_triangle(self, path: str | Path) -> Path:
@@ -141,10 +154,11 @@ def fold_logs(
 ) -> FoldedLogs:
     """Identify base parameters from many logs, each folded into a small triangle by whichever worker reads it.
 
-    Base parameters, deviations and errors on held-out samples are those of `identify` with all logs at once, to 1e-10.
-    Deviations for errors of unknown correlation (the default) follow from the estimate, so that every log is read three
-    times; for decimated or independent ones, or clustered by logs or blocks, once. What workers have made of a log lies
-    in the folder, and is not made again when it is resumed.
+    Base parameters, deviations and errors on held-out samples are those of `identify` with all logs
+    at once, to 1e-10. Deviations for errors of unknown correlation (the default) follow from the
+    estimate, so that every log is read three times; for decimated or independent ones, or clustered
+    by logs or blocks, once. What workers have made of a log lies in the folder, and is not made
+    again when it is resumed.
 
     Args:
         machine: the machine.
@@ -154,12 +168,13 @@ def fold_logs(
         progress: called with the number of readings that are done, and of all.
 
     Raises:
-        InputError: options that need the samples of all logs at once, or to read those of a triangle again; the folder
-            holds something else.
+        InputError: options that need the samples of all logs at once, or to read those of a
+            triangle again; the folder holds something else.
         IdentificationError: no log can be folded, or they do not support an identification.
         EngineError: as `run_study`.
 
-    Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential QR and LU
+    Source: Demmel, Grigori, Hoemmen and Langou 2012, Communication-optimal parallel and sequential
+        QR and LU
     factorizations.
 
     Examples:
@@ -183,11 +198,15 @@ def fold_logs(
     require_foldable(how)
     if options.add is not None and how.errors == "autocorrelated":
         what = "deviations for errors of unknown correlation need all logs, and those of the triangle are not read"
-        raise InputError.of("errors", what, "take logs, blocks, decimated or independent, for the triangle too")
+        raise InputError.of(
+            "errors", what, "take logs, blocks, decimated or independent, for the triangle too"
+        )
     readings = 3 if how.errors == "autocorrelated" else 1
     paths = [str(Path(log).absolute()) for log in logs]
     twice = sorted({path for path in paths if paths.count(path) > 1})
-    InputError.raise_if_any(Problem("logs", f"{path} is named twice", "name each log once") for path in twice)
+    InputError.raise_if_any(
+        Problem("logs", f"{path} is named twice", "name each log once") for path in twice
+    )
     folding = _Folding(machine, paths, Path(folder), options, readings, progress, {}, {})
     made, refused, faults = folding.read("fold", 0, {}), folding.refused, folding.faults
     before = [] if options.add is None else [read_triangle(options.add)]
@@ -195,11 +214,18 @@ def fold_logs(
         if not logs:
             raise IdentificationError.of("logs", "there are none", "name some")
         texts = (text if log in text else f"{log}: {text}" for log, text in refused.items())
-        raise IdentificationError([Problem(where="", what=text) for text in texts])  # their remedies are in them
-    known = {mark: f"a log of {options.add}" for triangle in before for mark in triangle.marks.tolist()}
+        # their remedies are in them
+        raise IdentificationError([Problem(where="", what=text) for text in texts])
+    known = {
+        mark: f"a log of {options.add}" for triangle in before for mark in triangle.marks.tolist()
+    }
     triangle = fold_all([*before, *folding.once(made, known)])
     estimator = OrdinaryLeastSquares() if how.estimator == "ols" else WeightedLeastSquares()
-    clustered = ClusteredErrors(by=str(how.errors).removesuffix("s")) if how.errors in ("logs", "blocks") else None
+    clustered = (
+        ClusteredErrors(by=str(how.errors).removesuffix("s"))
+        if how.errors in ("logs", "blocks")
+        else None
+    )
     folded = identify_folded(triangle, estimator, errors=clustered)
     if readings == 3:
         folded = _with_scores(folding, folded)
@@ -214,7 +240,9 @@ def fold_logs(
         faults=faults,
         evidence=_evidence(folded, refused, faults),
         provenance=provenance(
-            options={"identification": texts_of(how)}, inputs={"logs": len(logs)}, packages=("numpy", "scipy")
+            options={"identification": texts_of(how)},
+            inputs={"logs": len(logs)},
+            packages=("numpy", "scipy"),
         ),
     )
 
@@ -227,9 +255,27 @@ def _evidence(
         ratio = float(np.max(folded.held_out / np.maximum(folded.training, np.finfo(float).tiny)))
     gap, condition = folded.base.gap, folded.base.condition
     rows_of = (
-        ("gap at the rank (unit-norm columns)", gap, 1e3, None, "the rank is not beyond doubt" + MORE),
-        (f"condition number of {BASE}", condition, None, 1e4, "some base parameters are hardly excited" + MORE),
-        (f"largest ratio of {HELD_OUT}", ratio, None, 3.0, f"the model does not carry over to new motions: {EXCITE}"),
+        (
+            "gap at the rank (unit-norm columns)",
+            gap,
+            1e3,
+            None,
+            "the rank is not beyond doubt" + MORE,
+        ),
+        (
+            f"condition number of {BASE}",
+            condition,
+            None,
+            1e4,
+            "some base parameters are hardly excited" + MORE,
+        ),
+        (
+            f"largest ratio of {HELD_OUT}",
+            ratio,
+            None,
+            3.0,
+            f"the model does not carry over to new motions: {EXCITE}",
+        ),
         ("logs refused", float(len(refused)), None, 0.0, "see why, and leave them out"),
         ("logs with faults", float(len(faults)), None, 0.0, "identify each by itself"),
     )
@@ -252,7 +298,9 @@ class _Folding:
     refused: dict[str, str]
     faults: dict[str, int]
 
-    def once(self, made: Iterator[dict[str, np.ndarray]], known: dict[int, str]) -> Iterator[LogTriangle]:
+    def once(
+        self, made: Iterator[dict[str, np.ndarray]], known: dict[int, str]
+    ) -> Iterator[LogTriangle]:
         """Triangles of logs that are not known by their marks; the others are refused."""
         logs = [log for log in self.logs if log not in self.refused]
         for log, triangle in zip(logs, map(triangle_of, made), strict=True):
@@ -261,7 +309,9 @@ class _Folding:
             else:
                 self.refused[log] = f"has the samples of {first}, and each log counts once"
 
-    def read(self, result: str, number: int, more: Mapping[str, Any]) -> Iterator[dict[str, np.ndarray]]:
+    def read(
+        self, result: str, number: int, more: Mapping[str, Any]
+    ) -> Iterator[dict[str, np.ndarray]]:
         """Arrays of all logs that are not refused, one by one; why others are, and what is wrong with logs, is noted.
 
         Raises:
@@ -280,16 +330,29 @@ class _Folding:
         )
 
         tick, readings = self.progress or (lambda *_: None), self.readings
-        run_study(study, folder, self.options.study, progress=lambda n, all: tick(number * count + n, readings * all))
+        run_study(
+            study,
+            folder,
+            self.options.study,
+            progress=lambda n, all: tick(number * count + n, readings * all),
+        )
         kept = StudyFolder(folder)
         problems, faults = kept.column(PROBLEM), kept.column("output.faults")
         samples = kept.column("sample").astype(int)
-        refused = {self.logs[i]: str(text) for i, text in zip(samples, problems, strict=True) if text}
-        refused |= {self.logs[i]: "it killed its workers" for i in set(range(count)) - set(samples.tolist())}
-        lost = [Problem("", f"cannot be read again: {text}", file=log) for log, text in refused.items()]
+        refused = {
+            self.logs[i]: str(text) for i, text in zip(samples, problems, strict=True) if text
+        }
+        refused |= {
+            self.logs[i]: "it killed its workers" for i in set(range(count)) - set(samples.tolist())
+        }
+        lost = [
+            Problem("", f"cannot be read again: {text}", file=log) for log, text in refused.items()
+        ]
         IdentificationError.raise_if_any(p for p in lost if number and p.file not in self.refused)
         self.refused.update(refused)
-        self.faults.update({self.logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0})
+        self.faults.update(
+            {self.logs[i]: int(n) for i, n in zip(samples, faults, strict=True) if n > 0}
+        )
         places = [i for i in range(count) if self.logs[i] not in self.refused]
         return (arrays_of(kept.whole(i)) for i in places)
 

@@ -42,7 +42,9 @@ def options_from(options: type, texts: Mapping[str, Any]) -> Any:
     Raises:
         InputError: unknown names, and values that the options refuse.
     """
-    InputError.raise_if_any(unknown_names(texts, option_names(options), "is no option of this calculation"))
+    InputError.raise_if_any(
+        unknown_names(texts, option_names(options), "is no option of this calculation")
+    )
     return _made(options, texts)
 
 
@@ -65,27 +67,42 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     is_union = get_origin(annotation) in (Union, types.UnionType)
-    return tuple(kind for kind in get_args(annotation) if kind is not types.NoneType) if is_union else (annotation,)
+    return (
+        tuple(kind for kind in get_args(annotation) if kind is not types.NoneType)
+        if is_union
+        else (annotation,)
+    )
 
 
 def _inner(spec: Option, annotation: Any) -> type | None:
     if spec.read or spec.named or spec.flag == "":
         return None
-    return next((kind for kind in _members(annotation) if isinstance(kind, type) and is_dataclass(kind)), None)
+    return next(
+        (kind for kind in _members(annotation) if isinstance(kind, type) and is_dataclass(kind)),
+        None,
+    )
 
 
 def _value(name: str, spec: Option, annotation: Any, text: Any) -> Any:
     """The value of a field from its text, or texts."""
     if spec.named:
-        matches = [spec.named[word] for word in spec.named if word.casefold() == str(text).casefold()]
+        matches = [
+            spec.named[word] for word in spec.named if word.casefold() == str(text).casefold()
+        ]
         if not matches:
-            raise InputError.of(name, f"{text!r} is unknown", f"choose among {', '.join(spec.named)}")
+            raise InputError.of(
+                name, f"{text!r} is unknown", f"choose among {', '.join(spec.named)}"
+            )
         return matches[0]
     if spec.read is not None:
         return spec.read(text)
     kind = _members(annotation)[0]
     if get_origin(kind) is tuple:
-        parts = text if isinstance(text, Sequence) and not isinstance(text, str) else str(text).split(",")
+        parts = (
+            text
+            if isinstance(text, Sequence) and not isinstance(text, str)
+            else str(text).split(",")
+        )
         return tuple(_plain(name, get_args(kind)[0], part) for part in parts)
     origin = get_origin(kind)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -104,5 +121,7 @@ def _plain(name: str, kind: Any, text: Any) -> Any:
         try:
             return kind(text.strip() if isinstance(text, str) else text)
         except (TypeError, ValueError):  # several texts where one is wanted
-            raise InputError.of(name, f"{text!r} is no {kind.__name__}", "see the command's help") from None
+            raise InputError.of(
+                name, f"{text!r} is no {kind.__name__}", "see the command's help"
+            ) from None
     return text

@@ -1,6 +1,7 @@
 """What a study says: means, quantiles, the worst sample with its inputs, yield, and Sobol indices.
 
-All go over the samples in the order of their numbers, a column at a time, whoever has computed them and when.
+All go over the samples in the order of their numbers, a column at a time, whoever has computed them
+and when.
 """
 
 from __future__ import annotations
@@ -83,11 +84,25 @@ class StudyResult(Result):
         """Figures of all scalars."""
         names = ("mean", "deviation", "least", "greatest")
         figures = {name: [getattr(item, name) for item in self.scalars] for name in names}
-        return rows("scalar", [item.name for item in self.scalars], [item.unit for item in self.scalars], **figures)
+        return rows(
+            "scalar",
+            [item.name for item in self.scalars],
+            [item.unit for item in self.scalars],
+            **figures,
+        )
 
     def as_dict(self) -> Mapping[str, Any]:
         """Plain data for ``--json``."""
-        own = ("machine", "folder", "calculation", "samples", "scalars", "passed", "yield_interval", "sobol")
+        own = (
+            "machine",
+            "folder",
+            "calculation",
+            "samples",
+            "scalars",
+            "passed",
+            "yield_interval",
+            "sobol",
+        )
         return self.plain_data(*own, "problems", "set_aside")
 
 
@@ -117,9 +132,13 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
             with np.errstate(invalid="ignore"):
                 passes &= (values >= lower) & (values <= upper)
         if study.design == "sobol" and len(known) == study.count:
-            indices += sobol_indices(name, tuple(item.name for item in study.drawn), values, study.seed)
+            indices += sobol_indices(
+                name, tuple(item.name for item in study.drawn), values, study.seed
+            )
     passed = int(passes.sum()) if study.limits else None
-    interval = binomtest(passed or 0, len(sample)).proportion_ci(method="wilson") if len(sample) else None
+    interval = (
+        binomtest(passed or 0, len(sample)).proportion_ci(method="wilson") if len(sample) else None
+    )
     without = len(study.scalars) * len(study.drawn) - len(indices) if study.design == "sobol" else 0
     return StudyResult(
         machine=study.machine,
@@ -128,15 +147,27 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
         samples=len(sample),
         scalars=tuple(summaries),
         passed=passed,
-        yield_interval=None if passed is None or interval is None else (float(interval.low), float(interval.high)),
+        yield_interval=None
+        if passed is None or interval is None
+        else (float(interval.low), float(interval.high)),
         sobol=tuple(indices),
         problems=problems,
         set_aside=tuple(set_aside),
         evidence=tuple(
             Evidence(name=name, value=float(value), upper=float(most), advice=advice)
             for name, value, most, advice in (
-                ("samples missing", study.count - len(sample), 0, "resume the study; see what was set aside"),
-                ("samples with a problem", bad, max(len(passes) - 1, 0), "none went well: see what is wrong with them"),
+                (
+                    "samples missing",
+                    study.count - len(sample),
+                    0,
+                    "resume the study; see what was set aside",
+                ),
+                (
+                    "samples with a problem",
+                    bad,
+                    max(len(passes) - 1, 0),
+                    "none went well: see what is wrong with them",
+                ),
                 (
                     "Sobol indices missing",
                     without,
@@ -153,7 +184,9 @@ def reduced(study: Study, folder: StudyFolder, set_aside: Iterable[tuple[int, in
     )
 
 
-def _summary(study: Study, name: str, unit: str, values: np.ndarray, sample: np.ndarray) -> ScalarSummary:
+def _summary(
+    study: Study, name: str, unit: str, values: np.ndarray, sample: np.ndarray
+) -> ScalarSummary:
     mean = math.fsum(values) / len(values)
     low, high = int(np.argmin(values)), int(np.argmax(values))
     shares = np.quantile(values, study.quantiles).tolist()
@@ -163,7 +196,9 @@ def _summary(study: Study, name: str, unit: str, values: np.ndarray, sample: np.
         count=len(values),
         mean=mean,
         deviation=math.sqrt(math.fsum((values - mean) ** 2) / max(len(values) - 1, 1)),
-        quantiles={f"{share:.15g}": value for share, value in zip(study.quantiles, shares, strict=True)},
+        quantiles={
+            f"{share:.15g}": value for share, value in zip(study.quantiles, shares, strict=True)
+        },
         least=float(values[low]),
         greatest=float(values[high]),
         least_at=int(sample[low]),
@@ -176,4 +211,7 @@ def _summary(study: Study, name: str, unit: str, values: np.ndarray, sample: np.
 def _inputs(study: Study, number: int) -> dict[str, Any]:
     """Inputs of one sample, which follow from the seed and its number."""
     inputs = inputs_of(study.variations, study.seed, number, number + 1, sample_design(study))
-    return {name: values[0] if isinstance(values[0], str) else float(values[0]) for name, values in inputs.items()}
+    return {
+        name: values[0] if isinstance(values[0], str) else float(values[0])
+        for name, values in inputs.items()
+    }

@@ -1,7 +1,8 @@
 """What varies from sample to sample: draws from distributions, grids and lists. Sample i depends on seed and i alone.
 
-Numbers between 0 and 1 are drawn in blocks, each by a generator of its own that the seed, the variation and the number
-of the block give; a sample has its place in its block. So any sample is drawn without those before it.
+Numbers between 0 and 1 are drawn in blocks, each by a generator of its own that the seed, the
+variation and the number of the block give; a sample has its place in its block. So any sample is
+drawn without those before it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class VariedInput(Shown):
         """Values as an option reads them, numbers with their unit."""
         if values.dtype == object:
             return values
-        return np.array([f"{value!r} {self.unit}".rstrip() for value in values.tolist()], dtype=object)
+        return np.array(
+            [f"{value!r} {self.unit}".rstrip() for value in values.tolist()], dtype=object
+        )
 
 
 def uniform_numbers(seed: int, stream: int, first: int, last: int) -> np.ndarray:
@@ -80,17 +83,26 @@ def uniform_numbers(seed: int, stream: int, first: int, last: int) -> np.ndarray
 
 def _block(seed: int, stream: int, block: int) -> np.ndarray:
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, block))
-    whole = np.random.Generator(np.random.Philox(sequence)).integers(0, 2**52, size=BLOCK, dtype=np.uint64)
+    whole = np.random.Generator(np.random.Philox(sequence)).integers(
+        0, 2**52, size=BLOCK, dtype=np.uint64
+    )
     return (whole.astype(float) + 0.5) / 2.0**52
 
 
 def count_of(variations: Sequence[VariedInput], samples: int) -> int:
     """Samples of a study: of each combination of the entries of lists so many; one where nothing varies."""
-    return math.prod([len(item.values) for item in variations if not item.is_drawn], start=samples if variations else 1)
+    return math.prod(
+        [len(item.values) for item in variations if not item.is_drawn],
+        start=samples if variations else 1,
+    )
 
 
 def inputs_of(
-    variations: Sequence[VariedInput], seed: int, first: int, last: int, design: np.ndarray | None = None
+    variations: Sequence[VariedInput],
+    seed: int,
+    first: int,
+    last: int,
+    design: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """The inputs of samples first to last - 1, by name; those of lists change with every sample, the last one first.
 
@@ -110,7 +122,11 @@ def inputs_of(
     column = 0
     for stream, item in enumerate(variations):
         if item.is_drawn:
-            u = uniform_numbers(seed, stream, first, last) if design is None else design[first:last, column]
+            u = (
+                uniform_numbers(seed, stream, first, last)
+                if design is None
+                else design[first:last, column]
+            )
             inputs[item.name] = item.transformed(u)
             column += 1
         else:

@@ -1,7 +1,8 @@
 """Who computes batches of samples: this process, processes beside it, or the workers of a Dask cluster.
 
-A worker gets the study with its machine as text, and keeps what it has built and compiled of it for the next batch. It
-refuses work of another version of Tauloop. A batch whose workers die one after the other is set aside.
+A worker gets the study with its machine as text, and keeps what it has built and compiled of it for
+the next batch. It refuses work of another version of Tauloop. A batch whose workers die one after
+the other is set aside.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ MOST_KILLED = 3
 WORTH = 10.0
 #: Seconds between two looks at a cluster that is silent.
 LOOK = 1.0
-#: Seconds that a cluster of one's own has to end, and those that are waited for a first worker, or another one.
+#: Seconds that a cluster of one's own has to end, and those that are waited for a first worker, or
+#: another one.
 GOING, NOBODY = 30.0, 60.0
 
 
@@ -86,13 +88,20 @@ def compute(study: Study, version: str, first: int, last: int) -> Batch:
         raise EngineError.of("study", what, "install the same version for both")
     if study.digest not in _READY:
         _READY.clear()
-        _READY[study.digest] = calculation(study.result, study.mechanism, study.parameters, study.options, study.keep)
+        _READY[study.digest] = calculation(
+            study.result, study.mechanism, study.parameters, study.options, study.keep
+        )
     began = time.perf_counter()
     inputs = inputs_of(study.variations, study.seed, first, last, sample_design(study))
     whole = [number - first for number in study.whole if first <= number < last]
-    read = {v.name: v.texts(inputs[v.name]) if v.name.startswith(OPTION) else inputs[v.name] for v in study.variations}
+    read = {
+        v.name: v.texts(inputs[v.name]) if v.name.startswith(OPTION) else inputs[v.name]
+        for v in study.variations
+    }
     outcome = _READY[study.digest].run(read, whole)
-    return Batch(first=first, last=last, inputs=inputs, outcome=outcome, seconds=time.perf_counter() - began)
+    return Batch(
+        first=first, last=last, inputs=inputs, outcome=outcome, seconds=time.perf_counter() - began
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,8 +287,8 @@ class DaskWorkers(Workers):
         """Connect.
 
         Args:
-            scheduler: address of the scheduler, such as ``tcp://127.0.0.1:8786``; "local" starts one on this machine's
-                loopback with as many workers as `width`.
+            scheduler: address of the scheduler, such as ``tcp://127.0.0.1:8786``; "local" starts
+                one on this machine's loopback with as many workers as `width`.
             width: of a local cluster.
 
         Raises:
@@ -290,26 +299,40 @@ class DaskWorkers(Workers):
         import dask
         from distributed import Client, LocalCluster
 
-        dask.config.set({"distributed.scheduler.allowed-failures": 0})  # of a local one: deaths are counted here
+        # of a local one: deaths are counted here
+        dask.config.set({"distributed.scheduler.allowed-failures": 0})
         self._cluster: Any = None
         try:
             if scheduler == "local":
                 here = {"host": "127.0.0.1", "dashboard_address": None}
                 self._cluster = LocalCluster(n_workers=width, threads_per_worker=1, **here)
-            self._client: Any = Client(self._cluster or scheduler, timeout="10s", set_as_default=False)
+            self._client: Any = Client(
+                self._cluster or scheduler, timeout="10s", set_as_default=False
+            )
         except (OSError, ValueError, TimeoutError) as error:
             what = f"nobody answers: {error}"
-            raise EngineError.of(scheduler, what, "start `dask scheduler` there, and `dask worker` beside it") from None
+            raise EngineError.of(
+                scheduler, what, "start `dask scheduler` there, and `dask worker` beside it"
+            ) from None
         # what it says of a lost scheduler, with traces, is said here in a sentence
         self._log = logging.getLogger("distributed.client")
         self._level = self._log.level
         self._log.setLevel(logging.CRITICAL)
-        versions = self._client.run(own_version, on_error="return")  # an error where there is no Tauloop
-        others = {address: version for address, version in versions.items() if version != own_version()}
+        # an error where there is no Tauloop
+        versions = self._client.run(own_version, on_error="return")
+        others = {
+            address: version for address, version in versions.items() if version != own_version()
+        }
         if others:
             self.close()
-            names = {a: f"Tauloop {v}" if isinstance(v, str) else f"no Tauloop ({v})" for a, v in others.items()}
-            raise EngineError(Problem(a, f"has {x}, not {own_version()}", "install the same") for a, x in names.items())
+            names = {
+                a: f"Tauloop {v}" if isinstance(v, str) else f"no Tauloop ({v})"
+                for a, v in others.items()
+            }
+            raise EngineError(
+                Problem(a, f"has {x}, not {own_version()}", "install the same")
+                for a, x in names.items()
+            )
         self._scheduler, self._left, self.width = scheduler, set[str](), 1
         self._seen = self._looked = time.monotonic()
         self._look()
@@ -326,13 +349,16 @@ class DaskWorkers(Workers):
             self._client.retire_workers([unfit.address])
         self._left.add(unfit.address)
         if not set(self._client.nthreads()) - {unfit.address}:
-            raise EngineError.of(unfit.address, f"no worker is left: {unfit.problem}", "mend it; then --resume")
+            raise EngineError.of(
+                unfit.address, f"no worker is left: {unfit.problem}", "mend it; then --resume"
+            )
 
     def done(self, futures: set[Future[Batch | Unfit]]) -> set[Future[Batch | Unfit]]:
         """See `Workers`."""
         while not (done := wait(futures, timeout=LOOK, return_when=FIRST_COMPLETED).done):
             self._look()
-        if any(future.cancelled() for future in done):  # the client does so when it has lost the scheduler
+        # the client does so when it has lost the scheduler
+        if any(future.cancelled() for future in done):
             raise self._gone()
         if time.monotonic() - self._looked > LOOK:
             self._look()
@@ -353,7 +379,9 @@ class DaskWorkers(Workers):
                 self._seen = self._looked
         if self._looked - self._seen > NOBODY:
             what = f"there has been no worker for {NOBODY:g} s"
-            raise EngineError.of(self._scheduler, what, f"start `dask worker {self._scheduler}`; then --resume")
+            raise EngineError.of(
+                self._scheduler, what, f"start `dask worker {self._scheduler}`; then --resume"
+            )
 
     def _gone(self) -> EngineError:
         remedy = "start it again and go on with --resume; what is done is kept"
@@ -361,7 +389,8 @@ class DaskWorkers(Workers):
 
     def close(self) -> None:
         """Leave the cluster; end one that was started here."""
-        with suppress(TimeoutError):  # all results are here: whoever is slow to go ends with this process
+        # all results are here: whoever is slow to go ends with this process
+        with suppress(TimeoutError):
             self._client.close(timeout=LOOK)
         if self._cluster is not None:
             with suppress(TimeoutError):
@@ -374,7 +403,8 @@ def workers_of(count: int | None, scheduler: str | None, most: int) -> Iterator[
     """Workers by what was asked for.
 
     Args:
-        count: of processes; as many as there are cores, where they are worth their start, without it.
+        count: of processes; as many as there are cores, where they are worth their start, without
+            it.
         scheduler: of a cluster; none without it.
         most: of processes that have something to do.
 

@@ -15,10 +15,18 @@ from tauloop.study.design import require_salib
 from tauloop.study.file import Study, load_study
 from tauloop.study.folder import StudyFolder
 from tauloop.study.reductions import StudyResult, reduced
-from tauloop.study.workers import MOST_KILLED, Batch, Unfit, Workers, killed_by, own_version, workers_of
+from tauloop.study.workers import (
+    MOST_KILLED,
+    Batch,
+    Unfit,
+    Workers,
+    killed_by,
+    own_version,
+    workers_of,
+)
 
-#: Seconds that a batch takes: at least, so that its overhead does not count; at most, so that a stop loses little; and
-#: batches of each worker that a study is cut into where both allow it.
+#: Seconds that a batch takes: at least, so that its overhead does not count; at most, so that a
+#: stop loses little; and batches of each worker that a study is cut into where both allow it.
 SHORTEST, LONGEST, BATCHES = 0.1, 10.0, 50
 #: Growth of a batch over the one before it, while its duration is still being measured.
 GROWTH = 8
@@ -29,10 +37,11 @@ class StudyOptions(Options):
     """Where a study is computed, and whether one goes on.
 
     Attributes:
-        workers: processes on this machine; without it as many as there are cores, where this process alone would take
-            more than ten seconds (in a script that keeps its work below `if __name__ == '__main__':`).
-        scheduler: address of a Dask scheduler, such as 'tcp://127.0.0.1:8786', whose workers compute; 'local' starts
-            one with workers on this machine's loopback.
+        workers: processes on this machine; without it as many as there are cores, where this
+            process alone would take more than ten seconds (in a script that keeps its work below
+            `if __name__ == '__main__':`).
+        scheduler: address of a Dask scheduler, such as 'tcp://127.0.0.1:8786', whose workers
+            compute; 'local' starts one with workers on this machine's loopback.
         resume: go on with what lies in the folder.
 
     Examples:
@@ -55,8 +64,8 @@ def run_study(
 ) -> StudyResult:
     """Compute a study, or what is missing of it, and reduce it.
 
-    Numbers depend on the study alone: neither on workers nor on batches, nor on where it was stopped in between
-    (workers of one kind of processor and compiler provided).
+    Numbers depend on the study alone: neither on workers nor on batches, nor on where it was
+    stopped in between (workers of one kind of processor and compiler provided).
 
     Args:
         study: the study, or its file.
@@ -67,7 +76,8 @@ def run_study(
     Raises:
         DescriptionError: the file is wrong.
         InputError: the folder holds another study, or cannot be written.
-        EngineError: pyarrow or a compiler is missing, the cluster is gone, or a worker has another version.
+        EngineError: pyarrow or a compiler is missing, the cluster is gone, or a worker has another
+            version.
 
     Examples:
         >>> import tauloop as tl
@@ -127,7 +137,9 @@ class _Pace:
         each = max(batch.seconds / n, 1e-9)
         workers.expect(self._left * each)
         aim = min(max(self._left * each / (workers.width * BATCHES), SHORTEST), LONGEST)
-        self.size = max(min(int(aim / each), GROWTH * n if batch.seconds < SHORTEST else self.size * 2), 1)
+        self.size = max(
+            min(int(aim / each), GROWTH * n if batch.seconds < SHORTEST else self.size * 2), 1
+        )
 
 
 def _batches(
@@ -138,7 +150,8 @@ def _batches(
     at_work: dict[Future[Batch | Unfit], tuple[int, int]] = {}
     suspects: dict[tuple[int, int], int] = {}
     while todo or at_work or suspects:
-        most = 2 * workers.width if workers.width > 1 else 1  # one waits for each worker, so that none is idle
+        # one waits for each worker, so that none is idle
+        most = 2 * workers.width if workers.width > 1 else 1
         while todo and not suspects and len(at_work) < most:
             first, last = todo.popleft()
             end = min(first + pace.size, last)

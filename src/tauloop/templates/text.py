@@ -63,12 +63,18 @@ class NamedValue:
         """
         try:
             text = self.written(answer)
-            low, high = (literal(end).value for end in self.bounds) if self.bounds else (-math.inf, math.inf)
+            low, high = (
+                (literal(end).value for end in self.bounds)
+                if self.bounds
+                else (-math.inf, math.inf)
+            )
             value = literal(text).value if self.bounds else low
         except UnitError as error:
             raise InputError.of(self.name, error.what, error.remedy) from None
         if not low <= value <= high:
-            raise InputError.of(self.name, f"{text} is out of bounds", f"give {' to '.join(self.bounds)}")
+            raise InputError.of(
+                self.name, f"{text} is out of bounds", f"give {' to '.join(self.bounds)}"
+            )
         return text
 
     def scaled(self, factor: float) -> str:
@@ -79,7 +85,9 @@ class NamedValue:
 
 def named_values(text: str) -> dict[str, tuple[NamedValue, yaml.Node]]:
     """Named values of a machine file by name, each with its node; the text has been read as a machine file."""
-    return {item.name: (item, node) for item, node in _values(_keys(yaml.compose(text, Loader=_LOADER)))}
+    return {
+        item.name: (item, node) for item, node in _values(_keys(yaml.compose(text, Loader=_LOADER)))
+    }
 
 
 def with_values(text: str, name: str, values: Mapping[str, str | float], origin: str = "") -> str:
@@ -89,8 +97,9 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
         text: of a machine file that has been read.
         name: of the machine.
         values: by name of the value; of `tower.arm` each leg's. Numbers are SI.
-        origin: what the file is of, where its description and its sources are another machine's: changed values then
-            say that they are own dimensions, and the description what was changed.
+        origin: what the file is of, where its description and its sources are another machine's:
+            changed values then say that they are own dimensions, and the description what was
+            changed.
 
     Raises:
         InputError: unknown names, and units of something else.
@@ -117,7 +126,8 @@ def with_values(text: str, name: str, values: Mapping[str, str | float], origin:
                 problems.add(key, error.what, error.remedy)
     InputError.raise_if_any(problems)
     for node, new in sorted(edits, key=lambda edit: edit[0].start_mark.index, reverse=True):
-        start, end = node.start_mark.index, node.end_mark.index  # of a block: where the next one begins
+        # of a block: where the next one begins
+        start, end = node.start_mark.index, node.end_mark.index
         text = text[:start] + new + text[start + len(text[start:end].rstrip()) :]
     return text
 
@@ -141,7 +151,9 @@ def _dimension(name: str, node: yaml.Node) -> NamedValue:
         name=name,
         text=" ".join(str(keys.get("value", node).value).split()),
         note=str(getattr(keys.get("note"), "value", "")),
-        bounds=tuple(item.value for item in bounds.value) if isinstance(bounds, yaml.SequenceNode) else (),
+        bounds=tuple(item.value for item in bounds.value)
+        if isinstance(bounds, yaml.SequenceNode)
+        else (),
     )
 
 
@@ -150,7 +162,9 @@ def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]
     keys = _keys(node)
     if not is_foreign:
         return keys.get("value", node), _flow(text)
-    rest = {key: yaml.safe_load(yaml.serialize(item)) for key, item in keys.items() if key != "value"}
+    rest = {
+        key: yaml.safe_load(yaml.serialize(item)) for key, item in keys.items() if key != "value"
+    }
     items = ", ".join(f"{key}: {_flow(item)}" for key, item in {**rest, **OWN}.items())
     return node, f"{{value: {_flow(text)}, {items}}}"
 

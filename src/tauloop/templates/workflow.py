@@ -35,7 +35,8 @@ from tauloop.templates.text import NamedValue, named_values, with_values
 
 #: Poses along each axis of the work volume at which a machine must reach.
 ALONG = 3
-#: One dimension after the other is tried at these multiples of its value, and as many cures are named at most.
+#: One dimension after the other is tried at these multiples of its value, and as many cures are
+#: named at most.
 FACTORS, CURES = (1.25, 0.8, 2.0, 0.5), 3
 #: A cure is narrowed so many times by halving, towards the value that does not do.
 NARROWED = 3
@@ -48,7 +49,8 @@ class NewMachineOptions(Options):
     """Own values of a machine file that is made from another.
 
     Attributes:
-        values: own values by name, such as "arm_length=0.3 m"; numbers alone are SI; others keep those of the source.
+        values: own values by name, such as "arm_length=0.3 m"; numbers alone are SI; others keep
+            those of the source.
         side: side file of a URDF.
         reading: choices of whoever imports a URDF or MJCF.
 
@@ -100,7 +102,8 @@ class NewMachine(Result):
         """Write the machine file, and beside it the schema by which editors complete and check it.
 
         Raises:
-            DescriptionError: the text names files (drive lines, meshes) that are not there, seen from the new folder.
+            DescriptionError: the text names files (drive lines, meshes) that are not there, seen
+                from the new folder.
             InputError: the folder is not there or cannot be written.
         """
         path = Path(path)
@@ -111,7 +114,9 @@ class NewMachine(Result):
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         machine, inspection = self.inspection.model.mechanism.name, self.inspection.as_dict()
-        return self.plain_data("source", "dimensions", "changed", "cures", machine=machine, check=inspection)
+        return self.plain_data(
+            "source", "dimensions", "changed", "cures", machine=machine, check=inspection
+        )
 
 
 def dimensions(source: str | Path) -> tuple[NamedValue, ...]:
@@ -123,9 +128,14 @@ def dimensions(source: str | Path) -> tuple[NamedValue, ...]:
     Raises:
         DescriptionError: there is no such source, or it is wrong.
     """
-    named = [item for item, _ in named_values(_source(source, NewMachineOptions(), "machine")[0]).values()]
+    named = [
+        item
+        for item, _ in named_values(_source(source, NewMachineOptions(), "machine")[0]).values()
+    ]
     asked = [item for item in named if item.bounds and item.note]
-    return tuple(asked or [item for item in named if item.value is not None and "." not in item.name])
+    return tuple(
+        asked or [item for item in named if item.value is not None and "." not in item.name]
+    )
 
 
 def new_machine(
@@ -137,7 +147,8 @@ def new_machine(
 ) -> NewMachine:
     """Make a machine file of one's own dimensions, and check it: closure, mobility, units, reach over its work volume.
 
-    The work volume is the box of the platform's limits, or of the actuated joints' where the platform has none.
+    The work volume is the box of the platform's limits, or of the actuated joints' where the
+    platform has none.
 
     >>> import tauloop as tl
     >>> made = tl.new_machine("mine", "delta", tl.NewMachineOptions(values={"arm_length": 0.25}))
@@ -146,22 +157,29 @@ def new_machine(
 
     Args:
         name: of the new machine.
-        source: a template's name (`TEMPLATES`), a shipped machine, a machine file, a URDF or an MJCF.
+        source: a template's name (`TEMPLATES`), a shipped machine, a machine file, a URDF or an
+            MJCF.
         options: own values.
-        progress: called with trials done and trials in all, where the machine does not reach and it is sought why.
+        progress: called with trials done and trials in all, where the machine does not reach and it
+            is sought why.
 
     Raises:
         DescriptionError: the source cannot be read.
-        InputError: the name is none, a value is unknown, has another unit or is out of bounds, or the machine does not
-            close with these values: which of them alone would have to change, and to what.
+        InputError: the name is none, a value is unknown, has another unit or is out of bounds, or
+            the machine does not close with these values: which of them alone would have to change,
+            and to what.
     """
     options = options or NewMachineOptions()
     if not IDENTIFIER.fullmatch(name):
-        raise InputError.of("name", f"{name!r} is no name", "use letters, digits and _, and begin with a letter")
+        raise InputError.of(
+            "name", f"{name!r} is no name", "use letters, digits and _, and begin with a letter"
+        )
     text, folder, origin = _source(source, options, name)
 
     def written(values: Mapping[str, str | float]) -> str:
-        return EDITOR_LINE + re.sub(r"\A# yaml-language-server:.*\n", "", with_values(text, name, values, origin))
+        return EDITOR_LINE + re.sub(
+            r"\A# yaml-language-server:.*\n", "", with_values(text, name, values, origin)
+        )
 
     def modelled(body: str) -> Model:
         return Model(read_machine(body, f"{name}.yaml", folder))
@@ -184,8 +202,13 @@ def new_machine(
         raise InputError([*error.problems, *cures]) from None
     if reach is not None and reach < 1.0:
         cures = _cures(text, own, reaches, progress)
-    blame = ", ".join(f"{element} excludes {count}" for element, count in itertools.islice(blamed.items(), 3))
-    remedy = " or ".join(item.remedy for item in cures) or "no dimension alone mends it: change several, or the stroke"
+    blame = ", ".join(
+        f"{element} excludes {count}" for element, count in itertools.islice(blamed.items(), 3)
+    )
+    remedy = (
+        " or ".join(item.remedy for item in cures)
+        or "no dimension alone mends it: change several, or the stroke"
+    )
     advice = f"{blame} of the poses tried; {remedy}"
     evidence = (
         Evidence(name="reachable share of the work volume", value=reach, lower=1.0, advice=advice),
@@ -193,7 +216,9 @@ def new_machine(
             name="problems of the machine",
             value=float(len(inspection.problems)),
             upper=0.0,
-            advice="; ".join(f"{item.where}: {item.what}: {item.remedy}" for item in inspection.problems),
+            advice="; ".join(
+                f"{item.where}: {item.what}: {item.remedy}" for item in inspection.problems
+            ),
         ),
     )
     return NewMachine(
@@ -222,14 +247,19 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
         return read_text(path), path.parent, ""
     if word in FORMATS and not Path(word).exists():
         endings = " or ".join(FORMATS[word].endings)
-        raise InputError.of("source", f"{word} is a format", f"name the file itself, which ends in {endings}")
+        raise InputError.of(
+            "source", f"{word} is a format", f"name the file itself, which ends in {endings}"
+        )
     try:
         path, mechanism = source_path(source), load(source, options.side, options=options.reading)
     except DescriptionError as error:
         if not is_shipped_name(source):
             raise
         what = "there is no template and no shipped machine of this name"
-        near = suggestion(word, TEMPLATES) or f"there are {', '.join(TEMPLATES)}, and `tauloop machines`"
+        near = (
+            suggestion(word, TEMPLATES)
+            or f"there are {', '.join(TEMPLATES)}, and `tauloop machines`"
+        )
         raise DescriptionError.of(word, what, f"{near}; or name a file") from error
     if is_shipped_name(source) or format_of(path).name == "yaml":
         return read_text(path), path.parent, path.name
@@ -241,7 +271,8 @@ def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[
 def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
     """Share of the work volume at which the machine works, and how many of its poses each element excludes.
 
-    None without loops, for a serial chain reaches whatever its joints do, and where no limits state a volume.
+    None without loops, for a serial chain reaches whatever its joints do, and where no limits state
+    a volume.
     """
     limits, assembly = model.limits, model.assembly
     if not assembly.loops.names or assembly.findings:
@@ -259,7 +290,9 @@ def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
     drawn = limits.of(("drawing",))
     ends = [
         (column, low, high)
-        for column, low, high, is_drawn in zip(limits.columns, limits.lower, limits.upper, drawn, strict=False)
+        for column, low, high, is_drawn in zip(
+            limits.columns, limits.lower, limits.upper, drawn, strict=False
+        )
         if column in driven and is_drawn
     ]
     if axes or len(ends) != len(driven) or not 0 < len(ends) <= 3:
@@ -287,14 +320,22 @@ def _cures(
 ) -> tuple[Problem, ...]:
     """What to change, one dimension alone each: the value nearest to the present one with which all is reached.
 
-    Values that the user states are those of a real machine: they are never changed where any other dimension helps, by
-    `FACTORS`. Only then each of them is tried, towards that of the source.
+    Values that the user states are those of a real machine: they are never changed where any other
+    dimension helps, by `FACTORS`. Only then each of them is tried, towards that of the source.
     """
     before, after = (
-        {item.name: item for item, _ in named_values(body).values() if _value(item) and _unit(item) in _GEOMETRY}
+        {
+            item.name: item
+            for item, _ in named_values(body).values()
+            if _value(item) and _unit(item) in _GEOMETRY
+        }
         for body in (text, with_values(text, "trial", own))
     )
-    stated = [(item, _value(after[name]) / _value(item), 1.0) for name, item in before.items() if name in own]
+    stated = [
+        (item, _value(after[name]) / _value(item), 1.0)
+        for name, item in before.items()
+        if name in own
+    ]
     others = [name for name, item in after.items() if item.bounds and name not in own]
     any_other = [(after[name], 1.0, factor) for factor in FACTORS for name in others]
     cures: dict[str, Problem] = {}
@@ -306,7 +347,11 @@ def _cures(
                 continue
             for _ in range(NARROWED):
                 middle = (good + bad) / 2
-                good, bad = (middle, bad) if reaches({**own, item.name: item.scaled(middle)}) else (good, middle)
+                good, bad = (
+                    (middle, bad)
+                    if reaches({**own, item.name: item.scaled(middle)})
+                    else (good, middle)
+                )
             what = f"is {after[item.name].text}; with {item.scaled(good)} the machine reaches its whole work volume"
             cures[item.name] = Problem(item.name, what, f"set {item.name} to {item.scaled(good)}")
             if len(cures) == CURES:

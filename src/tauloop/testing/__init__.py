@@ -1,19 +1,27 @@
 """For tests of one's own: random machines, and checks that what is added to Tauloop does what its base promises.
 
-A check raises `ConformanceError` with everything that it finds wrong at once; it returns nothing when all is well:
+A check raises `ConformanceError` with everything that it finds wrong at once; it returns nothing
+when all is well:
 
     def test_my_loss():
         check_loss(Tukey())
 """
 
 from tauloop.lazy import public_names
-from tauloop.testing.calibration import check_instrument as check_instrument, check_loss as check_loss
+from tauloop.testing.calibration import (
+    check_instrument as check_instrument,
+    check_loss as check_loss,
+)
 from tauloop.testing.conformance import ConformanceError as ConformanceError
 from tauloop.testing.dynamics import check_formulation as check_formulation
 from tauloop.testing.formats import check_format as check_format
 from tauloop.testing.identification import check_estimator as check_estimator
 from tauloop.testing.joints import check_joint as check_joint
-from tauloop.testing.machines import planar_loop as planar_loop, serial_chain as serial_chain, six_legs as six_legs
+from tauloop.testing.machines import (
+    planar_loop as planar_loop,
+    serial_chain as serial_chain,
+    six_legs as six_legs,
+)
 from tauloop.testing.report import check_report_part as check_report_part
 from tauloop.testing.simulation import (
     check_controller as check_controller,

@@ -11,14 +11,24 @@ class ConformanceError(TauloopError):
     """An addition does not do what its base promises; all that was found wrong."""
 
 
-def compare(problems: Problems, where: str, actual: object, expected: object, *, tolerance: float, remedy: str) -> None:
+def compare(
+    problems: Problems,
+    where: str,
+    actual: object,
+    expected: object,
+    *,
+    tolerance: float,
+    remedy: str,
+) -> None:
     """Note where an array differs from another by more than a share of the largest number of both."""
     a, b = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     if a.shape != b.shape:
         problems.add(where, f"has shape {a.shape} instead of {b.shape}", remedy)
         return
     if not np.isfinite(a).all():
-        problems.add(where, f"{np.count_nonzero(~np.isfinite(a))} of {a.size} numbers are not finite", remedy)
+        problems.add(
+            where, f"{np.count_nonzero(~np.isfinite(a))} of {a.size} numbers are not finite", remedy
+        )
         return
     size = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0), np.finfo(float).tiny)
     error = np.abs(a - b).max(initial=0.0) / size

@@ -36,9 +36,19 @@ def check_formulation(formulation: Formulation, *, seeds: int = 1) -> None:
             states = random_states(reference, 8, np.random.default_rng(seed))
             motion = states.position, states.velocity, states.acceleration
             expected = reference.platform.inverse_dynamics(*motion, start=states.q).force
-            where, remedy = f"{make.__name__}, seed {seed}", "M a + h of every velocity, as Newton and Euler have it"
+            where, remedy = (
+                f"{make.__name__}, seed {seed}",
+                "M a + h of every velocity, as Newton and Euler have it",
+            )
             actual = model.platform.inverse_dynamics(*motion, start=states.q).force
             compare(problems, where, actual, expected, tolerance=SAME, remedy=remedy)
             product = model.platform.regressor(*motion, start=states.q) @ model.pi
-            compare(problems, f"{where}, regressor", product, expected, tolerance=SAME, remedy="be linear in pi")
+            compare(
+                problems,
+                f"{where}, regressor",
+                product,
+                expected,
+                tolerance=SAME,
+                remedy="be linear in pi",
+            )
     ConformanceError.raise_if_any(problems)

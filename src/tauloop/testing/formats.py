@@ -24,9 +24,9 @@ CUT = (0.0, 0.3, 0.7)
 def check_format(format_: Format, *, example: Path | None = None) -> None:
     """Check a format: machines come back from its files with the forces they had, damaged files are refused by name.
 
-    Random machines are written, where it writes, and read again, where it reads too: the forces of both are compared.
-    What the format says that it cannot hold is left out. Files cut off in the middle and files of zeros must be refused
-    by an error of Tauloop's.
+    Random machines are written, where it writes, and read again, where it reads too: the forces of
+    both are compared. What the format says that it cannot hold is left out. Files cut off in the
+    middle and files of zeros must be refused by an error of Tauloop's.
 
     Args:
         format_: as the entry point names it.
@@ -46,7 +46,11 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"machine{format_.endings[0] if format_.endings else ''}"
         if not format_.claims(path):
-            problems.add("claims", f"leaves out {path.name}", "a file with an ending of its own is of the format")
+            problems.add(
+                "claims",
+                f"leaves out {path.name}",
+                "a file with an ending of its own is of the format",
+            )
         count = 0
         for make in (serial_chain, six_legs, planar_loop) if format_.writes else ():
             mechanism = make(np.random.default_rng(0))
@@ -57,7 +61,9 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
             count += 1
             if written.files[:1] != (path,) or not all(file.is_file() for file in written.files):
                 problems.add(
-                    "write", f"names {written.files}", "the files that were written, that of the machine first"
+                    "write",
+                    f"names {written.files}",
+                    "the files that were written, that of the machine first",
                 )
             elif format_.reads:
                 try:
@@ -66,7 +72,11 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
                     what = f"its own file ends in {type(error).__name__}: {error}"
                     problems.add(make.__name__, what, "read what it writes")
         if format_.writes and not count:
-            problems.add("write", "holds none of three random machines", "they have plain joints, bodies and motors")
+            problems.add(
+                "write",
+                "holds none of three random machines",
+                "they have plain joints, bodies and motors",
+            )
         whole = example if example is not None else path
         if format_.reads and whole.is_file():
             _refuse(problems, format_, whole.read_bytes(), path)
@@ -81,7 +91,9 @@ def _compare(problems: Problems, where: str, before: Mechanism, after: Mechanism
     expected = models[0].platform.inverse_dynamics(*motion, start=states.q).force
     columns = [model.platform.ports.position.columns for model in models]
     if columns[0] != columns[1]:
-        problems.add(where, f"has the coordinates {columns[1]} after reading", f"they were {columns[0]}")
+        problems.add(
+            where, f"has the coordinates {columns[1]} after reading", f"they were {columns[0]}"
+        )
         return
     actual = models[1].platform.inverse_dynamics(*motion).force
     remedy = "write masses, dimensions and friction as they are"
@@ -98,6 +110,12 @@ def _refuse(problems: Problems, format_: Format, whole: bytes, path: Path) -> No
         except TauloopError:
             continue
         except Exception as error:
-            problems.add("read", f"{what} ends in {type(error).__name__}", "raise a DescriptionError with the place")
+            problems.add(
+                "read",
+                f"{what} ends in {type(error).__name__}",
+                "raise a DescriptionError with the place",
+            )
         else:
-            problems.add("read", f"{what} is read as a machine", "refuse it with a DescriptionError")
+            problems.add(
+                "read", f"{what} is read as a machine", "refuse it with a DescriptionError"
+            )

@@ -10,7 +10,8 @@ from tauloop.testing.conformance import ConformanceError, compare
 
 #: Exact data leave rounding, which weights by the residual's own size enlarge.
 EXACT = 1e-8
-#: Deviations of independent errors by the covariance, and by the instruments: estimators weight samples differently.
+#: Deviations of independent errors by the covariance, and by the instruments: estimators weight
+#: samples differently.
 ALIKE = 3.0
 #: An estimate may miss the truth by this many of its own standard deviations.
 DEVIATIONS = 6.0
@@ -19,8 +20,8 @@ DEVIATIONS = 6.0
 def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
     """Check an estimator: it finds the truth from exact data, and from noisy ones within its own deviations.
 
-    The data have two outputs with noise of 1 and 10 percent, three parameters and 400 samples. Its instruments must
-    give about the deviations of its covariance, for the errors are independent.
+    The data have two outputs with noise of 1 and 10 percent, three parameters and 400 samples. Its
+    instruments must give about the deviations of its covariance, for the errors are independent.
 
     Args:
         estimator: as it is handed to `fit`.
@@ -45,27 +46,59 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
         estimate = fit(data, None, estimator).estimate
         if what == "exact data":
             compare(
-                problems, what, estimate.values, truth, tolerance=EXACT, remedy="an estimator is right without noise"
+                problems,
+                what,
+                estimate.values,
+                truth,
+                tolerance=EXACT,
+                remedy="an estimator is right without noise",
             )
             continue
         deviations = estimate.standard_deviations
         if not (np.isfinite(deviations).all() and (deviations > 0).all()):
-            problems.add("covariance", f"gives the deviations {deviations}", "a positive definite matrix (r, r)")
+            problems.add(
+                "covariance",
+                f"gives the deviations {deviations}",
+                "a positive definite matrix (r, r)",
+            )
         elif (np.abs(estimate.values - truth) > DEVIATIONS * deviations).any():
             worst = np.max(np.abs(estimate.values - truth) / deviations)
-            problems.add(what, f"an error of {worst:.1f} standard deviations", "deviations are those of the estimate")
+            problems.add(
+                what,
+                f"an error of {worst:.1f} standard deviations",
+                "deviations are those of the estimate",
+            )
         try:
-            others = fit(data, None, estimator, errors=AutocorrelatedErrors(lags=0)).estimate.standard_deviations
+            others = fit(
+                data, None, estimator, errors=AutocorrelatedErrors(lags=0)
+            ).estimate.standard_deviations
         except ValueError as error:
-            problems.add("instruments", f"cannot be used: {error}", "Z (N, n_out, r), such as the weighted regressor")
+            problems.add(
+                "instruments",
+                f"cannot be used: {error}",
+                "Z (N, n_out, r), such as the weighted regressor",
+            )
         else:
             ratio = np.max(np.abs(np.log(others / deviations)))
             if not ratio < np.log(ALIKE):
                 what = f"give deviations that differ by a factor {np.exp(ratio):.3g} from those of the covariance"
-                problems.add("instruments", what, "Z of the equations Z^T (f - Y p) = 0 that the values solve")
-        compare(problems, "covariance", estimate.covariance, estimate.covariance.T, tolerance=1e-12, remedy="symmetric")
+                problems.add(
+                    "instruments",
+                    what,
+                    "Z of the equations Z^T (f - Y p) = 0 that the values solve",
+                )
+        compare(
+            problems,
+            "covariance",
+            estimate.covariance,
+            estimate.covariance.T,
+            tolerance=1e-12,
+            remedy="symmetric",
+        )
         if estimate.noise.shape != (2,) or estimate.weights.shape != (2,):
             problems.add(
-                "noise and weights", f"have shapes {estimate.noise.shape}, {estimate.weights.shape}", "(n_out,)"
+                "noise and weights",
+                f"have shapes {estimate.noise.shape}, {estimate.weights.shape}",
+                "(n_out,)",
             )
     ConformanceError.raise_if_any(problems)

@@ -38,7 +38,9 @@ def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placeme
     return Placement(body=body, position=vector(size * rng.normal(size=3)), turns=turns)
 
 
-def inertia(rng: np.random.Generator, mass: float | None = None, center: np.ndarray | None = None) -> Inertia:
+def inertia(
+    rng: np.random.Generator, mass: float | None = None, center: np.ndarray | None = None
+) -> Inertia:
     """A physical inertia: a random cloud of point masses, moved to a random centre."""
     m = rng.uniform(0.5, 3.0) if mass is None else mass
     points = 0.1 * rng.normal(size=(6, 3))
@@ -59,7 +61,9 @@ def slender(rng: np.random.Generator, length: float) -> SlenderPart:
     """A slender link of random mass whose mass centre lies about its middle."""
     m, s = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.7) * length
     return SlenderPart(
-        mass=Constant(m), first_moment=Constant(m * s), second_moment=Constant(m * s * s + m * length**2 / 12)
+        mass=Constant(m),
+        first_moment=Constant(m * s),
+        second_moment=Constant(m * s * s + m * length**2 / 12),
     )
 
 
@@ -88,7 +92,9 @@ def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
             near, far = far, near
         freedoms = tuple(
             Freedom(
-                friction=Friction(viscous=Constant(0.3), coulomb=Constant(0.2), offset=Constant(0.1)),
+                friction=Friction(
+                    viscous=Constant(0.3), coulomb=Constant(0.2), offset=Constant(0.1)
+                ),
                 spring=Spring(stiffness=Constant(5.0), rest=Constant(0.2)),
                 inertia=Constant(0.05),
             )
@@ -156,8 +162,12 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
                     start=Placement(body=BASE, position=vector(foot)),
                     end=end,
                     telescope=Telescope(reference=length, freedom=Freedom(inertia=Constant(0.3))),
-                    lower=inertia(rng, 1.0, np.array([0.01, 0.0, 0.2])) if full else slender(rng, length),
-                    upper=inertia(rng, 0.5, np.array([0.0, 0.01, -0.2])) if full else slender(rng, length),
+                    lower=inertia(rng, 1.0, np.array([0.01, 0.0, 0.2]))
+                    if full
+                    else slender(rng, length),
+                    upper=inertia(rng, 0.5, np.array([0.0, 0.01, -0.2]))
+                    if full
+                    else slender(rng, length),
                     spin="universal" if full else "none",
                     first_axis=axis if full else None,
                 )
@@ -167,17 +177,23 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
         body, name = f"{leg}.link", f"{leg}.joint"
         bodies.append(Body(name=body, inertia=inertia(rng)))
         at = Placement(body=BASE, position=vector(foot), turns=(Turn("z", Constant(float(angle))),))
-        R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+        R = np.array(
+            [[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]]
+        )
         letter: AxisName = "y" if kind == "arm" else "z"
         if kind == "arm":
             joint, start, point = "revolute", -0.4, np.array([0.25, 0.0, 0.05])
-            turn = np.array([[np.cos(start), 0, np.sin(start)], [0, 1, 0], [-np.sin(start), 0, np.cos(start)]])
+            turn = np.array(
+                [[np.cos(start), 0, np.sin(start)], [0, 1, 0], [-np.sin(start), 0, np.cos(start)]]
+            )
             offset = R @ turn @ point
         else:
             joint, start, point = "prismatic", 0.05, np.array([0.0, 0.05, 0.0])
             offset = R @ (point + np.array([0, 0, start]))
         child = Placement(body=body)
-        joints.append(Joint(name=name, kind=joint, parent=at, child=child, axes=(letter,), reference=(start,)))
+        joints.append(
+            Joint(name=name, kind=joint, parent=at, child=child, axes=(letter,), reference=(start,))
+        )
         full = kind == "cart_full"
         length = float(np.linalg.norm(span - offset))
         rods.append(
@@ -186,12 +202,16 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
                 start=Placement(body=body, position=vector(point)),
                 end=end,
                 length=Constant(length),
-                lower=inertia(rng, 0.8, np.array([0.01, 0.02, 0.2])) if full else slender(rng, length),
+                lower=inertia(rng, 0.8, np.array([0.01, 0.02, 0.2]))
+                if full
+                else slender(rng, length),
                 spin="universal" if full else "none",
                 first_axis=axis if full else None,
             )
         )
-        actuators.append(Actuator(name=f"{leg}.motor", drives=((name, ONE),), inertia=Constant(0.02)))
+        actuators.append(
+            Actuator(name=f"{leg}.motor", drives=((name, ONE),), inertia=Constant(0.02))
+        )
     return mechanism(
         bodies=tuple(bodies),
         joints=tuple(joints),
@@ -219,10 +239,14 @@ def planar_loop(rng: np.random.Generator) -> Mechanism:
         return Placement(body=body, position=(Constant(x), ZERO, ZERO))
 
     def pin(name: str, parent: Placement, child: Placement, angle: float) -> Joint:
-        return Joint(name=name, kind="revolute", parent=parent, child=child, axes=("z",), reference=(angle,))
+        return Joint(
+            name=name, kind="revolute", parent=parent, child=child, axes=("z",), reference=(angle,)
+        )
 
     return mechanism(
-        bodies=tuple(Body(name=name, inertia=inertia(rng)) for name in ("crank", "coupler", "rocker")),
+        bodies=tuple(
+            Body(name=name, inertia=inertia(rng)) for name in ("crank", "coupler", "rocker")
+        ),
         joints=(
             pin("shoulder", at(BASE, 0.0), at("crank", 0.0), start),
             pin("knee", at("crank", crank), at("coupler", 0.0), heading - start),

@@ -32,11 +32,21 @@ def check_report_part(part: ReportPart, result: object) -> None:
     """
     problems = Problems()
     if not part.name.isidentifier():
-        problems.add("name", f"{part.name!r} is no word", "letters, digits and _: it is a key, and part of file names")
+        problems.add(
+            "name",
+            f"{part.name!r} is no word",
+            "letters, digits and _: it is a key, and part of file names",
+        )
     if part.takes not in {kind.__name__ for kind in type(result).__mro__}:
-        problems.add("takes", f"{part.takes!r} is not {type(result).__name__}", "name the class of the result")
+        problems.add(
+            "takes",
+            f"{part.takes!r} is not {type(result).__name__}",
+            "name the class of the result",
+        )
     if any(part.name == other.name and part is not other for other in parts_of(result)):
-        problems.add("name", f"{part.name!r} is that of another part", "choose another: that one comes first")
+        problems.add(
+            "name", f"{part.name!r} is that of another part", "choose another: that one comes first"
+        )
     before = content(plain(result.as_dict())) if hasattr(result, "as_dict") else ""
     screen = Console(width=COLUMNS, file=StringIO(), markup=False)
     for item in part.tables(result):
@@ -50,10 +60,16 @@ def check_report_part(part: ReportPart, result: object) -> None:
     try:
         pieces_of(plain([tagged(piece) for piece in part.pieces(result)]), "pieces", problems)
     except (TypeError, ValueError, AttributeError) as error:
-        problems.add("pieces", str(error), "give pieces of `tauloop.report.pieces`, of plain numbers and texts")
+        problems.add(
+            "pieces",
+            str(error),
+            "give pieces of `tauloop.report.pieces`, of plain numbers and texts",
+        )
     figure: object = part.figure(result)
     if not isinstance(figure, Figure | None):
-        problems.add("figure", f"is a {type(figure).__name__}", "give a Figure of Matplotlib, or None")
+        problems.add(
+            "figure", f"is a {type(figure).__name__}", "give a Figure of Matplotlib, or None"
+        )
     if before and content(plain(result.as_dict())) != before:  # type: ignore[attr-defined]
         problems.add("result", "is another afterwards", "change nothing of what is reported")
     ConformanceError.raise_if_any(problems)

@@ -33,22 +33,37 @@ def check_integrator(
     Raises:
         ConformanceError: everything that does not hold.
     """
-    _check_fall(mechanism, seconds, error, integrator=integrator, remedy="shorter steps, or weights of another order")
+    _check_fall(
+        mechanism,
+        seconds,
+        error,
+        integrator=integrator,
+        remedy="shorter steps, or weights of another order",
+    )
 
 
-def check_route(route: Route, mechanism: Mechanism, *, seconds: float = 0.1, error: float = 1e-6) -> None:
+def check_route(
+    route: Route, mechanism: Mechanism, *, seconds: float = 0.1, error: float = 1e-6
+) -> None:
     """Check a route to forward dynamics on a machine that falls from its reference pose.
 
     Args:
         route: as it is handed to `Simulator`.
         mechanism: a machine that falls without meeting a singularity.
         seconds: how long it falls.
-        error: largest share by which the fallen machine may differ from that of the independent coordinates.
+        error: largest share by which the fallen machine may differ from that of the independent
+            coordinates.
 
     Raises:
         ConformanceError: everything that does not hold.
     """
-    _check_fall(mechanism, seconds, error, route=route, remedy="rates are those of M a + h = S u + K^T lambda")
+    _check_fall(
+        mechanism,
+        seconds,
+        error,
+        route=route,
+        remedy="rates are those of M a + h = S u + K^T lambda",
+    )
 
 
 def _check_fall(
@@ -73,15 +88,38 @@ def _check_fall(
             problems.append(run.problem)
             continue
         ends[how] = run.q[-1]
-        compare(problems, f"{how}, coordinates", run.q[-1], expected.q[-1], tolerance=error, remedy=remedy)
-        compare(problems, f"{how}, velocities", run.v[-1], expected.v[-1], tolerance=10 * error, remedy=remedy)
+        compare(
+            problems,
+            f"{how}, coordinates",
+            run.q[-1],
+            expected.q[-1],
+            tolerance=error,
+            remedy=remedy,
+        )
+        compare(
+            problems,
+            f"{how}, velocities",
+            run.v[-1],
+            expected.v[-1],
+            tolerance=10 * error,
+            remedy=remedy,
+        )
     if len(ends) == 2:
         remedy = "the same numbers in C and in Python"
-        compare(problems, "compiled", ends["compiled"], ends["interpreted"], tolerance=SAME, remedy=remedy)
+        compare(
+            problems,
+            "compiled",
+            ends["compiled"],
+            ends["interpreted"],
+            tolerance=SAME,
+            remedy=remedy,
+        )
     ConformanceError.raise_if_any(problems)
 
 
-def check_controller(controller: Controller, mechanism: Mechanism, *, reach: float = 0.01, share: float = 0.2) -> None:
+def check_controller(
+    controller: Controller, mechanism: Mechanism, *, reach: float = 0.01, share: float = 0.2
+) -> None:
     """Check a controller on a short stroke of a machine's platform and back to rest.
 
     Args:
@@ -97,11 +135,15 @@ def check_controller(controller: Controller, mechanism: Mechanism, *, reach: flo
     here = model.platform_position(model.assembly.q)
     path = Line(here, here + reach * (np.arange(len(here)) < 3))
     columns = model.platform.ports.position.columns
-    run = follow(plan(stroke(model, path, columns), POLYNOMIAL_345, Seconds(0.2)), controller, Sampling())
+    run = follow(
+        plan(stroke(model, path, columns), POLYNOMIAL_345, Seconds(0.2)), controller, Sampling()
+    )
     if run.end:
         problems.add("run", run.end, "a law that holds the machine")
     elif not np.isfinite(run.force).all():
         problems.add("force", "is not finite", "forces (n_u,) at each sample")
     elif (error := np.abs(run.tool_error).max()) > share * reach:
-        problems.add("tool", f"strays by {error:.3g} m on a stroke of {reach:g} m", "gains that follow it")
+        problems.add(
+            "tool", f"strays by {error:.3g} m on a stroke of {reach:g} m", "gains that follow it"
+        )
     ConformanceError.raise_if_any(problems)

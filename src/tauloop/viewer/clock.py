@@ -24,7 +24,9 @@ class Clock:
         self._duration = max(playback.duration, 1e-9)
         gui = viewer.server.gui
         with gui.add_folder(f"Motion: {playback.source}" if playback.source else "Motion"):
-            self.slider = gui.add_slider("time [s]", 0.0, self._duration, self._duration / 10000, 0.0)
+            self.slider = gui.add_slider(
+                "time [s]", 0.0, self._duration, self._duration / 10000, 0.0
+            )
             self.play = gui.add_checkbox("play", False)
             self.loop = gui.add_checkbox("loop", True)
             self.speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")

@@ -23,9 +23,11 @@ from tauloop.viewer.stage import Stage
 COLOURINGS = ("reach", "conditioning", "force")
 #: Points along the longest axis of a slice, and of a cloud.
 SLICE, CLOUD = 60, 18
-#: How far from the tool they are drawn, in largest dimensions of the machine: telescopic legs reach anywhere.
+#: How far from the tool they are drawn, in largest dimensions of the machine: telescopic legs reach
+#: anywhere.
 NEARBY = 0.7
-#: The share of the points that a scale of colours tells apart: forces grow without bound towards singularities.
+#: The share of the points that a scale of colours tells apart: forces grow without bound towards
+#: singularities.
 MOST_SHOWN = 0.95
 #: Colours of reasons, different in lightness too; poses out of reach are not shown.
 REASONS: Mapping[Reason, str] = {
@@ -45,7 +47,8 @@ class Cloud:
     Attributes:
         workspace: the map that they are of.
         places: of the tool (N, 3), m.
-        values: what they are coloured by (N,): numbers of reasons, least distance to a singularity, or force.
+        values: what they are coloured by (N,): numbers of reasons, least distance to a singularity,
+            or force.
         colours: (N, 3), 0 to 255.
         legend: what the colours mean, in Markdown.
     """
@@ -65,15 +68,17 @@ def planes(model: Model) -> tuple[tuple[str, ...], ...]:
     return (*pairs, tuple(lengths)) if len(lengths) == 3 else tuple(pairs)
 
 
-def cloud(model: Model, plane: tuple[str, ...], colouring: str, q: np.ndarray | None = None) -> Cloud:
+def cloud(
+    model: Model, plane: tuple[str, ...], colouring: str, q: np.ndarray | None = None
+) -> Cloud:
     """Map a slice or a cloud through a pose.
 
     Args:
         model: the machine.
         plane: two platform positions, or three.
-        colouring: one of `COLOURINGS`: "reach" (what excludes a pose), "conditioning" (least distance to a singularity,
-            0 to 1), or "force" (largest force of an actuator at rest, where a pose is usable; of cables the margin of
-            their tensions).
+        colouring: one of `COLOURINGS`: "reach" (what excludes a pose), "conditioning" (least
+            distance to a singularity, 0 to 1), or "force" (largest force of an actuator at rest,
+            where a pose is usable; of cables the margin of their tensions).
         q: coordinates (n_q,) whose other positions are kept; the reference pose without it.
 
     Raises:
@@ -81,33 +86,52 @@ def cloud(model: Model, plane: tuple[str, ...], colouring: str, q: np.ndarray | 
         PoseError: the machine does not close there.
     """
     if colouring not in COLOURINGS:
-        raise InputError.of("colouring", f"unknown: {colouring!r}", f"choose one of {', '.join(COLOURINGS)}")
+        raise InputError.of(
+            "colouring", f"unknown: {colouring!r}", f"choose one of {', '.join(COLOURINGS)}"
+        )
     axes = pose_axes(model)
-    held = dict(zip(axes.columns, _values(model, axes, model.assembly.q if q is None else q), strict=True))
+    held = dict(
+        zip(axes.columns, _values(model, axes, model.assembly.q if q is None else q), strict=True)
+    )
     fixed = {name: float(value) for name, value in held.items() if name not in plane}
     reach, size = section_axes(model, plane, None), machine_geometry(model, model.assembly.q).size
     ranges = {
-        name: (max(float(values[0]), held[name] - NEARBY * size), min(float(values[-1]), held[name] + NEARBY * size))
+        name: (
+            max(float(values[0]), held[name] - NEARBY * size),
+            min(float(values[-1]), held[name] + NEARBY * size),
+        )
         for name, values in reach.items()
     }
     widest = max(high - low for low, high in ranges.values())
     step = float(f"{widest / (SLICE if len(plane) == 2 else CLOUD):.1g}")
-    area = workspace_grid(model, section_axes(model, plane, step, ranges), fixed=fixed, refined=False)
+    area = workspace_grid(
+        model, section_axes(model, plane, step, ranges), fixed=fixed, refined=False
+    )
     positions = axes.grid(area.axes, area.fixed)
     reason = area.reason.ravel()
-    known = np.flatnonzero(reason == Reason.USABLE if colouring == "force" else reason != Reason.OUT_OF_REACH)
+    known = np.flatnonzero(
+        reason == Reason.USABLE if colouring == "force" else reason != Reason.OUT_OF_REACH
+    )
     states = model.platform.evaluate(axes.positions(positions[known]))
     reached = states.health.is_reached & np.isfinite(states.q).all(axis=1)
     known, q_known = known[reached], states.q[reached]
     places = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
     if colouring == "reach":
         kinds = [kind for kind in REASONS if (reason[known] == kind).any()]
-        colours = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(-1, 3)
-        legend = "  \n".join(f'<span style="color:{REASONS[kind]}">■</span> {kind.text}' for kind in kinds)
-        return Cloud(workspace=area, places=places, values=reason[known], colours=colours, legend=legend)
+        colours = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(
+            -1, 3
+        )
+        legend = "  \n".join(
+            f'<span style="color:{REASONS[kind]}">■</span> {kind.text}' for kind in kinds
+        )
+        return Cloud(
+            workspace=area, places=places, values=reason[known], colours=colours, legend=legend
+        )
     figures = area.figures
     if colouring == "conditioning":
-        values = np.min([figures[name].ravel()[known] for name in ("serial", "parallel", "constraint")], axis=0)
+        values = np.min(
+            [figures[name].ravel()[known] for name in ("serial", "parallel", "constraint")], axis=0
+        )
         what = "distance to a singularity, 0 to 1"
     else:
         values, what = _forces(model, q_known, figures["tension"].ravel()[known])
@@ -126,7 +150,9 @@ def _values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
         Rotation.from_quat(quaternion, scalar_first=True)
         for quaternion in (position[axes.place : axes.place + 4], axes.start)
     )
-    return np.concatenate([position[: axes.place], (here * start.inv()).as_rotvec(), position[axes.place + 4 :]])
+    return np.concatenate(
+        [position[: axes.place], (here * start.inv()).as_rotvec(), position[axes.place + 4 :]]
+    )
 
 
 def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarray, str]:
@@ -137,7 +163,9 @@ def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarra
     forces = np.abs(_holding(model, q))
     largest = {unit: forces[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())}
     (first, values), *others = largest.items()
-    beside = "".join(f"; others up to {np.nanmax(more, initial=0.0):.3g} {unit}" for unit, more in others)
+    beside = "".join(
+        f"; others up to {np.nanmax(more, initial=0.0):.3g} {unit}" for unit, more in others
+    )
     return values, f"largest motor force at rest, {first}{beside}"
 
 
@@ -199,10 +227,16 @@ class CloudPanel:
         try:
             self.cloud = cloud(viewer.model, plane, colouring, viewer.q)
         except TauloopError as error:
-            self._legend.content = "\n".join(f"- {problem.what}; *{problem.remedy}*" for problem in error.problems)
+            self._legend.content = "\n".join(
+                f"- {problem.what}; *{problem.remedy}*" for problem in error.problems
+            )
             return
         self.remove()
-        steps = [float(np.diff(values).min()) for values in self.cloud.workspace.axes.values() if len(values) > 1]
+        steps = [
+            float(np.diff(values).min())
+            for values in self.cloud.workspace.axes.values()
+            if len(values) > 1
+        ]
         self._node = viewer.server.scene.add_point_cloud(
             "/workspace",
             points=self.cloud.places,

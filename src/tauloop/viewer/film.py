@@ -21,7 +21,8 @@ from tauloop.report.figures import LARGE, RESIDUAL, TEXT, blank
 from tauloop.report.machine_figure import frame
 from tauloop.report.solid_drawing import SolidDrawing
 
-#: A film lasts so long at least, s: quick motions are slowed down, and say so. So many pictures a second, and at most.
+#: A film lasts so long at least, s: quick motions are slowed down, and say so. So many pictures a
+#: second, and at most.
 SHORTEST, RATE, MOST = 4.0, 25.0, 300
 ENDINGS = (".html", ".gif", ".mp4")
 
@@ -30,11 +31,17 @@ def film_problem(path: Path) -> Problem | None:
     """Why a file of this name cannot become a film: its ending, or no ffmpeg for an MP4."""
     ending = path.suffix.lower()
     if ending not in ENDINGS:
-        return Problem(where=str(path), what=f"unknown ending {ending!r}", remedy=f"choose one of {', '.join(ENDINGS)}")
+        return Problem(
+            where=str(path),
+            what=f"unknown ending {ending!r}",
+            remedy=f"choose one of {', '.join(ENDINGS)}",
+        )
     if ending == ".mp4":
         if ffmpeg() is None:
             remedy = "pip install 'tauloop[film]', or write .html or .gif"
-            return Problem(where=str(path), what="needs ffmpeg, which is not on the path", remedy=remedy)
+            return Problem(
+                where=str(path), what="needs ffmpeg, which is not on the path", remedy=remedy
+            )
     return None
 
 
@@ -63,8 +70,8 @@ def save_film(
 ) -> Path:
     """Write a motion as a film.
 
-    A page (``.html``) is one file that needs no network and no Python: it plays, is slowed, turned and zoomed. GIF and
-    MP4 show the machine from one side.
+    A page (``.html``) is one file that needs no network and no Python: it plays, is slowed, turned
+    and zoomed. GIF and MP4 show the machine from one side.
 
     Args:
         model: the machine.
@@ -75,8 +82,8 @@ def save_film(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: an unknown ending, an MP4 without ffmpeg, times that do not increase, or a folder that cannot be
-            written.
+        InputError: an unknown ending, an MP4 without ffmpeg, times that do not increase, or a
+            folder that cannot be written.
         EngineError: viser or trimesh is not installed.
     """
     path = Path(path)
@@ -86,25 +93,42 @@ def save_film(
         return write_text(path, film_page(model, q, time, title=title, progress=progress))
     shown, lasts, heading = _shown(model, q, time, title)
     geometry = machine_geometry(model, q[shown])
-    draw = partial(_pictures, model, geometry, heading, ending=path.suffix, lasts=lasts, progress=progress)
+    draw = partial(
+        _pictures, model, geometry, heading, ending=path.suffix, lasts=lasts, progress=progress
+    )
     return write_file(path, draw)
 
 
 def film_page(
-    model: Model, q: np.ndarray, time: np.ndarray, *, title: str = "", progress: Progress | None = None
+    model: Model,
+    q: np.ndarray,
+    time: np.ndarray,
+    *,
+    title: str = "",
+    progress: Progress | None = None,
 ) -> str:
     """The text of the page of a film; see `save_film`, which also says what is raised."""
     from tauloop.viewer.recording import page
 
     shown, lasts, heading = _shown(model, q, time, title)
-    return page(model, machine_geometry(model, q[shown]), np.linspace(0.0, lasts, len(shown)), heading, progress)
+    return page(
+        model,
+        machine_geometry(model, q[shown]),
+        np.linspace(0.0, lasts, len(shown)),
+        heading,
+        progress,
+    )
 
 
-def _shown(model: Model, q: np.ndarray, time: np.ndarray, title: str) -> tuple[np.ndarray, float, str]:
+def _shown(
+    model: Model, q: np.ndarray, time: np.ndarray, title: str
+) -> tuple[np.ndarray, float, str]:
     """Numbers of the states that are shown, how long all last, s, and the heading."""
     time = np.asarray(time, dtype=float)
     if time.shape != (len(q),) or len(time) < 2 or not (np.diff(time) > 0).all():
-        raise InputError.of("time", f"are no {len(q)} increasing numbers, at least two", "one for each state")
+        raise InputError.of(
+            "time", f"are no {len(q)} increasing numbers, at least two", "one for each state"
+        )
     duration = float(time[-1] - time[0])
     lasts = max(duration, SHORTEST)
     shown = np.linspace(time[0], time[-1], min(round(RATE * lasts), MOST))
@@ -121,7 +145,8 @@ def still(model: Model, q: np.ndarray) -> bytes:
     figure, draw = _stage(model, machine_geometry(model, q[None]), "")
     draw(0)
     picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})  # nothing of versions
+    # nothing of versions
+    figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})
     return picture.getvalue()
 
 
@@ -141,12 +166,17 @@ def _pictures(
 
     figure, draw = _stage(model, geometry, heading)
     rate = len(geometry) / lasts
-    writer = PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
+    writer = (
+        PillowWriter(fps=round(rate)) if ending.lower() == ".gif" else FFMpegWriter(fps=round(rate))
+    )
     whole_path = path.with_suffix(ending)
     draw(0)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # or the first picture would lie a pixel beside the others
-    with rc_context({"animation.ffmpeg_path": ffmpeg() or ""}), writer.saving(figure, str(whole_path), dpi=80):
+    with (
+        rc_context({"animation.ffmpeg_path": ffmpeg() or ""}),
+        writer.saving(figure, str(whole_path), dpi=80),
+    ):
         for state in Stages(progress, len(geometry)).over(range(len(geometry))):
             draw(state)
             writer.grab_frame()
@@ -154,7 +184,9 @@ def _pictures(
         whole_path.replace(path)
 
 
-def _stage(model: Model, geometry: MachineGeometry, heading: str) -> tuple[Figure, Callable[[int], None]]:
+def _stage(
+    model: Model, geometry: MachineGeometry, heading: str
+) -> tuple[Figure, Callable[[int], None]]:
     """An empty picture, and what draws a state into it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

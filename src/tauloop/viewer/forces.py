@@ -16,7 +16,8 @@ from tauloop.viewer.stage import Stage
 
 #: Of rods that are pushed, that are pulled, and that carry nothing: apart in hue and lightness.
 PUSHED, PULLED, FREE = "#b35806", "#053061", "#e8e4da"
-#: Colour of motor forces; length of the longest arrow and its thickness over the machine's largest dimension.
+#: Colour of motor forces; length of the longest arrow and its thickness over the machine's largest
+#: dimension.
 MOTOR, LONGEST, SHAFT = "#b0301c", 0.22, 0.008
 
 
@@ -27,8 +28,12 @@ def motion_forces(model: Model, playback: Playback) -> Forces:
         TauloopError: they are not determined.
     """
     functions = model.motion(playback.entry)
-    velocity, acceleration = playback.rates or np.zeros((2, len(playback.q), functions.ports.velocity.size))
-    return functions.inverse_dynamics(functions.ports.at(playback.q), velocity, acceleration, start=playback.q)
+    velocity, acceleration = playback.rates or np.zeros(
+        (2, len(playback.q), functions.ports.velocity.size)
+    )
+    return functions.inverse_dynamics(
+        functions.ports.at(playback.q), velocity, acceleration, start=playback.q
+    )
 
 
 def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
@@ -38,7 +43,9 @@ def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
     """
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
     multipliers = np.atleast_2d(forces.closure_force)
-    values = {rod.name: multipliers[:, rows[rod.name]] for rod in model.mechanism.rods if rod.name in rows}
+    values = {
+        rod.name: multipliers[:, rows[rod.name]] for rod in model.mechanism.rods if rod.name in rows
+    }
     if forces.tension is not None:
         values |= dict(zip(forces.tension_names, -np.atleast_2d(forces.tension).T, strict=True))
     return values
@@ -47,7 +54,9 @@ def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
 def force_colour(share: float) -> str:
     """The colour of a rod with this share of the largest force, from -1 (pulled) to 1 (pushed)."""
     end, free = np.array(rgb(PUSHED if share > 0 else PULLED)), np.array(rgb(FREE))
-    red, green, blue = np.round(free + min(abs(share), 1.0) ** 0.7 * (end - free)).astype(int).tolist()
+    red, green, blue = (
+        np.round(free + min(abs(share), 1.0) ** 0.7 * (end - free)).astype(int).tolist()
+    )
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
@@ -88,13 +97,21 @@ class ForceLayer:
             return
         row = sample if sample is not None else 0
         rods = {name: float(values[row]) for name, values in rod_forces(model, forces).items()}
-        motors = dict(zip(forces.actuator_names, np.atleast_2d(forces.force)[row].tolist(), strict=True))
+        motors = dict(
+            zip(forces.actuator_names, np.atleast_2d(forces.force)[row].tolist(), strict=True)
+        )
         units = dict(zip(forces.actuator_names, model.output_ports("actuators")[1], strict=True))
         largest = max(map(abs, rods.values()), default=0.0) or 1.0
         scene.colour_rods({name: force_colour(value / largest) for name, value in rods.items()})
-        scene.name_drives({name: f"{name}: {value:.3g} {units[name]}" for name, value in motors.items()})
+        scene.name_drives(
+            {name: f"{name}: {value:.3g} {units[name]}" for name, value in motors.items()}
+        )
         self._draw(geometry, rods, motors, units)
-        when = "in motion" if sample is not None and self._playback and self._playback.rates else "at rest"
+        when = (
+            "in motion"
+            if sample is not None and self._playback and self._playback.rates
+            else "at rest"
+        )
         words = "".join(
             f'<span style="color:{colour}">■</span> {what} up to {value:.3g} N  \n'
             for colour, what, value in (
@@ -103,8 +120,12 @@ class ForceLayer:
             )
             if value > 0.0
         )
-        most = " and ".join(f"{value:.3g} {unit}" for unit, value in _largest(motors, units).items())
-        self._words.content = f'{words}<span style="color:{MOTOR}">■</span> motors, {when}, up to {most}'
+        most = " and ".join(
+            f"{value:.3g} {unit}" for unit, value in _largest(motors, units).items()
+        )
+        self._words.content = (
+            f'{words}<span style="color:{MOTOR}">■</span> motors, {when}, up to {most}'
+        )
 
     def _of_motion(self, sample: int) -> Forces:
         if self._motion is None:
@@ -113,19 +134,34 @@ class ForceLayer:
         return self._motion
 
     def _draw(
-        self, geometry: MachineGeometry, rods: dict[str, float], motors: dict[str, float], units: dict[str, str]
+        self,
+        geometry: MachineGeometry,
+        rods: dict[str, float],
+        motors: dict[str, float],
+        units: dict[str, str],
     ) -> None:
         """Arrows: of motors along their axes, of rods on the platform."""
         size = LONGEST * self._viewer.scene.size
         lines, colours = [], []
         most = _largest(motors, units)
-        for axis, origin, way in zip(geometry.shape.drives, *(part[0] for part in geometry.drives), strict=True):
+        for axis, origin, way in zip(
+            geometry.shape.drives, *(part[0] for part in geometry.drives), strict=True
+        ):
             if not axis.rod:
-                lines.append([origin, origin + size * motors[axis.name] / (most[units[axis.name]] or 1.0) * way])
+                lines.append(
+                    [
+                        origin,
+                        origin + size * motors[axis.name] / (most[units[axis.name]] or 1.0) * way,
+                    ]
+                )
                 colours.append(rgb(MOTOR))
         largest = max(map(abs, rods.values()), default=0.0) or 1.0
         for segment, ends in zip(geometry.shape.segments, geometry.segments[0], strict=True):
-            if segment.name in rods and segment.kind == "rod" and geometry.shape.platform in segment.bodies:
+            if (
+                segment.name in rods
+                and segment.kind == "rod"
+                and geometry.shape.platform in segment.bodies
+            ):
                 tip, other = ends if segment.bodies[0] == geometry.shape.platform else ends[::-1]
                 way = (tip - other) / np.linalg.norm(tip - other)
                 lines.append([tip, tip + size * rods[segment.name] / largest * way])
@@ -141,10 +177,16 @@ class ForceLayer:
                 head_radius=2.4 * radius,
                 head_length=5.0 * radius,
             )
-        self._node.points, self._node.colors = points, np.array(colours, dtype=np.uint8).reshape(-1, 3)
+        self._node.points, self._node.colors = (
+            points,
+            np.array(colours, dtype=np.uint8).reshape(-1, 3),
+        )
         self._node.visible = len(points) > 0
 
 
 def _largest(motors: dict[str, float], units: dict[str, str]) -> dict[str, float]:
     """The largest amount of the motors of each unit."""
-    return {unit: max(abs(motors[name]) for name in motors if units[name] == unit) for unit in units.values()}
+    return {
+        unit: max(abs(motors[name]) for name in motors if units[name] == unit)
+        for unit in units.values()
+    }

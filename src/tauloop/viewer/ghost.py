@@ -20,7 +20,9 @@ class Ghost:
         q: its coordinates (n_q,).
     """
 
-    def __init__(self, viewer: Stage, name: str, model: Model, measured: Playback | None = None) -> None:
+    def __init__(
+        self, viewer: Stage, name: str, model: Model, measured: Playback | None = None
+    ) -> None:
         """Build it.
 
         Args:

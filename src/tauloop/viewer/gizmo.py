@@ -20,7 +20,8 @@ ARROWS = 0.2
 DIFFERENCES = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
 #: Singular values below this share of the largest move nothing.
 MOVES = 1e-4
-#: Gauss-Newton steps of one drag, halvings of one step, and the least share by which a step must bring the tool nearer.
+#: Gauss-Newton steps of one drag, halvings of one step, and the least share by which a step must
+#: bring the tool nearer.
 STEPS, HALVINGS, NEARER = 4, 6, 1e-3
 
 
@@ -40,12 +41,15 @@ class ToolFreedom:
 class Puller:
     """Finds the assembled pose whose tool is nearest to one that is asked for.
 
-    Minimises |p - p*|^2 + L^2 |log(R* R^T)|^2 over the machine's handles by Gauss-Newton steps from the present pose;
-    each step is followed through the closed loops, and halved where they do not close. L is the characteristic length,
-    zero for a machine whose tool turns only as its place demands.
+    Minimises |p - p*|^2 + L^2 |log(R* R^T)|^2 over the machine's handles by Gauss-Newton steps from
+    the present pose; each step is followed through the closed loops, and halved where they do not
+    close. L is the characteristic length, zero for a machine whose tool turns only as its place
+    demands.
     """
 
-    def __init__(self, handles: Handles, shape: MachineShape, limits: Limits, q: np.ndarray) -> None:
+    def __init__(
+        self, handles: Handles, shape: MachineShape, limits: Limits, q: np.ndarray
+    ) -> None:
         """Look at what the tool can do.
 
         Args:
@@ -56,7 +60,10 @@ class Puller:
         """
         self._handles, self._shape, self._limits = handles, shape, limits
         self._steps = np.array(
-            [DIFFERENCES[h.unit] * (shape.length if h.unit == "m" else 1.0) for h in handles.handles]
+            [
+                DIFFERENCES[h.unit] * (shape.length if h.unit == "m" else 1.0)
+                for h in handles.handles
+            ]
         )
         self._weight = shape.length
         J, R = self._jacobian(q), shape.at(q[None]).tool_rotation[0]
@@ -67,7 +74,9 @@ class Puller:
         self.freedom = ToolFreedom(axes=(x, y, z), turns=turns)
         self._weight = shape.length if turns else 0.0
 
-    def pulled(self, q: np.ndarray, place: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, TauloopError | None]:
+    def pulled(
+        self, q: np.ndarray, place: np.ndarray, R: np.ndarray
+    ) -> tuple[np.ndarray, TauloopError | None]:
         """The pose (n_q,) to which the machine follows its tool, and what keeps it from going all the way.
 
         Args:
@@ -152,7 +161,8 @@ class Gizmo:
         self.node = viewer.server.scene.add_transform_controls(
             "/gizmo",
             scale=ARROWS * size,
-            active_axes=freedom.axes if any(freedom.axes) else (True, True, True),  # arcs stand between two of them
+            # arcs stand between two of them
+            active_axes=freedom.axes if any(freedom.axes) else (True, True, True),
             disable_axes=not any(freedom.axes),
             disable_sliders=sum(freedom.axes) < 2,
             disable_rotations=not freedom.turns,
@@ -166,7 +176,9 @@ class Gizmo:
         if not self._held:
             self.node.position = geometry.tool[0]
             if self._puller.freedom.turns:
-                self.node.wxyz = Rotation.from_matrix(geometry.tool_rotation[0]).as_quat(scalar_first=True)
+                self.node.wxyz = Rotation.from_matrix(geometry.tool_rotation[0]).as_quat(
+                    scalar_first=True
+                )
 
     def _dragged(self, event: Any) -> None:
         """Pull the machine to the newest of the places that have come in while it moved."""

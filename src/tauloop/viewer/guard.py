@@ -23,9 +23,10 @@ from tauloop.records import dataclass
 TOKEN_BYTES = 16
 #: The module of viser that starts servers; its handler of websockets tells its servers from others.
 STARTER = "viser.infra._infra"
-#: What pages get beside viser's own. Its camera listens to the keys of the whole document: what sits in the panel keeps
-#: its own. On a narrow screen the panel lies over the scene: it gets the lower part to itself. Viser's note on
-#: computers without a graphics card goes away by itself: it lies over the machine.
+#: What pages get beside viser's own. Its camera listens to the keys of the whole document: what
+#: sits in the panel keeps its own. On a narrow screen the panel lies over the scene: it gets the
+#: lower part to itself. Viser's note on computers without a graphics card goes away by itself: it
+#: lies over the machine.
 ADDED = b"""<script>document.body.addEventListener('keydown', event => {
 if (event.target.closest('[role=slider], [role=tab], button, summary')) event.stopPropagation(); });</script>
 <style>@keyframes gone { to { visibility: hidden; } }
@@ -43,8 +44,8 @@ _STARTING = threading.Lock()
 class Guard:
     """What a request must bring to be served.
 
-    The token stands in the path, not in a cookie: cookies of 127.0.0.1 go to every port of this computer, and viser's
-    page makes the address of its websocket from its own path.
+    The token stands in the path, not in a cookie: cookies of 127.0.0.1 go to every port of this
+    computer, and viser's page makes the address of its websocket from its own path.
 
     Attributes:
         host: name or address that the server listens on.
@@ -58,11 +59,13 @@ class Guard:
         """Address for the browser."""
         return f"http://{_bracketed(self.host)}:{port}/{self.token}/"
 
-    def refusal(self, path: str, hosts: Sequence[str], origins: Sequence[str], address: str, port: int) -> str | None:
+    def refusal(
+        self, path: str, hosts: Sequence[str], origins: Sequence[str], address: str, port: int
+    ) -> str | None:
         """Why a request is refused, as a sentence; None if it is not.
 
-        A page of another site that has this computer's address by its name (DNS rebinding) has that name in `Host`, any
-        other page of the browser has its own in `Origin`.
+        A page of another site that has this computer's address by its name (DNS rebinding) has that
+        name in `Host`, any other page of the browser has its own in `Origin`.
 
         Args:
             path: of the request, with its query.
@@ -72,14 +75,18 @@ class Guard:
             port: of this end of its connection.
         """
         if len(hosts) != 1 or hosts[0].lower() not in self._served(address, port):
-            return (
-                "Refused: the Host of this request is not the address served here. Open the address that was printed."
-            )
-        if len(origins) > 1 or any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+            return "Refused: the Host of this request is not the address served here. Open the address that was printed."
+        if len(origins) > 1 or any(
+            origin.lower() != f"http://{hosts[0].lower()}" for origin in origins
+        ):
             return "Refused: the Origin of this request is another page. Open the address that was printed."
         first = path.partition("?")[0].removeprefix("/").partition("/")[0]
-        if not secrets.compare_digest(first.encode("utf-8", "surrogateescape"), self.token.encode()):
-            return "Refused: the token is missing or wrong. Open the whole address that was printed."
+        if not secrets.compare_digest(
+            first.encode("utf-8", "surrogateescape"), self.token.encode()
+        ):
+            return (
+                "Refused: the token is missing or wrong. Open the whole address that was printed."
+            )
         return None
 
     def within(self, path: str) -> str:
@@ -100,8 +107,8 @@ class Guard:
 def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
     """Start a viser server that asks the guard first, for pages and websockets alike.
 
-    viser hands a function of its own to `websockets.asyncio.server.serve` and has no place for another, so `serve` is
-    exchanged while it starts; servers of other packages get the original.
+    viser hands a function of its own to `websockets.asyncio.server.serve` and has no place for
+    another, so `serve` is exchanged while it starts; servers of other packages get the original.
 
     Args:
         guard: who is asked.
@@ -114,7 +121,10 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
     asking = []
 
     def serve(handler: Any, *args: Any, **options: Any) -> Any:
-        if getattr(handler, "__module__", None) == STARTER and options.get("process_request") is not None:
+        if (
+            getattr(handler, "__module__", None) == STARTER
+            and options.get("process_request") is not None
+        ):
             options["process_request"] = _asking(guard, options["process_request"])
             options["logger"] = logging.getLogger("websockets.server.tauloop")
             options["logger"].addFilter(_of_served)
@@ -144,14 +154,20 @@ def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, A
     def process_request(connection: Any, request: Any) -> Any:
         headers = request.headers
         address, port = connection.local_address[:2]
-        refusal = guard.refusal(request.path, headers.get_all("Host"), headers.get_all("Origin"), address, port)
+        refusal = guard.refusal(
+            request.path, headers.get_all("Host"), headers.get_all("Origin"), address, port
+        )
         if refusal is not None:
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")
         response = answer(connection, replace(request, path=guard.within(request.path)))
         if response is None:
             return None
         response.headers["Referrer-Policy"] = "no-referrer"  # the token stays here
-        return _with_additions(response) if "html" in response.headers.get("Content-Type", "") else response
+        return (
+            _with_additions(response)
+            if "html" in response.headers.get("Content-Type", "")
+            else response
+        )
 
     return process_request
 

@@ -10,10 +10,11 @@ from tauloop.errors import InputError, PoseError
 from tauloop.model import Model, Motion
 from tauloop.records import dataclass
 
-#: How far a handle may go from where it stands at first: characteristic lengths, degrees, pure numbers.
+#: How far a handle may go from where it stands at first: characteristic lengths, degrees, pure
+#: numbers.
 LONGEST, WIDEST, LARGEST = 4.0, 180.0, 1.0
-#: Tries over that range, of which those in reach without a gap make the range; how often the way from the last of them
-#: to the next is halved; and a margin around the range.
+#: Tries over that range, of which those in reach without a gap make the range; how often the way
+#: from the last of them to the next is halved; and a margin around the range.
 TRIES, HALVINGS, MARGIN = 81, 8, 0.05
 #: Ranges end at multiples of these, which read well.
 RANGE_STEPS = {"m": 1e-3, "deg": 0.1, "1": 1e-2}
@@ -26,9 +27,11 @@ class Handle:
     """One number.
 
     Attributes:
-        name: of the position; a free platform's turn is ``.rx``, ``.ry``, ``.rz``: angle times axis, in the base frame.
+        name: of the position; a free platform's turn is ``.rx``, ``.ry``, ``.rz``: angle times
+            axis, in the base frame.
         unit: "m", "deg" or "1".
-        lower, upper: range worth trying: what is in reach of this handle alone, within the file's limits.
+        lower, upper: range worth trying: what is in reach of this handle alone, within the file's
+            limits.
     """
 
     name: str
@@ -52,13 +55,19 @@ class Handles:
         port, shape = functions.ports.position, model.topology
         self._scale = np.array([np.pi / 180 if unit == "rad" else 1.0 for unit in port.units])
         names = [shape.coordinate_names[q0 : q0 + 4] for q0, _ in shape.quaternions]
-        self._turns = [port.columns.index(four[0]) for four in names if all(name in port.columns for name in four)]
+        self._turns = [
+            port.columns.index(four[0])
+            for four in names
+            if all(name in port.columns for name in four)
+        ]
         self._in_turn = [i for first in self._turns for i in range(first, first + 4)]
         self._single = [i for i in range(port.size) if i not in self._in_turn]
         labels = [port.columns[i] for i in self._single]
         units = ["deg" if port.units[i] == "rad" else port.units[i] for i in self._single]
         for first in self._turns:
-            labels += [f"{port.columns[first].rpartition('.')[0]}.{name}" for name in ("rx", "ry", "rz")]
+            labels += [
+                f"{port.columns[first].rpartition('.')[0]}.{name}" for name in ("rx", "ry", "rz")
+            ]
             units += ["deg"] * 3
         lower, upper = self._ranges(units, q)
         self.handles = tuple(
@@ -103,9 +112,13 @@ class Handles:
             return np.asarray(self._functions.follow(self._position(values), start=q).q)
         except InputError as error:  # the start of a later step of the way is not finite
             far = np.flatnonzero(np.abs(values - self.values(q)) > 0.0)
-            ends = ", ".join(f"{self.handles[i].name} = {values[i]:.5g} {self.handles[i].unit}" for i in far)
+            ends = ", ".join(
+                f"{self.handles[i].name} = {values[i]:.5g} {self.handles[i].unit}" for i in far
+            )
             what = f"the way to {ends} cannot be followed: the iteration diverges"
-            raise PoseError.of("pose", what, "move it in smaller steps, or stay in the workspace") from error
+            raise PoseError.of(
+                "pose", what, "move it in smaller steps, or stay in the workspace"
+            ) from error
 
     def _position(self, values: np.ndarray) -> np.ndarray:
         """Positions of the entry (..., n) from handles (..., h)."""
@@ -122,7 +135,10 @@ class Handles:
         """Lower and upper values (h,): each handle's own reach from q, the others at rest, within the file's limits."""
         here = self.values(q)
         largest = np.array(
-            [{"m": LONGEST * self._model.assembly.loops.length, "deg": WIDEST}.get(u, LARGEST) for u in units]
+            [
+                {"m": LONGEST * self._model.assembly.loops.length, "deg": WIDEST}.get(u, LARGEST)
+                for u in units
+            ]
         )
         middle = TRIES // 2
         directions = np.eye(len(units))
@@ -132,7 +148,10 @@ class Handles:
         first = np.cumprod(reached[:, :middle][:, ::-1], axis=1).sum(axis=1)
         step = largest / middle
         ends = np.stack([-first, last], axis=1) * step[:, None]
-        beyond = np.stack([-np.minimum(first + 1, middle), np.minimum(last + 1, middle)], axis=1) * step[:, None]
+        beyond = (
+            np.stack([-np.minimum(first + 1, middle), np.minimum(last + 1, middle)], axis=1)
+            * step[:, None]
+        )
         for _ in range(HALVINGS):
             tried = 0.5 * (ends + beyond)
             within = self._reached(here + tried[..., None] * directions[:, None], q)
@@ -140,7 +159,10 @@ class Handles:
         margin = MARGIN * np.ptp(ends, axis=1)
         lower, upper = here + ends[:, 0] - margin, here + ends[:, 1] + margin
         grid = np.array([RANGE_STEPS[unit] for unit in units])
-        lower, upper = np.round(np.floor(lower / grid) * grid, 6), np.round(np.ceil(upper / grid) * grid, 6)
+        lower, upper = (
+            np.round(np.floor(lower / grid) * grid, 6),
+            np.round(np.ceil(upper / grid) * grid, 6),
+        )
         low, high = self._limits(len(units), *coordinate_limits(self._model.topology))
         lower, upper = np.maximum(lower, low), np.minimum(upper, high)
         return np.minimum(lower, here), np.maximum(upper, here)
@@ -154,7 +176,9 @@ class Handles:
         reached = states.health.is_reached & states.health.is_regular & kept
         return np.asarray(reached.reshape(values.shape[:-1]))
 
-    def _limits(self, count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _limits(
+        self, count: int, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Limits (h,) of handles that move one coordinate alone, from those of coordinates (n_q,); others have none."""
         entry = self._functions.ports
         lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
@@ -164,5 +188,7 @@ class Handles:
             if len(rows) == 1 and np.count_nonzero(entry.to_q[rows[0]]) == 1:
                 j = entry.q[rows[0]]
                 ends = [limit[j] - entry.offset[rows[0]] for limit in (low, high)]
-                lower[k], upper[k] = sorted(end / entry.to_q[rows[0], i] / self._scale[i] for end in ends)
+                lower[k], upper[k] = sorted(
+                    end / entry.to_q[rows[0], i] / self._scale[i] for end in ends
+                )
         return lower, upper

@@ -19,7 +19,8 @@ class Layers(Shown):
         forces: whether forces are shown.
         workspace: two or three platform positions whose slice or cloud is shown; none if empty.
         colouring: what its points are coloured by: "reach", "conditioning" or "force".
-        modes: whose position is held while all modes are looked for at the start; None to wait for a click.
+        modes: whose position is held while all modes are looked for at the start; None to wait for
+            a click.
     """
 
     measured: Playback | None = None

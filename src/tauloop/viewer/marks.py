@@ -20,7 +20,8 @@ EFFECTS = {
     "parallel": "platform side: motors lose hold",
     "constraint": "loops: a freedom is gained",
 }
-#: Pieces of a path that keep their limits, leave them, and pass near a singularity; different in lightness too.
+#: Pieces of a path that keep their limits, leave them, and pass near a singularity; different in
+#: lightness too.
 INSIDE, BEYOND, SINGULAR = RESIDUAL, "#e69f00", "#1f2328"
 
 
@@ -44,24 +45,37 @@ class Marks:
         """Mark the pose shown, and say the same in Markdown."""
         viewer = self._viewer
         model, q = viewer.model, viewer.q
-        outside = {item.coordinate: item for kind in LIMIT_KINDS for item in model.limits.beyond(q[None], kind=kind)}
+        outside = {
+            item.coordinate: item
+            for kind in LIMIT_KINDS
+            for item in model.limits.beyond(q[None], kind=kind)
+        }
         measured = singularities(model, q[None])
         distances = {kind: float(measured.distance(kind)[0]) for kind in KINDS}
         near = [kind for kind in KINDS if distances[kind] < self._near]
-        texts = {f"limit/{name}": (f"{item.amount}", _place(model, name, geometry)) for name, item in outside.items()}
+        texts = {
+            f"limit/{name}": (f"{item.amount}", _place(model, name, geometry))
+            for name, item in outside.items()
+        }
         if near:
             worst = min(near, key=distances.__getitem__)
-            texts["singular"] = (f"near singular ({EFFECTS[worst]}): {distances[worst]:.2g}", geometry.tool[0])
+            texts["singular"] = (
+                f"near singular ({EFFECTS[worst]}): {distances[worst]:.2g}",
+                geometry.tool[0],
+            )
         for name, (text, place) in texts.items():
             if name not in self._labels:
                 self._labels[name] = viewer.server.scene.add_label(f"/marks/{name}", text)
             self._labels[name].text, self._labels[name].position = text, place
         for name, label in self._labels.items():
             label.visible = name in texts
-        lines = [f"**Near a singularity** ({EFFECTS[kind]}): {distances[kind]:.2g} of 1" for kind in near]
+        lines = [
+            f"**Near a singularity** ({EFFECTS[kind]}): {distances[kind]:.2g} of 1" for kind in near
+        ]
         if outside:
             lines.append(
-                "**Outside its limits:** " + ", ".join(f"`{name}` {item.amount}" for name, item in outside.items())
+                "**Outside its limits:** "
+                + ", ".join(f"`{name}` {item.amount}" for name, item in outside.items())
             )
         return "  \n".join(lines)
 

@@ -34,7 +34,9 @@ class ModeButtons:
         self._folder = gui.add_folder("Modes", expand_by_default=False)
         with self._folder:
             self.kind = gui.add_button_group("look for", tuple(KINDS.values()))
-            self._words = gui.add_markdown("All ways to assemble it at these motor positions, or to reach this pose.")
+            self._words = gui.add_markdown(
+                "All ways to assemble it at these motor positions, or to reach this pose."
+            )
         entries = {kind: entry for entry, kind in KINDS.items()}
         self.kind.on_click(lambda event: self.look(entries[event.target.value]))
 
@@ -50,11 +52,15 @@ class ModeButtons:
         try:
             self.modes = find(viewer.model, viewer.model.motion(entry).ports.at(viewer.q))
         except TauloopError as error:
-            self._words.content = "\n".join(f"- {problem.what}; *{problem.remedy}*" for problem in error.problems)
+            self._words.content = "\n".join(
+                f"- {problem.what}; *{problem.remedy}*" for problem in error.problems
+            )
             return
         count = len(self.modes.modes)
         left = f"; the first {MOST} have buttons" if count > MOST else ""
-        self._words.content = f"{count} {kind}{left}. Those in brackets are beyond a stop or singular."
+        self._words.content = (
+            f"{count} {kind}{left}. Those in brackets are beyond a stop or singular."
+        )
         if self.buttons is not None:
             self.buttons.remove()
         with self._folder:
@@ -69,9 +75,14 @@ class ModeButtons:
         condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
         stops = "; ".join(map(str, mode.beyond)) or "within its stops"
         reference = ", the one of the reference pose" if mode.is_reference else ""
-        self._words.content = f"Mode {number + 1} of {len(self.modes.modes)}{reference}: {condition}, {stops}."
+        self._words.content = (
+            f"Mode {number + 1} of {len(self.modes.modes)}{reference}: {condition}, {stops}."
+        )
 
     def _labels(self) -> tuple[str, ...]:
         assert self.modes is not None
         modes = self.modes.modes[:MOST]
-        return tuple(f"({i})" if mode.beyond or mode.is_singular else f"{i}" for i, mode in enumerate(modes, start=1))
+        return tuple(
+            f"({i})" if mode.beyond or mode.is_singular else f"{i}"
+            for i, mode in enumerate(modes, start=1)
+        )

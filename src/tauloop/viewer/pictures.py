@@ -32,7 +32,9 @@ class PicturePanel:
             if playback is not None:
                 kinds = ("HTML", "GIF", *(("MP4",) if ffmpeg() else ()))
                 self.film = gui.add_button_group("film", kinds)
-                self.film.on_click(lambda event: self.save_film(event.client, event.target.value.lower()))
+                self.film.on_click(
+                    lambda event: self.save_film(event.client, event.target.value.lower())
+                )
             self._words = gui.add_markdown("")
 
     def save_picture(self, client: Any) -> None:
@@ -41,7 +43,9 @@ class PicturePanel:
 
         try:
             aspect = client.camera.aspect
-            drawn = client.get_render(round(WIDTH / aspect), WIDTH, transport_format="png", timeout=PATIENCE)
+            drawn = client.get_render(
+                round(WIDTH / aspect), WIDTH, transport_format="png", timeout=PATIENCE
+            )
         except TimeoutError:
             self._words.content = f"The page gave no picture within {PATIENCE:g} s."
             return
@@ -57,10 +61,16 @@ class PicturePanel:
         self._words.content = "Making the film ..."
         try:
             with tempfile.TemporaryDirectory() as folder:
-                path = save_film(viewer.model, playback.q, playback.time, Path(folder) / f"film.{kind}")
+                path = save_film(
+                    viewer.model, playback.q, playback.time, Path(folder) / f"film.{kind}"
+                )
                 content = path.read_bytes()
         except TauloopError as error:
-            self._words.content = "\n".join(f"- {problem.what}; *{problem.remedy}*" for problem in error.problems)
+            self._words.content = "\n".join(
+                f"- {problem.what}; *{problem.remedy}*" for problem in error.problems
+            )
             return
         self._words.content = ""
-        client.send_file_download(f"{viewer.model.mechanism.name}.{kind}", content, save_immediately=True)
+        client.send_file_download(
+            f"{viewer.model.mechanism.name}.{kind}", content, save_immediately=True
+        )

@@ -57,11 +57,13 @@ class Playback(Shown):
 def read_playback(model: Model, path: str | Path) -> Playback:
     """Read a log with columns time and position.NAME of the platform, or else of the actuators, and follow it.
 
-    The file is a table, a bag of ROS, or a YAML that says what they hold (`tauloop.logs.load_recording`).
+    The file is a table, a bag of ROS, or a YAML that says what they hold
+    (`tauloop.logs.load_recording`).
 
     Raises:
         LogError: the file is damaged.
-        InputError: neither the platform's positions nor the actuators' are all there, in their units.
+        InputError: neither the platform's positions nor the actuators' are all there, in their
+            units.
         PoseError: a sample is out of reach: which loop, by how much.
         AssemblyError: the motion jumps.
     """
@@ -83,16 +85,24 @@ def read_playback(model: Model, path: str | Path) -> Playback:
                 source=Path(path).name,
                 entry=ports.entry,
                 rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
-                force=_columns(log, Port(name="force", columns=names, units=model.output_ports("actuators")[1])),
+                force=_columns(
+                    log, Port(name="force", columns=names, units=model.output_ports("actuators")[1])
+                ),
             )
     nearer = min(missing.values(), key=len)
     if not channels(log, "position"):
         remedy = "give a table as `tauloop motion --out` or `tauloop simulate --out` writes it"
-        nearer = [Problem(where="position", what="the log has no positions", remedy=remedy, file=str(path))]
+        nearer = [
+            Problem(
+                where="position", what="the log has no positions", remedy=remedy, file=str(path)
+            )
+        ]
     raise InputError(nearer)
 
 
 def _columns(log: xr.Dataset, port: Port) -> np.ndarray | None:
     """The samples (N, n) of a port, or None where the log lacks one of them."""
-    missing = channel_problems(log, {port.name: dict(zip(port.columns, port.units, strict=True))}, "")
+    missing = channel_problems(
+        log, {port.name: dict(zip(port.columns, port.units, strict=True))}, ""
+    )
     return None if missing or not port.columns else samples(log, port.name, port.columns)

@@ -41,7 +41,8 @@ class Curves:
 def motion_curves(model: Model, playback: Playback) -> tuple[Curves, ...]:
     """What is plotted of a motion: actuator positions, their forces and their power, each unit by itself.
 
-    Forces are those of the table, else those that the motion needs; there are none of a table without accelerations.
+    Forces are those of the table, else those that the motion needs; there are none of a table
+    without accelerations.
     """
     actuators, units = model.mechanism.actuators, model.output_ports("actuators")[1]
     names = tuple(actuator.name for actuator in actuators)
@@ -109,19 +110,32 @@ class Plots:
         time, values = thin(self._playback.time, plot.values, STRETCHES)
         finite = np.flatnonzero(np.isfinite(plot.limits))
         ends = sorted({float(sign * plot.limits[i]) for i in finite for sign in (-1.0, 1.0)})
-        low, high = (float(x) for x in (min(values.min(), *ends, np.inf), max(values.max(), *ends, -np.inf)))
+        low, high = (
+            float(x) for x in (min(values.min(), *ends, np.inf), max(values.max(), *ends, -np.inf))
+        )
         room = 0.05 * (high - low) or 1.0
         low, high = low - room, high + room
         data = (time, *values.T, *(np.full(len(time), end) for end in ends))
         series: list[dict[str, Any]] = [{"label": "t"}]
         series += [
-            {"label": name, "stroke": COLOURS[i % len(COLOURS)], "width": 1.6, "points": {"show": False}}
+            {
+                "label": name,
+                "stroke": COLOURS[i % len(COLOURS)],
+                "width": 1.6,
+                "points": {"show": False},
+            }
             | ({"dash": [5, 3]} if i >= len(COLOURS) else {})
             for i, name in enumerate(plot.names)
         ]
-        series += [{"label": "limit", "stroke": RESIDUAL, "width": 1, "dash": [2, 3], "points": {"show": False}}] * len(
-            ends
-        )
+        series += [
+            {
+                "label": "limit",
+                "stroke": RESIDUAL,
+                "width": 1,
+                "dash": [2, 3],
+                "points": {"show": False},
+            }
+        ] * len(ends)
         series += [{"label": "now", "stroke": TEXT, "width": 1.2, "points": {"show": False}}]
         self._fixed.append((data, low, high))
         self.nodes.append(

@@ -12,8 +12,9 @@ from tauloop.progress import Progress, Stages
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.scene import MachineScene
 
-#: The heading of a page, and what the page cannot do; over the picture, out of the way of the pointer. Viser's note on
-#: computers without a graphics card would lie over it and over the machine.
+#: The heading of a page, and what the page cannot do; over the picture, out of the way of the
+#: pointer. Viser's note on computers without a graphics card would lie over it and over the
+#: machine.
 HEADING = (
     "<style>#webgl-software-rendering {{ display: none }}</style>"
     '<div style="position:fixed;left:1em;top:0.6em;font:13px system-ui,sans-serif;color:#30363d;'
@@ -23,7 +24,11 @@ HEADING = (
 
 
 def page(
-    model: Model, geometry: MachineGeometry, times: np.ndarray, heading: str, progress: Progress | None = None
+    model: Model,
+    geometry: MachineGeometry,
+    times: np.ndarray,
+    heading: str,
+    progress: Progress | None = None,
 ) -> str:
     """The text of a page that plays a motion.
 
@@ -40,7 +45,9 @@ def page(
     """
     viser, guard = viser_module(), Guard(host="127.0.0.1")
     with silent():
-        server = start_guarded(guard, lambda: viser.ViserServer(host="127.0.0.1", port=0, verbose=False))
+        server = start_guarded(
+            guard, lambda: viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
+        )
         try:
             scene = MachineScene(server, model, geometry)
             scene.draw_path(geometry.tool)

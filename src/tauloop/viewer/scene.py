@@ -15,18 +15,26 @@ from tauloop.model import Model
 from tauloop.report.figures import RESIDUAL
 from tauloop.solids import frames, machine_solids, parts
 
-#: Length of the tool's axes, and thickness of its path, as shares of the machine's largest dimension.
+#: Length of the tool's axes, and thickness of its path, as shares of the machine's largest
+#: dimension.
 TOOL, PATH = 0.07, 0.003
-#: From where the eye looks at first, rad of its field of view, and how far it keeps from where the machine just fits.
+#: From where the eye looks at first, rad of its field of view, and how far it keeps from where the
+#: machine just fits.
 EYE, FIELD, FAR = (0.42, -0.89, 0.18), 0.8, 1.1
-#: Width and height of a letter in the first picture, at a distance of one; and where the middle of a name lies whose
-#: corner is at its place.
+#: Width and height of a letter in the first picture, at a distance of one; and where the middle of
+#: a name lies whose corner is at its place.
 LETTER = (0.013, 0.032)
-CORNERS = {"top-left": (1, -1), "bottom-left": (1, 1), "top-right": (-1, -1), "bottom-right": (-1, 1)}
+CORNERS = {
+    "top-left": (1, -1),
+    "bottom-left": (1, 1),
+    "top-right": (-1, -1),
+    "bottom-right": (-1, 1),
+}
 #: Colour of a machine beside another, and how much of what is behind it it hides.
 GHOST, SEEN_THROUGH = "#7a4f9a", 0.38
-#: Strength of the light from all around, and what the floor throws back (of 255). It is no picture of surroundings:
-#: until one is unpacked, half a minute without a graphics card, viser keeps the machine all but white.
+#: Strength of the light from all around, and what the floor throws back (of 255). It is no picture
+#: of surroundings: until one is unpacked, half a minute without a graphics card, viser keeps the
+#: machine all but white.
 LIGHT, THROWN_BACK = 3.0, 140
 
 
@@ -37,14 +45,17 @@ class MachineScene:
         size: the machine's largest dimension, m.
     """
 
-    def __init__(self, server: Any, model: Model, geometry: MachineGeometry, *, ghost: str = "") -> None:
+    def __init__(
+        self, server: Any, model: Model, geometry: MachineGeometry, *, ghost: str = ""
+    ) -> None:
         """Build the nodes.
 
         Args:
             server: a `viser.ViserServer`.
             model: the machine.
             geometry: the machine at its first state.
-            ghost: name of a see-through machine beside another, which has no names, no floor, and looks from nowhere.
+            ghost: name of a see-through machine beside another, which has no names, no floor, and
+                looks from nowhere.
 
         Raises:
             EngineError: trimesh is not installed.
@@ -56,7 +67,9 @@ class MachineScene:
         self._frames = frames(self._mechanism, geometry, self._reference)
         meshes = parts(machine_solids(model))
         top = f"/{ghost or 'machine'}"
-        self._nodes = {name: self._scene.add_frame(node_path(name, top), show_axes=False) for name, _ in meshes}
+        self._nodes = {
+            name: self._scene.add_frame(node_path(name, top), show_axes=False) for name, _ in meshes
+        }
         self._drawn = {
             (name, colour): self._scene.add_mesh_simple(
                 f"{node_path(name, top)}/{colour[1:]}",
@@ -71,7 +84,9 @@ class MachineScene:
         }
         cables = {rod.name for rod in self._mechanism.rods if rod.tension is not None}
         reach = {key: float(np.ptp(mesh.vertices[:, 2])) for key, mesh in meshes.items()}
-        self._cables = [(key[0], node, reach[key]) for key, node in self._drawn.items() if key[0] in cables]
+        self._cables = [
+            (key[0], node, reach[key]) for key, node in self._drawn.items() if key[0] in cables
+        ]
         self._names: dict[str, Any] = {}
         self._tool: Any = None
         if not ghost:
@@ -81,7 +96,10 @@ class MachineScene:
     def _furnish(self, server: Any, geometry: MachineGeometry) -> None:
         """Names, the tool's axes, the floor, light, and from where it is seen at first."""
         self._tool = self._scene.add_frame(
-            "/tool", axes_length=TOOL * self.size, axes_radius=0.06 * TOOL * self.size, origin_radius=0.0
+            "/tool",
+            axes_length=TOOL * self.size,
+            axes_radius=0.06 * TOOL * self.size,
+            origin_radius=0.0,
         )
         self._scene.add_label("/tool/name", self.shape.platform)
         low, high = geometry.extent
@@ -118,7 +136,10 @@ class MachineScene:
             self._shown, self._frames = geometry, frames(self._mechanism, geometry, self._reference)
         for name, node in self._nodes.items():
             R, p = self._frames[name]
-            node.position, node.wxyz = p[state], Rotation.from_matrix(R[state]).as_quat(scalar_first=True)
+            node.position, node.wxyz = (
+                p[state],
+                Rotation.from_matrix(R[state]).as_quat(scalar_first=True),
+            )
         lengths = np.linalg.norm(np.diff(geometry.segments[state], axis=1)[:, 0], axis=-1)
         rods = dict(zip((segment.name for segment in self.shape.segments), lengths, strict=True))
         for name, node, reach in self._cables:
@@ -128,15 +149,21 @@ class MachineScene:
         for axis, origin in zip(self.shape.drives, geometry.drives[0][state], strict=True):
             self._names[axis.name].position = origin
         self._tool.position = geometry.tool[state]
-        self._tool.wxyz = Rotation.from_matrix(geometry.tool_rotation[state]).as_quat(scalar_first=True)
+        self._tool.wxyz = Rotation.from_matrix(geometry.tool_rotation[state]).as_quat(
+            scalar_first=True
+        )
 
     def draw_path(self, points: np.ndarray, colours: Sequence[str] | None = None) -> None:
         """Draw the tool's path (N, 3), each piece in the colour of its first sample (N,)."""
         if len(points) > 1:
             ends = np.stack([points[:-1], points[1:]], axis=1)
-            shades = np.array([rgb(colour) for colour in colours or (RESIDUAL,) * len(points)], dtype=np.uint8)
+            shades = np.array(
+                [rgb(colour) for colour in colours or (RESIDUAL,) * len(points)], dtype=np.uint8
+            )
             ends_shades = np.repeat(shades[:-1, None], 2, axis=1)
-            self._scene.add_line_segments("/path", points=ends, colors=ends_shades, thickness=PATH * self.size)
+            self._scene.add_line_segments(
+                "/path", points=ends, colors=ends_shades, thickness=PATH * self.size
+            )
 
     def colour_rods(self, colours: Mapping[str, str]) -> None:
         """Give rods other colours, by name; the rest have their own."""
@@ -150,7 +177,9 @@ class MachineScene:
             node.text = texts.get(name, name)
 
 
-def corners(names: Sequence[str], places: np.ndarray, eye: np.ndarray, middle: np.ndarray) -> list[Any]:
+def corners(
+    names: Sequence[str], places: np.ndarray, eye: np.ndarray, middle: np.ndarray
+) -> list[Any]:
     """Which corner of each name lies at its place, so that it covers as little of the names before it as can be.
 
     Args:
@@ -166,7 +195,11 @@ def corners(names: Sequence[str], places: np.ndarray, eye: np.ndarray, middle: n
     for name, place in zip(names, seen[:, :2] / seen[:, 2:], strict=True):
         half = 0.5 * np.array([LETTER[0] * len(name), LETTER[1]])
         options = place + half * list(CORNERS.values())
-        common = np.clip(half + halves - np.abs(options[:, None] - middles), 0.0, None).prod(axis=2).sum(axis=1)
+        common = (
+            np.clip(half + halves - np.abs(options[:, None] - middles), 0.0, None)
+            .prod(axis=2)
+            .sum(axis=1)
+        )
         best = int(np.argmin(common))
         chosen.append(list(CORNERS)[best])
         middles, halves = np.vstack([middles, options[best]]), np.vstack([halves, half])

@@ -44,13 +44,17 @@ class Sliders:
             return  # a machine whose independent coordinates are its motors'
         with gui.add_folder(entry.name.capitalize()):
             self.handles[entry], self.sliders[entry] = handles, []
-            for number, (handle, value) in enumerate(zip(handles.handles, handles.values(q), strict=True)):
+            for number, (handle, value) in enumerate(
+                zip(handles.handles, handles.values(q), strict=True)
+            ):
                 slider = gui.add_slider(
                     f"{handle.name} [{handle.unit}]" if handle.unit != "1" else handle.name,
                     min=handle.lower,
                     max=handle.upper,
                     step=STEPS[handle.unit],
-                    initial_value=float(np.clip(rounded(value, STEPS[handle.unit]), handle.lower, handle.upper)),
+                    initial_value=float(
+                        np.clip(rounded(value, STEPS[handle.unit]), handle.lower, handle.upper)
+                    ),
                 )
                 slider.on_update(self._moves(entry, number))
                 self.sliders[entry].append(slider)
@@ -96,6 +100,7 @@ def as_markdown(error: TauloopError, heading: str) -> str:
     for problem in error.problems:
         place = f" (line {problem.line})" if problem.line is not None else ""
         lines.append(
-            f"- `{problem.where}`{place}: {problem.what}" + (f"; *{problem.remedy}*" if problem.remedy else "")
+            f"- `{problem.where}`{place}: {problem.what}"
+            + (f"; *{problem.remedy}*" if problem.remedy else "")
         )
     return "\n".join(lines)

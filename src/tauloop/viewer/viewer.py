@@ -75,7 +75,8 @@ class Viewer:
 
         Args:
             model: the machine.
-            q: coordinates (n_q,) at which it stands at first; the reference pose, or the motion's first, without it.
+            q: coordinates (n_q,) at which it stands at first; the reference pose, or the motion's
+                first, without it.
             playback: a motion to be played.
             layers: what else is shown.
             host: address to listen on; 127.0.0.1 is seen from this computer alone.
@@ -90,11 +91,16 @@ class Viewer:
         with silent():
             self.server = start_guarded(
                 self._guard,
-                lambda: viser.ViserServer(host=host, port=port, label=model.mechanism.name, verbose=False),
+                lambda: viser.ViserServer(
+                    host=host, port=port, label=model.mechanism.name, verbose=False
+                ),
             )
-        self.server.gui.configure_theme(show_logo=False, show_share_button=False)  # nothing leaves this computer
+        # nothing leaves this computer
+        self.server.gui.configure_theme(show_logo=False, show_share_button=False)
         self.server.gui.main_panel.dock_right()  # beside the machine, never over it
-        self.server.on_client_connect(lambda client: keep_in_view(client, self.server.initial_camera))
+        self.server.on_client_connect(
+            lambda client: keep_in_view(client, self.server.initial_camera)
+        )
         self.host, self.port = host, int(self.server.get_port())
         start = playback.q[0] if playback is not None else model.assembly.q
         self._watch: Watch | None = None
@@ -111,13 +117,15 @@ class Viewer:
         """Show another machine in place of this one, from the same side; where it can, at the same platform position.
 
         Args:
-            view: of the machine; its pose counts where the machine has none there, and where its motion begins.
+            view: of the machine; its pose counts where the machine has none there, and where its
+                motion begins.
         """
         with self.lock:
             start = np.array(view.q)
             if view.playback is None:
                 start = _at_the_position_of(self.model, self.q, view.model, start)
-            parts(machine_solids(view.model))  # a mesh that cannot be read is refused before the old scene goes
+            # a mesh that cannot be read is refused before the old scene goes
+            parts(machine_solids(view.model))
             self.server.scene.reset()
             self.server.gui.reset()
             self._build(view.model, start, view.playback, view.layers)
@@ -131,7 +139,9 @@ class Viewer:
         """
         self._watch = Watch(self, map(Path, files), load)
 
-    def _build(self, model: Model, q: np.ndarray, playback: Playback | None, layers: Layers) -> None:
+    def _build(
+        self, model: Model, q: np.ndarray, playback: Playback | None, layers: Layers
+    ) -> None:
         """Make the scene and the panel of a machine."""
         self.model, self.q, self.sample = model, q, None if playback is None else 0
         self._shape = machine_shape(model.assembly.loops)
@@ -155,7 +165,9 @@ class Viewer:
         self.gizmo = None
         if handles := next(iter(self._hands.handles.values()), None):
             with contextlib.suppress(TauloopError):  # where it starts it cannot be dragged
-                self.gizmo = Gizmo(self, Puller(handles, self._shape, model.limits, q), geometry.size)
+                self.gizmo = Gizmo(
+                    self, Puller(handles, self._shape, model.limits, q), geometry.size
+                )
         self._marks = Marks(self)
         self.forces = self.modes = self.workspace = None
         if self._hands.handles:  # it is driven, and moves
@@ -266,7 +278,8 @@ def keep_in_view(client: Any, start: Any) -> None:
     """Keep the eye of a page that is higher than wide so far back that its width holds what its height would.
 
     Args:
-        client: the page, which tells another camera than its first one until it has settled, and other measures.
+        client: the page, which tells another camera than its first one until it has settled, and
+            other measures.
         start: the camera that it begins with.
     """
     camera, begin, share = client.camera, time.monotonic(), 1.0
@@ -287,7 +300,9 @@ def keep_in_view(client: Any, start: Any) -> None:
     camera.on_update(fit)
 
 
-def _at_the_position_of(before: Model, q: np.ndarray, after: Model, otherwise: np.ndarray) -> np.ndarray:
+def _at_the_position_of(
+    before: Model, q: np.ndarray, after: Model, otherwise: np.ndarray
+) -> np.ndarray:
     """Coordinates (n_q,) of a machine where its platform is as another's at q; others where it has no such pose."""
     try:
         old, new = before.platform.ports, after.platform

@@ -10,7 +10,8 @@ from tauloop.errors import TauloopError
 from tauloop.viewer.sliders import as_markdown
 from tauloop.viewer.stage import Sight, Stage
 
-#: Seconds between two looks. What has changed is read when it is the same at two looks: an editor may still be writing.
+#: Seconds between two looks. What has changed is read when it is the same at two looks: an editor
+#: may still be writing.
 PERIOD = 0.25
 
 
@@ -46,13 +47,19 @@ class Watch:
                 self._viewer.replace(view)
                 self._shown = self._seen = self._state()  # of its meshes
             except TauloopError as error:
-                self.problem = as_markdown(error, "The file is wrong; this is the machine as it was:")
+                self.problem = as_markdown(
+                    error, "The file is wrong; this is the machine as it was:"
+                )
                 self._viewer.warn(self.problem)
         self._next = time.monotonic() + PERIOD
 
     def _state(self) -> tuple[tuple[int, int] | None, ...]:
         """Time and size of every file; None for one that is not there."""
-        meshes = [solid.mesh for solid in self._viewer.model.mechanism.solids if isinstance(solid.mesh, Path)]
+        meshes = [
+            solid.mesh
+            for solid in self._viewer.model.mechanism.solids
+            if isinstance(solid.mesh, Path)
+        ]
         return tuple(map(_stamp, (*self._files, *meshes)))
 
 

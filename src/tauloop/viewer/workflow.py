@@ -45,17 +45,21 @@ class ViewOptions(Options):
     """A pose or a motion to look at; the reference pose where nothing is given.
 
     Attributes:
-        position: pose to start with, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at reference.
+        position: pose to start with, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest
+            as at reference.
         entry: whose position that is.
-        motion: play a table with time and position.NAME of the platform or the actuators; from Python a `Playback` too.
+        motion: play a table with time and position.NAME of the platform or the actuators; from
+            Python a `Playback` too.
         simulation: the same, of what `tauloop simulate --out` or `control --out` has written.
         measured: show this log, as that of a motion, see-through beside the motion.
-        beside: show this machine (a file, or shipped) see-through at the same actuator positions, such as the
-            calibrated one.
+        beside: show this machine (a file, or shipped) see-through at the same actuator positions,
+            such as the calibrated one.
         forces: show forces: arrows at motors and platform, rods by tension and compression.
-        workspace: show a slice or cloud of the workspace over two or three platform positions, such as 'x,z'.
+        workspace: show a slice or cloud of the workspace over two or three platform positions, such
+            as 'x,z'.
         colouring: what its points are coloured by.
-        modes: look for all modes at the first pose: at its 'actuators' (assembly modes) or 'platform' (working modes).
+        modes: look for all modes at the first pose: at its 'actuators' (assembly modes) or
+            'platform' (working modes).
 
     Examples:
         >>> import tauloop as tl
@@ -77,8 +81,14 @@ class ViewOptions(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Refuse several of one kind."""
         if self.measured is not None and self.motion is None and self.simulation is None:
-            problems.add("measured", "is shown in step with a motion, and there is none", "give the motion too")
-        names = [name for name in ("position", "motion", "simulation") if getattr(self, name) is not None]
+            problems.add(
+                "measured",
+                "is shown in step with a motion, and there is none",
+                "give the motion too",
+            )
+        names = [
+            name for name in ("position", "motion", "simulation") if getattr(self, name) is not None
+        ]
         if len(names) > 1:
             problems.add(names[-1], f"given beside {', '.join(names[:-1])}", "give one of them")
 
@@ -108,7 +118,9 @@ class View(Result):
         if self.playback is not None:
             yield time_axis(self.playback.time)
         q = self.q[None] if self.playback is None else self.playback.q
-        yield from columns("coordinate", topology.coordinate_names, coordinate_units(topology), q, over)
+        yield from columns(
+            "coordinate", topology.coordinate_names, coordinate_units(topology), q, over
+        )
 
     @property
     def status(self) -> Status:
@@ -123,7 +135,9 @@ class View(Result):
             "coordinates": self.model.topology.coordinate_names,
             "q": self.q,
             "tool_m": self.geometry.tool[0],
-            "bodies": {body.name: self.geometry.origins[0, i] for i, body in enumerate(shape.bodies)},
+            "bodies": {
+                body.name: self.geometry.origins[0, i] for i, body in enumerate(shape.bodies)
+            },
             "evidence": self.evidence,
         }
 
@@ -132,7 +146,9 @@ class View(Result):
         motion = self.playback
         note = "" if motion is None else f"start of {motion.source}, {motion.duration:.4g} s"
         solids = solid_drawing(self.model, self.geometry)
-        return machine_figure(self.geometry, title=self.model.mechanism.name, note=note, solids=solids)
+        return machine_figure(
+            self.geometry, title=self.model.mechanism.name, note=note, solids=solids
+        )
 
     def save_film(self, path: str | Path, progress: Progress | None = None) -> Path:
         """Write the motion as a film: a page that plays and turns, a GIF or an MP4; see `tauloop.viewer.save_film`.
@@ -164,7 +180,9 @@ class View(Result):
 
     def viewer(self, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
         """A server for the browser; see `Viewer`, which also says what is raised."""
-        return Viewer(self.model, q=self.q, playback=self.playback, layers=self.layers, host=host, port=port)
+        return Viewer(
+            self.model, q=self.q, playback=self.playback, layers=self.layers, host=host, port=port
+        )
 
 
 def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View:
@@ -188,7 +206,9 @@ def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View
     model, options = modelled(machine), options or ViewOptions()
     path = options.motion or options.simulation
     playback = path if path is None or isinstance(path, Playback) else read_playback(model, path)
-    q, time = (_pose(model, options)[None], None) if playback is None else (playback.q, playback.time)
+    q, time = (
+        (_pose(model, options)[None], None) if playback is None else (playback.q, playback.time)
+    )
     return View(
         model=model,
         q=q[0],
@@ -196,7 +216,9 @@ def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View
         geometry=machine_geometry(model, q),
         layers=_layers(model, options),
         evidence=model.limits.evidence(q, time),
-        provenance=provenance(packages=("numpy",), options={}, inputs={"machine": model.mechanism.name}),
+        provenance=provenance(
+            packages=("numpy",), options={}, inputs={"machine": model.mechanism.name}
+        ),
     )
 
 
@@ -207,12 +229,17 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
     plane = tuple(full_name(names, name, "workspace") for name in options.workspace)
     if plane and plane not in planes(model):
         choices = (
-            "; ".join(",".join(choice) for choice in planes(model)) or "none: its platform does not move along axes"
+            "; ".join(",".join(choice) for choice in planes(model))
+            or "none: its platform does not move along axes"
         )
-        raise InputError.of("workspace", f"{','.join(plane)} is no slice or cloud", f"choose one of {choices}")
+        raise InputError.of(
+            "workspace", f"{','.join(plane)} is no slice or cloud", f"choose one of {choices}"
+        )
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
-        beside=modelled(load(beside) if isinstance(beside, str | Path) else beside) if beside is not None else None,
+        beside=modelled(load(beside) if isinstance(beside, str | Path) else beside)
+        if beside is not None
+        else None,
         forces=options.forces,
         workspace=plane,
         colouring=options.colouring,

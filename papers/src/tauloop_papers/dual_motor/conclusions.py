@@ -14,12 +14,13 @@ from tauloop_papers.dual_motor.results import slave_share
 from tauloop_papers.dual_motor.search import CYCLE, LASTING, STILL, swings
 from tauloop_papers.dual_motor.settings import SETTINGS, TABLE_1, TABLE_2
 
-#: A step is smooth with an overshoot up to this share of it; both motors drive with at least this share of the slave in
-#: the energy.
+#: A step is smooth with an overshoot up to this share of it; both motors drive with at least this
+#: share of the slave in the energy.
 SMOOTH, DRIVES = 0.01, 0.1
 #: A load on the cart, N, that sets in at a time, s, of a run of so many s.
 LOAD, LOAD_TIME, LOADED = 50.0, 5.0, 20.0
-#: The energy saved is the printed one within this, as a share of the energy: bars of 1 % of both energies.
+#: The energy saved is the printed one within this, as a share of the energy: bars of 1 % of both
+#: energies.
 SAVED = 2 * BARS["energy"]
 #: How the motors are used: one, and two.
 MOTORS = ("one", "as-written")
@@ -46,7 +47,9 @@ class Conclusion:
     @property
     def row(self) -> str:
         """Row of the table on the page."""
-        return f"| {self.statement} | {self.stated} | {self.ours} | {'yes' if self.holds else 'no'} |"
+        return (
+            f"| {self.statement} | {self.stated} | {self.ours} | {'yes' if self.holds else 'no'} |"
+        )
 
 
 def conclusions(axis: Axis | None = None) -> tuple[Conclusion, ...]:
@@ -61,7 +64,8 @@ def conclusions(axis: Axis | None = None) -> tuple[Conclusion, ...]:
 
 def _figure_8(axis: Axis) -> Iterator[Conclusion]:
     left = swings(axis, dict(zip(axis.names, axis.nominal, strict=True)), both=True)
-    # a hunting motor sticks and slips: its swing differs from processor to processor, so bounds are written
+    # a hunting motor sticks and slips: its swing differs from processor to processor, so bounds are
+    # written
     hunts, comes_to_rest = CYCLE < left["one"] < 1.0, left["as-written"] < STILL
     yield Conclusion(
         statement="one motor can have a limit cycle",
@@ -90,7 +94,9 @@ def _figure_8(axis: Axis) -> Iterator[Conclusion]:
         ours=f"{share:.0%} of the energy is the slave's",
         holds=share > DRIVES,
     )
-    single, both = (max(_moved(axis.with_motors(motors), load) for load in (-LOAD, LOAD)) for motors in MOTORS)
+    single, both = (
+        max(_moved(axis.with_motors(motors), load) for load in (-LOAD, LOAD)) for motors in MOTORS
+    )
     yield Conclusion(
         statement="the strategy is robust against disturbances",
         stated="robust",
@@ -101,7 +107,9 @@ def _figure_8(axis: Axis) -> Iterator[Conclusion]:
 
 def _moved(axis: Axis, load: float) -> float:
     """Return how far a step of force on the cart moves it at most, m."""
-    record = record_axis(axis, duration=LOADED, samples=20_001, load=load, load_time=LOAD_TIME, integrator=STEPPING)
+    record = record_axis(
+        axis, duration=LOADED, samples=20_001, load=load, load_time=LOAD_TIME, integrator=STEPPING
+    )
     position = record.signal("cart.position")
     before = position[record.time <= LOAD_TIME][-1]
     return float(np.abs(position[record.time > LOAD_TIME] - before).max())
@@ -161,7 +169,10 @@ def _switching(axis: Axis) -> Iterator[Conclusion]:
         ours=f"{costs[2]:.3f} there, {costs[4]:.3f} at {LOWER}",
         holds=bool(costs[2] <= costs[4]),
     )
-    pairs = {at: 1e3 * overshoot * printed.SWITCHING_WEIGHTS["overshoot"] for (_, overshoot), at in printed.TABLE_3}
+    pairs = {
+        at: 1e3 * overshoot * printed.SWITCHING_WEIGHTS["overshoot"]
+        for (_, overshoot), at in printed.TABLE_3
+    }
     overshoots = 1e3 * TABLE_2.criteria(axis, np.array([first, (0.62, 0.44)])).overshoot
     yield Conclusion(
         statement="it overshoots less than the first choice",

@@ -7,9 +7,18 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from tauloop.drives import LINE_INTEGRATOR, DriveLine, Observation, PlantUnknown, read_drive
-from tauloop_papers.dual_motor.printed import CONCLUSION, NOMINAL, SWITCHING_WEIGHTS, TABLE_1, TABLE_2, TABLE_3, WEIGHTS
+from tauloop_papers.dual_motor.printed import (
+    CONCLUSION,
+    NOMINAL,
+    SWITCHING_WEIGHTS,
+    TABLE_1,
+    TABLE_2,
+    TABLE_3,
+    WEIGHTS,
+)
 
-#: Of all simulations here: costs that weigh an overshoot of 0.1 mm as one change by some 1e-4 with tighter ones.
+#: Of all simulations here: costs that weigh an overshoot of 0.1 mm as one change by some 1e-4 with
+#: tighter ones.
 STEPPING = replace(LINE_INTEGRATOR, max_steps=100_000)
 #: Of a printed figure: how near is near enough.
 BARS = {"rise_time": 0.01, "settling_time": 0.01, "energy": 0.01, "overshoot": 0.1, "cost": 0.1}
@@ -49,7 +58,13 @@ UNKNOWNS = {
 #: Looked for in every structure that does not fix them.
 ALWAYS = tuple(UNKNOWNS)[:8]
 #: What holds where a structure does not say otherwise.
-HELD = {"stiction": 0.0, "first_step": STEP, "switching_kp": 200.0, "switching_ti": 1.5, "switching_td": 0.05}
+HELD = {
+    "stiction": 0.0,
+    "first_step": STEP,
+    "switching_kp": 200.0,
+    "switching_ti": 1.5,
+    "switching_td": 0.05,
+}
 #: With rigid racks the cart has all mass and all friction.
 RIGID = {"motor_inertia": 1e-5, "motor_viscous": 1e-6}
 
@@ -66,7 +81,8 @@ class Structure:
         is_one_share: whether one share of the preload is fed forward in both studies.
         sample_time: of the control, s; None for a continuous one.
         has_speed_loop: whether the position loop asks a proportional loop for the master's speed.
-        after: name of a structure with rigid racks whose starts, with play, are the starts of this one.
+        after: name of a structure with rigid racks whose starts, with play, are the starts of this
+            one.
     """
 
     name: str
@@ -81,22 +97,34 @@ class Structure:
     @property
     def held(self) -> dict[str, float]:
         """All figures that are not looked for."""
-        return {name: value for name, value in (HELD | dict(self.known)).items() if name not in self.free}
+        return {
+            name: value
+            for name, value in (HELD | dict(self.known)).items()
+            if name not in self.free
+        }
 
     @property
     def unknowns(self) -> tuple[PlantUnknown, ...]:
         """What is looked for."""
         names = [*(name for name in ALWAYS if name not in self.known), *self.free]
-        return tuple(UNKNOWNS[name] for name in names if not (self.is_one_share and name == "first_share"))
+        return tuple(
+            UNKNOWNS[name] for name in names if not (self.is_one_share and name == "first_share")
+        )
 
     @property
     def line(self) -> DriveLine:
         """The candidate with this control, and with play."""
-        text = files("tauloop_papers.dual_motor").joinpath("candidate.yaml").read_text(encoding="utf-8")
+        text = (
+            files("tauloop_papers.dual_motor")
+            .joinpath("candidate.yaml")
+            .read_text(encoding="utf-8")
+        )
         if self.sample_time is not None:
             text = text.replace("  dual:\n", f"  sample_time: {self.sample_time} s\n  dual:\n")
         if self.has_speed_loop:
-            text = text.replace("  dual:\n", "  speed: {encoder: motor, gain: speed_gain}\n  dual:\n")
+            text = text.replace(
+                "  dual:\n", "  speed: {encoder: motor, gain: speed_gain}\n  dual:\n"
+            )
             text = text.replace("encoders:\n", "encoders:\n  motor: {on: motor1}\n")
             text = text.replace("parameters:\n", "parameters:\n  speed_gain: 1\n")
         return read_drive(text)
@@ -115,7 +143,8 @@ class Structure:
     def observations(self) -> tuple[Observation, ...]:
         """Every row of the tables, in its bars."""
         return rows(
-            scale=STEP if self.is_relative else 1.0, first="feed_forward_share" if self.is_one_share else "first_share"
+            scale=STEP if self.is_relative else 1.0,
+            first="feed_forward_share" if self.is_one_share else "first_share",
         )
 
 
@@ -128,16 +157,30 @@ STRUCTURES = (
     Structure(name="nominal gains, no dry friction", known={"cart_coulomb": 0.0}),
     Structure(name="free gains in the switching study", known={}, free=GAINS),
     Structure(name="free gains, no dry friction", known={"cart_coulomb": 0.0}, free=GAINS),
-    Structure(name="free gains, one share fed forward in both studies", known={}, free=GAINS, is_one_share=True),
+    Structure(
+        name="free gains, one share fed forward in both studies",
+        known={},
+        free=GAINS,
+        is_one_share=True,
+    ),
     Structure(name="free gains, first step free", known={}, free=(*GAINS, "first_step")),
-    Structure(name="free gains, overshoot as a share of the step", known={}, free=GAINS, is_relative=True),
+    Structure(
+        name="free gains, overshoot as a share of the step", known={}, free=GAINS, is_relative=True
+    ),
     Structure(name="free gains, stiction", known={}, free=(*GAINS, "stiction")),
     Structure(name="free gains, limited torques", known={}, free=(*GAINS, "torque_limit")),
     Structure(name="free gains, control sampled at 5 ms", known={}, free=GAINS, sample_time=0.005),
     Structure(name="nominal gains, overshoot as a share of the step", known={}, is_relative=True),
-    Structure(name="nominal gains, stiction and first step free", known={}, free=("stiction", "first_step")),
     Structure(
-        name="nominal gains, inner speed loop", known={}, free=("speed_gain", "pinion_radius"), has_speed_loop=True
+        name="nominal gains, stiction and first step free",
+        known={},
+        free=("stiction", "first_step"),
+    ),
+    Structure(
+        name="nominal gains, inner speed loop",
+        known={},
+        free=("speed_gain", "pinion_radius"),
+        has_speed_loop=True,
     ),
     Structure(
         name="free gains, inner speed loop",
@@ -145,12 +188,23 @@ STRUCTURES = (
         free=(*GAINS, "speed_gain", "pinion_radius"),
         has_speed_loop=True,
     ),
-    Structure(name="nominal gains, play", known={}, free=_PLAY, after="nominal gains in the switching study"),
-    Structure(name="free gains, play", known={}, free=(*GAINS, *_PLAY), after="free gains in the switching study"),
+    Structure(
+        name="nominal gains, play",
+        known={},
+        free=_PLAY,
+        after="nominal gains in the switching study",
+    ),
+    Structure(
+        name="free gains, play",
+        known={},
+        free=(*GAINS, *_PLAY),
+        after="free gains in the switching study",
+    ),
 )
 
 
-#: The plant that Tauloop had before (energies and times alone), in the first population of the first start.
+#: The plant that Tauloop had before (energies and times alone), in the first population of the
+#: first start.
 EARLIER = {
     "cart_mass": 8.96,
     "cart_viscous": 665.5,
@@ -166,8 +220,8 @@ EARLIER = {
     "first_step": 0.096192,
 }
 
-#: A plant that has both times and all four costs of Table 1 within their bars. Its switching gains are the nominal
-#: ones; the second stage of the search looks for those of the switching study.
+#: A plant that has both times and all four costs of Table 1 within their bars. Its switching gains
+#: are the nominal ones; the second stage of the search looks for those of the switching study.
 TABLE_1_PLANT = {
     "cart_mass": 6.0328832,
     "cart_viscous": 156.71587,
@@ -186,10 +240,16 @@ TABLE_1_PLANT = {
 def with_rigid_racks(line: DriveLine) -> DriveLine:
     """The same line with all connections rigid: no play, no elasticity; dry friction is the cart's."""
     inertias = tuple(
-        item if item.name == line.performance.of or item.friction is None else replace(item, friction=None)
+        item
+        if item.name == line.performance.of or item.friction is None
+        else replace(item, friction=None)
         for item in line.inertias
     )
-    return replace(line, inertias=inertias, connections=tuple(replace(c, compliance=None) for c in line.connections))
+    return replace(
+        line,
+        inertias=inertias,
+        connections=tuple(replace(c, compliance=None) for c in line.connections),
+    )
 
 
 def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, ...]:
@@ -201,8 +261,13 @@ def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, .
     """
     gains = dict(zip(("kp", "ti", "td"), GAINS, strict=True))
     preloaded = {"feed_forward_share": first}
-    weights = {name: value * (scale if name == "overshoot" else 1.0) for name, value in WEIGHTS.items()}
-    both = {name: value * (scale if name == "overshoot" else 1.0) for name, value in SWITCHING_WEIGHTS.items()}
+    weights = {
+        name: value * (scale if name == "overshoot" else 1.0) for name, value in WEIGHTS.items()
+    }
+    both = {
+        name: value * (scale if name == "overshoot" else 1.0)
+        for name, value in SWITCHING_WEIGHTS.items()
+    }
 
     def row(
         name: str,
@@ -218,7 +283,9 @@ def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, .
             parameters=parameters,
             step="first_step" if is_first else STEP,
             printed=printed,
-            tolerances={key: (BARS[key] if bar is None else bar) * value for key, value in printed.items()},
+            tolerances={
+                key: (BARS[key] if bar is None else bar) * value for key, value in printed.items()
+            },
             weights=weights or {},
             motors="preloaded" if is_first else "as-written",
         )
@@ -230,19 +297,29 @@ def rows(scale: float = 1.0, first: str = "first_share") -> tuple[Observation, .
         row(
             "nominal gains",
             {"kp": 200, "ti": 1.5, "td": 0.05, **preloaded},
-            {name: value * (scale if name == "overshoot" else 1.0) for name, value in NOMINAL.items()},
+            {
+                name: value * (scale if name == "overshoot" else 1.0)
+                for name, value in NOMINAL.items()
+            },
             is_first=True,
         )
     ]
     for method, (cost, tuned) in TABLE_1.items():
-        parameters: dict[str, float | str] = {**dict(zip(("kp", "ti", "td"), tuned, strict=True)), **preloaded}
-        observations.append(row(f"Table 1, {method}", parameters, {"cost": cost}, weights=weights, is_first=True))
+        parameters: dict[str, float | str] = {
+            **dict(zip(("kp", "ti", "td"), tuned, strict=True)),
+            **preloaded,
+        }
+        observations.append(
+            row(f"Table 1, {method}", parameters, {"cost": cost}, weights=weights, is_first=True)
+        )
     pairs = {at: pair for pair, at in TABLE_3}
     for at, (energy, overshoot) in pairs.items():
         printed = {"energy": energy * both["energy"], "overshoot": overshoot * both["overshoot"]}
         observations.append(row(f"Table 3, {at}", switched(at), printed))
     for at, cost in {at: cost for cost, at in TABLE_2 if at not in pairs}.items():
-        observations.append(row(f"Table 2, {at}", switched(at), {"cost": cost}, weights=both, bar=SUMS))
+        observations.append(
+            row(f"Table 2, {at}", switched(at), {"cost": cost}, weights=both, bar=SUMS)
+        )
     energy, at = CONCLUSION[1]
     observations.append(row(f"conclusion, {at}", switched(at), {"energy": energy}))
     return tuple(observations)

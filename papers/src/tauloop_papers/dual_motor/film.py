@@ -1,7 +1,7 @@
 """``python -m tauloop_papers.dual_motor.film FILE.gif``: draw a step of the axis with one motor and with two.
 
-The rack, the cart and its pinions are drawn to scale. The play is too small to be seen at this scale, so a magnifier
-for each pinion shows one of its teeth between two teeth of the rack.
+The rack, the cart and its pinions are drawn to scale. The play is too small to be seen at this
+scale, so a magnifier for each pinion shows one of its teeth between two teeth of the rack.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def story(line: DriveLine | None = None) -> Story:
     axis = Axis(line)
     records = {
         motors: record_axis(
-            axis.with_motors(motors), duration=SHOWN, samples=round(SAMPLES * SHOWN) + 1, integrator=LONG
+            axis.with_motors(motors),
+            duration=SHOWN,
+            samples=round(SAMPLES * SHOWN) + 1,
+            integrator=LONG,
         )
         for motors in MOTORS
     }
@@ -92,7 +95,12 @@ def picture(film: Story, time: float) -> Figure:
         machine.set_title(title, fontsize=NORMAL + 1, color=TEXT, loc="left")
         for k, name in enumerate(names):
             width = 0.19
-            start = left + 0.22 - (len(names) * width + (len(names) - 1) * 0.04) / 2 + k * (width + 0.04)
+            start = (
+                left
+                + 0.22
+                - (len(names) * width + (len(names) - 1) * 0.04) / 2
+                + k * (width + 0.04)
+            )
             _magnifier(figure.add_axes((start, 0.33, width, 0.22)), film, motors, k + 1, name, time)
         error = figure.add_axes((left, 0.09, 0.44, 0.2))
         _error(error, film, motors, time)
@@ -101,7 +109,15 @@ def picture(film: Story, time: float) -> Figure:
         else:
             error.set_ylabel("error [mm]", fontsize=SMALL, color=TEXT)
     pace = "slow" if time <= STEP_SHOWN else "fast"
-    figure.text(0.98, 0.955, f"t = {time:6.2f} s ({pace})", fontsize=NORMAL, color=TEXT, ha="right", family="monospace")
+    figure.text(
+        0.98,
+        0.955,
+        f"t = {time:6.2f} s ({pace})",
+        fontsize=NORMAL,
+        color=TEXT,
+        ha="right",
+        family="monospace",
+    )
     return figure
 
 
@@ -116,19 +132,40 @@ def _machine(axes: Axes, film: Story, motors: str, time: float) -> None:
     axes.set_aspect("equal", anchor="W")
     axes.axis("off")
     height = TOOTH_HEIGHT * pitch
-    axes.add_patch(Rectangle((-4 * radius, -1.7 * radius), 10 * radius, 0.7 * radius - height / 2, color=STEEL, lw=0))
+    axes.add_patch(
+        Rectangle(
+            (-4 * radius, -1.7 * radius), 10 * radius, 0.7 * radius - height / 2, color=STEEL, lw=0
+        )
+    )
     for groove in np.arange(-np.ceil(3 * radius / pitch), np.ceil(5 * radius / pitch) + 1):
         axes.add_patch(_tooth((groove + 0.5) * pitch, -radius - height / 2, pitch, height, STEEL))
     reference = film.records[motors].reference
     axes.plot([reference] * 2, [0.75 * radius, 1.55 * radius], color=RED, lw=1.2, ls="--")
-    axes.text(reference, 1.6 * radius, "reference", fontsize=SMALL - 1, color=RED, ha="center", va="bottom")
-    axes.add_patch(Rectangle((x - 2.1 * radius, 0.0), 4.2 * radius, 0.7 * radius, fc=CART, ec=TEXT, lw=1.0))
+    axes.text(
+        reference,
+        1.6 * radius,
+        "reference",
+        fontsize=SMALL - 1,
+        color=RED,
+        ha="center",
+        va="bottom",
+    )
+    axes.add_patch(
+        Rectangle((x - 2.1 * radius, 0.0), 4.2 * radius, 0.7 * radius, fc=CART, ec=TEXT, lw=1.0)
+    )
     axes.plot([x] * 2, [0.7 * radius, 1.0 * radius], color=TEXT, lw=1.2)
     count = len(MOTORS[motors][1])
     for k, place in zip(range(count), (-half, half) if count == 2 else (0.0,), strict=True):
         angle = film.at(motors, f"motor{k + 1}.position", time)
         # a tooth of the pinion points into a groove of the rack at the start
-        _pinion(axes, (x + place, 0.0), radius, -angle + (place / radius), pitch, (PREDICTED, MEASURED)[k])
+        _pinion(
+            axes,
+            (x + place, 0.0),
+            radius,
+            -angle + (place / radius),
+            pitch,
+            (PREDICTED, MEASURED)[k],
+        )
 
 
 def _tooth(x: float, y: float, pitch: float, height: float, colour: str) -> Polygon:
@@ -138,7 +175,9 @@ def _tooth(x: float, y: float, pitch: float, height: float, colour: str) -> Poly
     return Polygon(corners, color=colour, lw=0)
 
 
-def _pinion(axes: Axes, centre: tuple[float, float], radius: float, angle: float, pitch: float, colour: str) -> None:
+def _pinion(
+    axes: Axes, centre: tuple[float, float], radius: float, angle: float, pitch: float, colour: str
+) -> None:
     """Draw a pinion that has turned by an angle."""
     height = TOOTH_HEIGHT * pitch
     inner, outer = radius - height / 2, radius + height / 2
@@ -149,10 +188,15 @@ def _pinion(axes: Axes, centre: tuple[float, float], radius: float, angle: float
         for shift, distance in ((-root, inner), (-tip, outer), (tip, outer), (root, inner)):
             corners.append((middle + shift, distance))
     turned = np.array(corners)
-    points = np.column_stack([turned[:, 1] * np.cos(turned[:, 0]), turned[:, 1] * np.sin(turned[:, 0])])
+    points = np.column_stack(
+        [turned[:, 1] * np.cos(turned[:, 0]), turned[:, 1] * np.sin(turned[:, 0])]
+    )
     axes.add_patch(Polygon(points + centre, fc=colour, ec="white", lw=0.5, alpha=0.9))
     mark = angle + np.pi / 2
-    ends = np.array([[0.0, 0.0], [0.75 * radius * np.cos(mark), 0.75 * radius * np.sin(mark)]]) + centre
+    ends = (
+        np.array([[0.0, 0.0], [0.75 * radius * np.cos(mark), 0.75 * radius * np.sin(mark)]])
+        + centre
+    )
     axes.plot(*ends.T, color="white", lw=1.6)
     axes.add_patch(Circle(centre, 0.12 * radius, color="white", lw=0))
 
@@ -176,8 +220,14 @@ def _magnifier(axes: Axes, film: Story, motors: str, number: int, name: str, tim
     for side in (-1, 1):
         is_pushed = pushes == -side
         lower, upper = side * half, side * (half + 0.22)
-        axes.add_patch(Polygon([(lower, 0), (upper, 0.8), (side * 1.6, 0.8), (side * 1.6, 0)], color=STEEL, lw=0))
-        axes.plot([lower, upper], [0, 0.8], color=RED if is_pushed else TEXT, lw=3.5 if is_pushed else 1.0)
+        axes.add_patch(
+            Polygon(
+                [(lower, 0), (upper, 0.8), (side * 1.6, 0.8), (side * 1.6, 0)], color=STEEL, lw=0
+            )
+        )
+        axes.plot(
+            [lower, upper], [0, 0.8], color=RED if is_pushed else TEXT, lw=3.5 if is_pushed else 1.0
+        )
     colour = (PREDICTED, MEASURED)[number - 1]
     tooth = np.array([(-0.5, 0.03), (0.5, 0.03), (0.7, 0.8), (0.7, 1.2), (-0.7, 1.2), (-0.7, 0.8)])
     axes.add_patch(Polygon(np.add(tooth, (place, 0.0)), color=colour, lw=0))
@@ -189,7 +239,9 @@ def _magnifier(axes: Axes, film: Story, motors: str, number: int, name: str, tim
             arrowprops={"arrowstyle": "-|>", "color": "white", "lw": 2.0},
         )
     words = f"pushes the cart: {force:+.0f} N" if pushes else "in the play: 0 N"
-    axes.text(0.0, -0.19, f"{name} {words}", fontsize=SMALL - 2, color=TEXT, ha="center", va="center")
+    axes.text(
+        0.0, -0.19, f"{name} {words}", fontsize=SMALL - 2, color=TEXT, ha="center", va="center"
+    )
 
 
 def _error(axes: Axes, film: Story, motors: str, time: float) -> None:
@@ -221,7 +273,9 @@ def frames(film: Story) -> Iterator[PIL.Image.Image]:
 def digest(line: DriveLine) -> str:
     """Return what identifies the plant of a film: a hash of all its values."""
     values = sorted(line.parameters.values.items())
-    return hashlib.sha256(repr([(name, f"{value:.8g}") for name, value in values]).encode()).hexdigest()
+    return hashlib.sha256(
+        repr([(name, f"{value:.8g}") for name, value in values]).encode()
+    ).hexdigest()
 
 
 def save_film(path: Path, film: Story) -> None:

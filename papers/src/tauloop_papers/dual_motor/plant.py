@@ -1,6 +1,7 @@
 """The plant behind the tables: what the search of its family has kept, evaluated again, row by row.
 
-The search itself is `python -m tauloop_papers.dual_motor.search`, whose results are in ``found.json``.
+The search itself is `python -m tauloop_papers.dual_motor.search`, whose results are in
+``found.json``.
 """
 
 from __future__ import annotations
@@ -117,11 +118,16 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
             progress(f"structure: {item.name}")
             axis, held = Axis(item.searched, threads=THREADS), None if item.after else RIGID
             fit = assessed(axis, item, item.held | starts["values"], held)
-            tried.append(Tried(structure=item, starts=tuple(starts["starts"]), kept=starts["loss"], fit=fit))
+            tried.append(
+                Tried(structure=item, starts=tuple(starts["starts"]), kept=starts["loss"], fit=fit)
+            )
     progress("the plant with play")
     chosen = next(item for item in settings.structures if item.name == kept["structure"])
     shipped = assessed(
-        Axis(chosen.line, threads=THREADS), chosen, kept["best"], more=("motor_inertia", "motor_viscous", "gap1")
+        Axis(chosen.line, threads=THREADS),
+        chosen,
+        kept["best"],
+        more=("motor_inertia", "motor_viscous", "gap1"),
     )
     best = min(tried, key=lambda item: item.fit.loss)
     left_out = {name: _left_out(best.fit, name, loss) for name, loss in kept["left_out"].items()}
@@ -144,7 +150,9 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
                 advice="the equations have changed since the search: run it again",
             ),
         ),
-        provenance=provenance(packages=("numpy", "scipy", "casadi"), options={"best": plain(kept["best"])}, inputs={}),
+        provenance=provenance(
+            packages=("numpy", "scipy", "casadi"), options={"best": plain(kept["best"])}, inputs={}
+        ),
     )
 
 
@@ -159,11 +167,17 @@ def _left_out(fit: PlantFit, name: str, loss: float) -> LeftOut:
 
 def missed(fit: PlantFit, criteria: Sequence[str]) -> float:
     """Largest share by which figures of these criteria miss the printed ones."""
-    return max((abs(ours / printed - 1.0) for _, name, printed, ours, _ in fit.rows if name in criteria), default=0.0)
+    return max(
+        (abs(ours / printed - 1.0) for _, name, printed, ours, _ in fit.rows if name in criteria),
+        default=0.0,
+    )
 
 
 def _comparisons(
-    kept: Mapping[str, Any], tried: Sequence[Tried], shipped: PlantFit, left_out: Mapping[str, LeftOut]
+    kept: Mapping[str, Any],
+    tried: Sequence[Tried],
+    shipped: PlantFit,
+    left_out: Mapping[str, LeftOut],
 ) -> tuple[Comparison, ...]:
     rows = [
         Comparison(
@@ -215,7 +229,9 @@ def _comparisons(
                 ),
             )
         )
-    for k, (sensitivity, direction) in enumerate(zip(shipped.sensitivities, shipped.directions, strict=True)):
+    for k, (sensitivity, direction) in enumerate(
+        zip(shipped.sensitivities, shipped.directions, strict=True)
+    ):
         verdict = "not determined" if sensitivity < DETERMINED else "determined"
         rows.append(
             Comparison(
@@ -230,7 +246,9 @@ def _comparisons(
 
 def _met(fit: PlantFit) -> str:
     """How many rows are within their bars."""
-    met = [abs(ours / printed - 1.0) <= bar_of(name, row) for row, name, printed, ours, _ in fit.rows]
+    met = [
+        abs(ours / printed - 1.0) <= bar_of(name, row) for row, name, printed, ours, _ in fit.rows
+    ]
     return f"{sum(met)} of {len(met)} rows within their bars"
 
 

@@ -33,7 +33,11 @@ CAPTIONS = {
 
 def figures(plant: DrivePlant) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
-    return {"rows": _rows(plant), "structures": _structures(plant), "directions": _directions(plant)}
+    return {
+        "rows": _rows(plant),
+        "structures": _structures(plant),
+        "directions": _directions(plant),
+    }
 
 
 def _rows(plant: DrivePlant) -> Figure:
@@ -44,19 +48,40 @@ def _rows(plant: DrivePlant) -> Figure:
     clean(axes)
     places = np.arange(len(rows))[::-1]
     others = [(item.fit, FAINT, "s", None) for item in plant.tried]
-    for fit, colour, marker, label in (*others, (plant.shipped, PREDICTED, "o", "the plant with play")):
+    for fit, colour, marker, label in (
+        *others,
+        (plant.shipped, PREDICTED, "o", "the plant with play"),
+    ):
         shares = np.array([row[3] / row[2] - 1.0 for row in fit.rows])
-        axes.plot(np.clip(shares, -SHOWN, SHOWN) * 100, places, marker, color=colour, markersize=5, label=label)
+        axes.plot(
+            np.clip(shares, -SHOWN, SHOWN) * 100,
+            places,
+            marker,
+            color=colour,
+            markersize=5,
+            label=label,
+        )
     axes.axvline(0.0, color=MEASURED, linewidth=0.8)
     for place, row in zip(places, rows, strict=True):
         bar = 100 * bar_of(row[1], row[0])
-        axes.plot([-bar, bar], [place, place], color=RESIDUAL, linewidth=5, alpha=0.25, solid_capstyle="butt")
+        axes.plot(
+            [-bar, bar],
+            [place, place],
+            color=RESIDUAL,
+            linewidth=5,
+            alpha=0.25,
+            solid_capstyle="butt",
+        )
     axes.set_xscale("symlog", linthresh=1.0)
     ticks = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100)
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.set_yticks(places, [f"{name}: {LABELS[criterion]}" for name, criterion, *_ in rows], fontsize=SMALL)
+    axes.set_yticks(
+        places, [f"{name}: {LABELS[criterion]}" for name, criterion, *_ in rows], fontsize=SMALL
+    )
     axes.set_xlabel("ours over printed, less one [%] (red: the bars)", fontsize=NORMAL, color=TEXT)
-    axes.set_title("The plant beside what is printed of it", fontsize=NORMAL, color=TEXT, loc="left")
+    axes.set_title(
+        "The plant beside what is printed of it", fontsize=NORMAL, color=TEXT, loc="left"
+    )
     return figure
 
 
@@ -105,6 +130,8 @@ def _directions(plant: DrivePlant) -> Figure:
     names = [name.replace("_", " ") for name in fit.values]
     right.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=SMALL)
     right.set_yticks(range(len(order)), [str(k) for k in order], fontsize=SMALL)
-    right.set_title("What they are made of (size of each part)", fontsize=NORMAL, color=TEXT, loc="left")
+    right.set_title(
+        "What they are made of (size of each part)", fontsize=NORMAL, color=TEXT, loc="left"
+    )
     figure.colorbar(shown, ax=right)
     return figure

@@ -13,7 +13,8 @@ TABLE_1 = {
     "simplex": (1.88427, (223.38, 1.4, 0.073)),
     "genetic": (1.67730, (281.92, 1.25, 0.087)),
 }
-#: Weights of eqs. 2 and 3; the paper prints W1 = psi * 2165, and only 2165 / psi with psi = 10 agrees with its tables.
+#: Weights of eqs. 2 and 3; the paper prints W1 = psi * 2165, and only 2165 / psi with psi = 10
+#: agrees with its tables.
 SWITCHING_WEIGHTS = {"energy": 216.5, "overshoot": 3e-4}
 #: Table 2: cost at (e_max, e_min), methods from the first start and then from the second.
 TABLE_2 = (

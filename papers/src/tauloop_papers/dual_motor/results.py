@@ -19,7 +19,8 @@ class Search:
         method: its name.
         start: where it began.
         start_cost, cost: there and at the best point.
-        start_parts, parts: of the cost, there and at the best point: each criterion over its weight.
+        start_parts, parts: of the cost, there and at the best point: each criterion over its
+            weight.
         best: the best point.
         evaluations: of the cost.
         descent: least cost after each evaluation.
@@ -94,7 +95,8 @@ class Cycling:
 
     Attributes:
         records: the steps by the use of the motors.
-        later: times (T,), s, of a longer run, and errors (T,) of the cart by the use of the motors, m.
+        later: times (T,), s, of a longer run, and errors (T,) of the cart by the use of the motors,
+            m.
         swings: of the cart in the last quarter of a run that is longer still, m, likewise.
         duration: of that run, s.
         gap: play of a rack, m.
@@ -112,5 +114,8 @@ class Cycling:
 def slave_share(record: Record) -> float:
     """Return the part of the slave in the energy of both motors up to the rise time."""
     early = record.time <= record.criteria.rise_time[0]
-    master, slave = (np.trapezoid(record.signal(f"drive{k}.torque")[early] ** 2, record.time[early]) for k in (1, 2))
+    master, slave = (
+        np.trapezoid(record.signal(f"drive{k}.torque")[early] ** 2, record.time[early])
+        for k in (1, 2)
+    )
     return float(slave / (master + slave))

@@ -1,14 +1,16 @@
 """Search the plant behind the paper's tables: every structure of the family from twenty starts, rows left out, play.
 
-    python -m tauloop_papers.dual_motor.search out/dual_motor.json
-    python -m tauloop_papers.dual_motor.search out/dual_motor.json --part stages
-    python -m tauloop_papers.dual_motor.search out/dual_motor.json --part store --line dual_motor_inferred.yaml
+    python -m tauloop_papers.dual_motor.search out/dual_motor.json python -m
+    tauloop_papers.dual_motor.search out/dual_motor.json --part stages python -m
+    tauloop_papers.dual_motor.search out/dual_motor.json --part store --line
+    dual_motor_inferred.yaml
 
-The first takes up to 8 core-hours. What is done is kept in the file at once; after Ctrl-C, or when it was killed, the
-same command goes on from there. The second, of a few minutes, is a part of it: from a plant that has Table 1, first
-Table 1 alone, then the switching study with that plant, then both, then both with play. The last plant is the one that
-Tauloop ships. The third puts the results where `tauloop reproduce` reads them, all fits next to them in
-``searched.json``, with which another computer can go on, and the plant into the drive line that Tauloop ships.
+The first takes up to 8 core-hours. What is done is kept in the file at once; after Ctrl-C, or when
+it was killed, the same command goes on from there. The second, of a few minutes, is a part of it:
+from a plant that has Table 1, first Table 1 alone, then the switching study with that plant, then
+both, then both with play. The last plant is the one that Tauloop ships. The third puts the results
+where `tauloop reproduce` reads them, all fits next to them in ``searched.json``, with which another
+computer can go on, and the plant into the drive line that Tauloop ships.
 """
 
 from __future__ import annotations
@@ -25,7 +27,15 @@ from typing import Any
 import numpy as np
 import typer
 
-from tauloop.drives import Axis, Observation, PlantFit, PlantUnknown, assess_plant, search_plant, simulate_axis
+from tauloop.drives import (
+    Axis,
+    Observation,
+    PlantFit,
+    PlantUnknown,
+    assess_plant,
+    search_plant,
+    simulate_axis,
+)
 from tauloop.errors import InputError
 from tauloop.result import write_json
 from tauloop_papers.dual_motor.family import (
@@ -41,31 +51,36 @@ from tauloop_papers.dual_motor.family import (
 from tauloop_papers.dual_motor.stabilised import Chebyshev
 
 STARTS = 20
-#: The structure of the stages; unknowns of the second one, which Table 1 does not depend on; its generations.
+#: The structure of the stages; unknowns of the second one, which Table 1 does not depend on; its
+#: generations.
 STAGED = "free gains in the switching study"
 SWITCHING = (*GAINS, "feed_forward_share")
 STAGE_GENERATIONS = 10
 #: The stage whose plant is shipped.
 WITH_PLAY = "then with play"
-#: In it: the cart's share of the mass, and the play of each rack, m. All friction is at the motors: a cart that its own
-#: friction holds inside the play comes to rest there, also with one motor.
+#: In it: the cart's share of the mass, and the play of each rack, m. All friction is at the motors:
+#: a cart that its own friction holds inside the play comes to rest there, also with one motor.
 CART_MASS_SHARE, GAP = 0.5, 0.0005
-#: Also in it: Table 1's costs count in this share of their bars, so that none is given up for another row. A rise time
-#: jumps where the first swing, by the kick of the derivative, just reaches 90 % of the step: with K_p larger by this
-#: share the costs shall be the same. And the most steps.
+#: Also in it: Table 1's costs count in this share of their bars, so that none is given up for
+#: another row. A rise time jumps where the first swing, by the kick of the derivative, just reaches
+#: 90 % of the step: with K_p larger by this share the costs shall be the same. And the most steps.
 COST_SHARE, HIGHER_GAIN, POLISH_STAGE = 0.5, 0.002, 20
 #: Core-hours after which no new fit begins.
 BUDGET = 8.0
-#: Global search of one start, on rows of which none is near another; and the most steps of the local one, on all rows.
-#: Of a start of 50 generations and 40 steps, four fifths of the time went into the generations, for no better ends.
+#: Global search of one start, on rows of which none is near another; and the most steps of the
+#: local one, on all rows. Of a start of 50 generations and 40 steps, four fifths of the time went
+#: into the generations, for no better ends.
 POPULATION, GENERATIONS, POLISH, POLISH_PLAY = 30, 20, 60, 20
-#: Of the global searches: a loss of 60 comes out within some 1 of what it is, in half the time of `STEPPING`.
+#: Of the global searches: a loss of 60 comes out within some 1 of what it is, in half the time of
+#: `STEPPING`.
 COARSE = Chebyshev(rtol=1e-5, atol=1e-7, stages=5, max_steps=STEPPING.max_steps)
-#: Of fits with play: contacts damp light motors at some 20 000/s. A loss of 100 comes out within 0.01.
+#: Of fits with play: contacts damp light motors at some 20 000/s. A loss of 100 comes out within
+#: 0.01.
 CONTACTS = Chebyshev(rtol=1e-7, atol=1e-9, stages=16, max_steps=STEPPING.max_steps)
 #: Where a plant does not say otherwise.
 ASSUMED = {"stiction": 0.01, "torque_limit": 200.0, "speed_gain": 1.0, "pinion_radius": 0.05}
-#: Then so many of a structure's best starts go on, and as many fits begin at the best plants of other structures.
+#: Then so many of a structure's best starts go on, and as many fits begin at the best plants of
+#: other structures.
 AGAIN = 2
 #: Play with which the starts of structures with play begin, m.
 GAPS = (0.0002, 0.0005, 0.001, 0.002)
@@ -84,13 +99,14 @@ APART = (
 #: Most steps of the fits with a figure left out, and of the best fits before.
 POLISH_REST, POLISH_BEST = 12, 100
 RADIUS = 0.05
-#: Where a search with play begins, cart and motors weigh at least so much at the rack, kg: the damping of the contacts
-#: (2000 N s/m) makes of less such quick motion that ten seconds take more steps than `STEPPING` allows.
+#: Where a search with play begins, cart and motors weigh at least so much at the rack, kg: the
+#: damping of the contacts (2000 N s/m) makes of less such quick motion that ten seconds take more
+#: steps than `STEPPING` allows.
 LIGHTEST = 0.2
 #: What is left out of the fit that the others are compared with.
 NOTHING = "nothing"
-#: Between two moves a motor sticks until its integral is large enough (hunting).
-#: A limit cycle is what the cart still swings, m, in the last quarter of so many seconds, at least; nothing is less.
+#: Between two moves a motor sticks until its integral is large enough (hunting). A limit cycle is
+#: what the cart still swings, m, in the last quarter of so many seconds, at least; nothing is less.
 CYCLE, STILL, LASTING = 1e-4, 1e-6, 600.0
 #: Of these runs.
 LONG = replace(CONTACTS, max_steps=1_000_000)
@@ -102,7 +118,13 @@ class Kept:
     def __init__(self, path: Path) -> None:
         """Go on from what is there."""
         self.path = path
-        self.data: dict[str, Any] = {"core_hours": 0.0, "starts": {}, "again": {}, "left_out": {}, "stages": {}}
+        self.data: dict[str, Any] = {
+            "core_hours": 0.0,
+            "starts": {},
+            "again": {},
+            "left_out": {},
+            "stages": {},
+        }
         if path.exists():
             self.data |= json.loads(path.read_text(encoding="utf-8"))
         self._since = time.process_time()
@@ -125,14 +147,22 @@ class Kept:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Search, from the words of a command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path, help="keeps what is done")
-    parser.add_argument("--structures", type=int, default=len(STRUCTURES), help="how many of the family")
+    parser.add_argument(
+        "--structures", type=int, default=len(STRUCTURES), help="how many of the family"
+    )
     parser.add_argument("--starts", type=int, default=STARTS, help="of each")
     parser.add_argument(
-        "--part", choices=("stages", "starts", "again", "rest", "store"), help="one of five; all but `store` without it"
+        "--part",
+        choices=("stages", "starts", "again", "rest", "store"),
+        help="one of five; all but `store` without it",
     )
-    parser.add_argument("--line", type=Path, help="of `store`: a drive line that gets the plant's figures")
+    parser.add_argument(
+        "--line", type=Path, help="of `store`: a drive line that gets the plant's figures"
+    )
     arguments = parser.parse_args(words)
     kept = Kept(arguments.file)
     chosen = STRUCTURES[: arguments.structures]
@@ -160,8 +190,8 @@ def main(words: Sequence[str] | None = None) -> None:
 def _stages(kept: Kept) -> None:
     """Fit Table 1 alone, from a plant that has it; then the switching study with that plant; then all rows; then play.
 
-    Times and costs of Table 1 depend on a small part of the unknowns. A global search of all of them at once weighs
-    them against the switching study, and has not come to these plants.
+    Times and costs of Table 1 depend on a small part of the unknowns. A global search of all of
+    them at once weighs them against the switching study, and has not come to these plants.
     """
     item = next(item for item in STRUCTURES if item.name == STAGED)
     axis = Axis(item.searched)
@@ -178,10 +208,17 @@ def _stages(kept: Kept) -> None:
     for name, names, rows, generations in stages:
         if kept.lacks("stages", name):
             unknowns = [UNKNOWNS[unknown] for unknown in names]
-            known = {**item.fixed, **{unknown: values[unknown] for unknown in everything if unknown not in names}}
+            known = {
+                **item.fixed,
+                **{unknown: values[unknown] for unknown in everything if unknown not in names},
+            }
 
-            def shares(plant: Mapping[str, float], unknowns: Sequence[PlantUnknown] = unknowns) -> np.ndarray:
-                return np.clip([unknown.share(plant[unknown.name]) for unknown in unknowns], 0.0, 1.0)
+            def shares(
+                plant: Mapping[str, float], unknowns: Sequence[PlantUnknown] = unknowns
+            ) -> np.ndarray:
+                return np.clip(
+                    [unknown.share(plant[unknown.name]) for unknown in unknowns], 0.0, 1.0
+                )
 
             fit = search_plant(
                 axis,
@@ -196,10 +233,16 @@ def _stages(kept: Kept) -> None:
                 known=known,
                 exact=True,
             )
-            # a settling time can jump where a plant is rounded: of both ends the better one as it is kept
-            ends = [values, {**values, **{key: float(f"{value:.8g}") for key, value in fit.values.items()}}]
+            # a settling time can jump where a plant is rounded: of both ends the better one as it
+            # is kept
+            ends = [
+                values,
+                {**values, **{key: float(f"{value:.8g}") for key, value in fit.values.items()}},
+            ]
             losses = [
-                assess_plant(axis, unknowns, rows, shares(plant), integrator=STEPPING, known=known).loss
+                assess_plant(
+                    axis, unknowns, rows, shares(plant), integrator=STEPPING, known=known
+                ).loss
                 for plant in ends
             ]
             plant = assessed(axis, item, item.held | ends[int(np.argmin(losses))], RIGID)
@@ -213,9 +256,17 @@ def _stages(kept: Kept) -> None:
         fit = assessed(Axis(item.line), item, with_play)
         left = swings(Axis(item.line), with_play, both=True)
         if not _shows(left):
-            raise InputError.of(WITH_PLAY, f"no limit cycle as Figure 8 has: {left}", "try another split, or more play")
+            raise InputError.of(
+                WITH_PLAY,
+                f"no limit cycle as Figure 8 has: {left}",
+                "try another split, or more play",
+            )
         own = [float(f"{row[3]:.6g}") for row in fit.rows]
-        kept.keep("stages", WITH_PLAY, _entry(fit, item) | {"values": with_play, "swings": left, "rows": own})
+        kept.keep(
+            "stages",
+            WITH_PLAY,
+            _entry(fit, item) | {"values": with_play, "swings": left, "rows": own},
+        )
 
 
 def _fitted_with_play(item: Structure, rigid: Mapping[str, float]) -> dict[str, float]:
@@ -228,7 +279,9 @@ def _fitted_with_play(item: Structure, rigid: Mapping[str, float]) -> dict[str, 
         if "cost" in row.printed and row.motors == "preloaded":
             narrow = replace(row, tolerances={"cost": COST_SHARE * row.tolerances["cost"]})
             gain = float(row.parameters["kp"]) * (1.0 + HIGHER_GAIN)
-            higher = replace(narrow, name=f"{row.name}, higher gain", parameters={**row.parameters, "kp": gain})
+            higher = replace(
+                narrow, name=f"{row.name}, higher gain", parameters={**row.parameters, "kp": gain}
+            )
             rows += [narrow, higher]
         else:
             rows.append(row)
@@ -266,7 +319,10 @@ def _global(kept: Kept, axis: Axis, item: Structure, seed: int) -> Mapping[str, 
     if item.after:
         rigid = kept.data["starts"][f"{item.after}, start {seed}"]["values"]
         return begun_with_play(item.held | rigid, GAPS[seed % len(GAPS)])
-    first = [replace(row, held_out=not any(part in row.name for part in APART)) for row in item.observations]
+    first = [
+        replace(row, held_out=not any(part in row.name for part in APART))
+        for row in item.observations
+    ]
     begun = None
     if seed == 0:
         begun = _shares(item, EARLIER | ASSUMED)
@@ -323,7 +379,8 @@ def _local(
 def _again(kept: Kept, structures: Sequence[Structure]) -> None:
     """The best starts of every structure go on; then fits of each begin at the best plants of the others.
 
-    A structure that holds another one's plant, or nearly, shall not look worse for the starts it had.
+    A structure that holds another one's plant, or nearly, shall not look worse for the starts it
+    had.
     """
     axes: dict[str, Axis] = {}
 
@@ -341,7 +398,11 @@ def _again(kept: Kept, structures: Sequence[Structure]) -> None:
     best = in_order(kept.data, rigid)
     for item in rigid:
         for other, fits in [pair for pair in best if pair[0] is not item][:AGAIN]:
-            more(item, taken_over(item, other.held | fits[0]["values"]), f"{item.name}, from {other.name}")
+            more(
+                item,
+                taken_over(item, other.held | fits[0]["values"]),
+                f"{item.name}, from {other.name}",
+            )
     for item in with_play:
         for other, fits in in_order(kept.data, rigid):
             if other.name == item.after:
@@ -353,7 +414,10 @@ def _again(kept: Kept, structures: Sequence[Structure]) -> None:
 def taken_over(item: Structure, values: Mapping[str, float]) -> dict[str, float]:
     """Another structure's plant, as near as the ranges of this one come to it."""
     known = ASSUMED | {"first_share": values["feed_forward_share"]} | dict(values)
-    return {unknown.name: min(max(known[unknown.name], unknown.lower), unknown.upper) for unknown in item.unknowns}
+    return {
+        unknown.name: min(max(known[unknown.name], unknown.lower), unknown.upper)
+        for unknown in item.unknowns
+    }
 
 
 def _left_out(kept: Kept) -> None:
@@ -376,7 +440,11 @@ def _left_out(kept: Kept) -> None:
 def stored(data: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept with the papers: losses of all starts, the best plant of every structure, what follows from them."""
     best, starts = in_order(data, STRUCTURES)[0]
-    left_out = {fit["row"]: fit for fit in of_structure(data, best, "left_out") if fit["of"] == starts[0]["loss"]}
+    left_out = {
+        fit["row"]: fit
+        for fit in of_structure(data, best, "left_out")
+        if fit["of"] == starts[0]["loss"]
+    }
     structures = {}
     for item, fits in in_order(data, STRUCTURES):
         fit = left_out.pop(NOTHING, fits[0]) if item is best else fits[0]
@@ -409,8 +477,8 @@ def _losses(fits: Sequence[Mapping[str, Any]]) -> list[float]:
 def document(results: Mapping[str, Any]) -> list[str]:
     """Rows of the tables of docs/drives/dual-motor-plant.md.
 
-    Structures; printed figures by the shipped plant, by the best of the structures and by the nearest of them; and what
-    the others gain without a figure.
+    Structures; printed figures by the shipped plant, by the best of the structures and by the
+    nearest of them; and what the others gain without a figure.
     """
     items = [item for item in STRUCTURES if item.name in results["structures"]]
     off = {item.name: _off(item, results["structures"][item.name]["rows"]) for item in items}
@@ -419,14 +487,18 @@ def document(results: Mapping[str, Any]) -> list[str]:
     own, printed = _off(chosen, results["rows"]), _printed(chosen)
     labels = [f"{row.name}, {name.replace('_', ' ')}" for row, name in _figures(chosen)]
     lines = []
-    for name, entry in sorted(results["structures"].items(), key=lambda pair: float(pair[1]["loss"])):
+    for name, entry in sorted(
+        results["structures"].items(), key=lambda pair: float(pair[1]["loss"])
+    ):
         starts = entry["starts"]
         ends = f"{starts[0]:.2f}, {np.median(starts):.4g}, {starts[-1]:.4g}"
         lines.append(f"| {name} | {entry['loss']:.2f} | {entry['met']} | {len(starts)} | {ends} |")
     for k, label in enumerate(labels):
         nearest = min(off, key=lambda name: abs(off[name][k]))
         nears = f"{off[nearest][k]:+.1%}, {nearest}"
-        lines.append(f"| {label} | {printed[k]:.5g} | {own[k]:+.1%} | {off[best.name][k]:+.1%} | {nears} |")
+        lines.append(
+            f"| {label} | {printed[k]:.5g} | {own[k]:+.1%} | {off[best.name][k]:+.1%} | {nears} |"
+        )
     loss = float(results["structures"][best.name]["loss"])
     for (row, name), missed in zip(_figures(best), off[best.name], strict=True):
         others = results["left_out"].get(f"{row.name}: {name}")
@@ -445,13 +517,17 @@ def document_stages(stages: Mapping[str, Any]) -> list[str]:
     """
     item = next(item for item in STRUCTURES if item.name == STAGED)
     lines = [
-        "| ".join(["", "loss ", " ", *(f"{fit['loss']:.2f} " for fit in stages.values()), ""]).rstrip(),
+        "| ".join(
+            ["", "loss ", " ", *(f"{fit['loss']:.2f} " for fit in stages.values()), ""]
+        ).rstrip(),
         "| ".join(["", "met ", "33 ", *(f"{fit['met']} " for fit in stages.values()), ""]).rstrip(),
     ]
     off = [_off(item, fit["rows"]) for fit in stages.values()]
     for k, (row, name) in enumerate(_figures(item)):
         misses = " | ".join(f"{plant[k]:+.1%}" for plant in off)
-        lines.append(f"| {row.name}, {name.replace('_', ' ')} | {row.printed[name]:.5g} | {misses} |")
+        lines.append(
+            f"| {row.name}, {name.replace('_', ' ')} | {row.printed[name]:.5g} | {misses} |"
+        )
     return lines
 
 
@@ -501,7 +577,10 @@ def assessed(
 
 
 def _around(
-    item: Structure, values: Mapping[str, float], held: Mapping[str, float] | None = None, more: Sequence[str] = ()
+    item: Structure,
+    values: Mapping[str, float],
+    held: Mapping[str, float] | None = None,
+    more: Sequence[str] = (),
 ) -> tuple[list[PlantUnknown], dict[str, float]]:
     """Unknowns of a structure, and of more, whose ranges hold a plant; and all that is known of it."""
     names = [unknown.name for unknown in item.unknowns]
@@ -529,21 +608,37 @@ def swings(axis: Axis, plant: Mapping[str, float], *, both: bool = False) -> dic
     Returns:
         The swing in the last quarter of the run, m, of one motor, and of two.
     """
-    gains = {name: plant[f"switching_{name}"] for name in ("kp", "ti", "td") if f"switching_{name}" in plant}
+    gains = {
+        name: plant[f"switching_{name}"]
+        for name in ("kp", "ti", "td")
+        if f"switching_{name}" in plant
+    }
     left = {}
     for motors in ("one", "as-written"):
         used = axis.with_motors(motors)
-        values = {name: value for name, value in (dict(plant) | gains).items() if name in used.names}
-        left[motors] = float(simulate_axis(used, values, duration=LASTING, integrator=LONG).swing[0])
+        values = {
+            name: value for name, value in (dict(plant) | gains).items() if name in used.names
+        }
+        left[motors] = float(
+            simulate_axis(used, values, duration=LASTING, integrator=LONG).swing[0]
+        )
         if not both and not left["one"] > CYCLE:
             break
     return left
 
 
-def in_order(data: Mapping[str, Any], structures: Sequence[Structure]) -> list[tuple[Structure, list[Any]]]:
+def in_order(
+    data: Mapping[str, Any], structures: Sequence[Structure]
+) -> list[tuple[Structure, list[Any]]]:
     """Structures that were searched with all their fits, the best first."""
     known = [
-        (item, sorted(of_structure(data, item) + of_structure(data, item, "again"), key=lambda fit: float(fit["loss"])))
+        (
+            item,
+            sorted(
+                of_structure(data, item) + of_structure(data, item, "again"),
+                key=lambda fit: float(fit["loss"]),
+            ),
+        )
         for item in structures
     ]
     return sorted((pair for pair in known if pair[1]), key=lambda pair: float(pair[1][0]["loss"]))
@@ -551,10 +646,15 @@ def in_order(data: Mapping[str, Any], structures: Sequence[Structure]) -> list[t
 
 def of_structure(data: Mapping[str, Any], item: Structure, part: str = "starts") -> list[Any]:
     """Fits of a structure, the best first."""
-    return sorted((fit for fit in data[part].values() if fit["structure"] == item.name), key=lambda fit: fit["loss"])
+    return sorted(
+        (fit for fit in data[part].values() if fit["structure"] == item.name),
+        key=lambda fit: fit["loss"],
+    )
 
 
-def _split(values: Mapping[str, float], mass: float, viscous: float, where: str) -> dict[str, float]:
+def _split(
+    values: Mapping[str, float], mass: float, viscous: float, where: str
+) -> dict[str, float]:
     """The plant with rigid racks with a part of its mass and friction in the motors."""
     dry = values["cart_coulomb"]
     moved = {
@@ -570,7 +670,9 @@ def _split(values: Mapping[str, float], mass: float, viscous: float, where: str)
 
 def _entry(fit: PlantFit, item: Structure) -> dict[str, Any]:
     rounded = {name: float(f"{value:.8g}") for name, value in fit.values.items()}
-    bars = {(row.name, name): bar for row in item.observations for name, bar in row.tolerances.items()}
+    bars = {
+        (row.name, name): bar for row in item.observations for name, bar in row.tolerances.items()
+    }
     met = sum(abs(own - printed) <= bars[row, name] for row, name, printed, own, _ in fit.rows)
     counts = {"met": met, "evaluations": fit.evaluations}
     return {"structure": item.name, "loss": fit.loss, "values": rounded, **counts}

@@ -92,7 +92,9 @@ class Study:
     ) -> Criteria:
         """Criteria of tuned parameters (N, n), on the line's plant or on others (N,) by parameter."""
         values = {**self.fixed, **dict(zip(self.bounds, points.T, strict=True)), **(plant or {})}
-        return simulate_axis(axis.with_motors(self.motors), values, step=self.step, integrator=integrator)
+        return simulate_axis(
+            axis.with_motors(self.motors), values, step=self.step, integrator=integrator
+        )
 
     def combined(self, criteria: Criteria) -> np.ndarray:
         """Costs (N,); NaN where a run failed."""
@@ -102,7 +104,9 @@ class Study:
     def parts(self, axis: Axis, points: np.ndarray) -> np.ndarray:
         """What the costs of points (N, n) are made of: each criterion over its weight (N, k)."""
         criteria = self.criteria(axis, points)
-        return np.stack([getattr(criteria, name) / weight for name, weight in self.weights.items()], axis=1)
+        return np.stack(
+            [getattr(criteria, name) / weight for name, weight in self.weights.items()], axis=1
+        )
 
     def gradient(self, axis: Axis) -> Gradient:
         """Gradient of the cost by the tuned parameters, of one point (n,)."""
@@ -111,7 +115,9 @@ class Study:
         def at(point: np.ndarray) -> np.ndarray:
             values = {**self.fixed, **dict(zip(self.bounds, map(float, point), strict=True))}
             gradients = sensitive.gradients(values, step=self.step, integrator=STEPPING)
-            return (gradients.weighted_worst if self.combine == "worst" else gradients.weighted_sum)(self.weights)
+            return (
+                gradients.weighted_worst if self.combine == "worst" else gradients.weighted_sum
+            )(self.weights)
 
         return at
 
@@ -155,7 +161,9 @@ class DriveSettings:
             "pattern search": PatternSearch(),
             "SQP": SQP(),
             "simplex": NelderMead(),
-            "genetic": Genetic(seed=self.seed, population=self.genetic[0], generations=self.genetic[1]),
+            "genetic": Genetic(
+                seed=self.seed, population=self.genetic[0], generations=self.genetic[1]
+            ),
         }
 
 
@@ -174,15 +182,23 @@ TABLE_1 = Study(
         Start(
             at=(200, 1.5, 0.05),
             cost=3.00354,
-            printed={name: Printed(cost=cost, best=at) for name, (cost, at) in printed.TABLE_1.items()},
+            printed={
+                name: Printed(cost=cost, best=at) for name, (cost, at) in printed.TABLE_1.items()
+            },
         ),
     ),
 )
 
 
-def _start(at: tuple[float, float], cost: float, rows: tuple[tuple[float, tuple[float, float]], ...]) -> Start:
+def _start(
+    at: tuple[float, float], cost: float, rows: tuple[tuple[float, tuple[float, float]], ...]
+) -> Start:
     pairs = zip(METHODS, rows, strict=True)
-    return Start(at=at, cost=cost, printed={name: Printed(cost=value, best=best) for name, (value, best) in pairs})
+    return Start(
+        at=at,
+        cost=cost,
+        printed={name: Printed(cost=value, best=best) for name, (value, best) in pairs},
+    )
 
 
 def _both(
@@ -191,7 +207,9 @@ def _both(
 ) -> Start:
     optima = [Printed(cost=max(parts), best=best, parts=parts) for parts, best in rows]
     parts, at = start
-    return Start(at=at, cost=max(parts), printed=dict(zip(METHODS, optima, strict=True)), parts=parts)
+    return Start(
+        at=at, cost=max(parts), printed=dict(zip(METHODS, optima, strict=True)), parts=parts
+    )
 
 
 TABLE_2 = Study(

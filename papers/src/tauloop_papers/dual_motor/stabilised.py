@@ -14,9 +14,10 @@ from tauloop.integrate import Integrator, Method, Tableau
 class Chebyshev(Integrator):
     """Runge-Kutta-Chebyshev method of order 2 (Sommeijer, Shampine and Verwer 1998), of a fixed number of stages.
 
-    It is stable along the negative real axis up to 0.65 (s^2 - 1) for the step times the rate of decay. A cart of 1 kg
-    in a viscous friction of 1000 N s/m forgets its speed within 1 ms, and makes Dormand and Prince's method, stable up
-    to 3.3, take more than 3000 steps in ten seconds, whatever the tolerance.
+    It is stable along the negative real axis up to 0.65 (s^2 - 1) for the step times the rate of
+    decay. A cart of 1 kg in a viscous friction of 1000 N s/m forgets its speed within 1 ms, and
+    makes Dormand and Prince's method, stable up to 3.3, take more than 3000 steps in ten seconds,
+    whatever the tolerance.
 
     Attributes:
         rtol, atol: of a step's error.
@@ -56,7 +57,8 @@ def chebyshev(stages: int) -> Tableau:
     weights = A[s]
     error = -0.8 * weights
     error[[0, s]] += 0.4
-    # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights times stages
+    # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights
+    # times stages
     dense = np.stack([np.zeros(s + 1), 3 * weights, -2 * weights], axis=1)
     dense[0] += [1.0, -2.0, 1.0]
     dense[s] += [0.0, -1.0, 1.0]

@@ -20,7 +20,12 @@ WEIGHT_MEANT = (
     "the weight of the energy is printed as W1 = 2165 psi with psi = 10, with which no printed cost agrees; with "
     "2165 / psi = 216.5 all do"
 )
-METHOD = {"pattern search": "Pattern Search", "SQP": "SQP", "simplex": "Simplex", "genetic": "Genetic Algorithm"}
+METHOD = {
+    "pattern search": "Pattern Search",
+    "SQP": "SQP",
+    "simplex": "Simplex",
+    "genetic": "Genetic Algorithm",
+}
 
 
 def _point(values: Sequence[float], form: str = ".3g") -> str:
@@ -30,7 +35,9 @@ def _point(values: Sequence[float], form: str = ".3g") -> str:
 def _searched(study: Study) -> str:
     """Bounds and weights of a study, as printed but for one."""
     bounds = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in study.bounds.items())
-    parts = ", ".join(f"{name.replace('_', ' ')} over {value:g}" for name, value in study.weights.items())
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} over {value:g}" for name, value in study.weights.items()
+    )
     meant = f"; {WEIGHT_MEANT}" if "energy" in study.weights else ""
     return f"as printed: bounds {bounds}; the cost is made of {parts}{meant}"
 
@@ -45,7 +52,9 @@ def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
             f"{first.study.starts[0].cost:g} (ours {first.searches[0].start_cost:.6g})",
             columns=("Optimization method", "Optimal values [K_p, T_i, T_d]", "Optimal value f"),
             rows=tuple(
-                _printed_row(METHOD[search.method], search, f"{search.start.printed[search.method].cost:.5f}")
+                _printed_row(
+                    METHOD[search.method], search, f"{search.start.printed[search.method].cost:.5f}"
+                )
                 for search in first.searches
             ),
             why=f"{OTHER_PLANT}; {_searched(first.study)}",
@@ -54,15 +63,29 @@ def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
             PrintedTable(
                 name=table.study.name,
                 title="optimization of switching parameters with the cost of eq. "
-                + ("(2), energy and overshoot added" if table.study.combine == "sum" else "(3), the worse of both")
+                + (
+                    "(2), energy and overshoot added"
+                    if table.study.combine == "sum"
+                    else "(3), the worse of both"
+                )
                 + f"; start values of the cost {_starts(table)}",
-                columns=("Start values, optimization method", "Optimal values [e_max, e_min]", "Optimal value"),
+                columns=(
+                    "Start values, optimization method",
+                    "Optimal values [e_max, e_min]",
+                    "Optimal value",
+                ),
                 rows=tuple(
-                    _printed_row(f"{_point(search.start.at)}, {METHOD[search.method]}", search, _cost(search))
+                    _printed_row(
+                        f"{_point(search.start.at)}, {METHOD[search.method]}", search, _cost(search)
+                    )
                     for search in table.searches
                 ),
                 why=f"{OTHER_PLANT}; {_searched(table.study)}"
-                + ("" if table.study.combine == "sum" else "; both parts, the larger of which is the cost"),
+                + (
+                    ""
+                    if table.study.combine == "sum"
+                    else "; both parts, the larger of which is the cost"
+                ),
             )
             for table in others
         ),
@@ -72,9 +95,12 @@ def printed_tables(tables: Sequence[Table]) -> tuple[PrintedTable, ...]:
 def _starts(table: Table) -> str:
     """Costs at the starts, printed and ours; of Table 3 both parts."""
     first = {search.start.at: search for search in table.searches}.values()
-    stated = " and ".join(_joined(search.start.parts or (search.start.cost,), ".7g") for search in first)
+    stated = " and ".join(
+        _joined(search.start.parts or (search.start.cost,), ".7g") for search in first
+    )
     ours = " and ".join(
-        _joined(search.start_parts if search.start.parts else (search.start_cost,), ".6g") for search in first
+        _joined(search.start_parts if search.start.parts else (search.start_cost,), ".6g")
+        for search in first
     )
     return f"{stated} (ours {ours})"
 
@@ -91,7 +117,9 @@ def _cost(search: Search) -> str:
 def _printed_row(name: str, search: Search, cost: str) -> PrintedRow:
     printed = search.start.printed[search.method]
     ours = ", ".join(f"{part:.5f}" for part in (search.parts if printed.parts else (search.cost,)))
-    return PrintedRow(name=name, stated=(_point(printed.best, ".6g"), cost), ours=(_point(search.best), ours))
+    return PrintedRow(
+        name=name, stated=(_point(printed.best, ".6g"), cost), ours=(_point(search.best), ours)
+    )
 
 
 def comparisons(
@@ -177,7 +205,8 @@ def residual_rows(fits: Sequence[PlantFit]) -> list[Comparison]:
     """How near any structure of the family comes to each row, by itself."""
     rows = []
     for k, (row, name, printed, _, _) in enumerate(fits[0].rows):
-        # overshoots of other readings of the unit are other numbers: shares of the printed one are compared
+        # overshoots of other readings of the unit are other numbers: shares of the printed one are
+        # compared
         shares = [fit.rows[k][3] / fit.rows[k][2] - 1.0 for fit in fits]
         nearest = min(shares, key=abs)
         rows.append(
@@ -185,7 +214,8 @@ def residual_rows(fits: Sequence[PlantFit]) -> list[Comparison]:
                 quantity=f"best residual, {row}: {name.replace('_', ' ')}",
                 unit="%",
                 ours=f"{100 * nearest:+.2g}",
-                why=f"of {len(fits)} structures; " + verdict(name, row, printed, printed * (1.0 + nearest)),
+                why=f"of {len(fits)} structures; "
+                + verdict(name, row, printed, printed * (1.0 + nearest)),
             )
         )
     return rows
@@ -234,7 +264,9 @@ def _table_rows(table: Table) -> list[Comparison]:
             Comparison(
                 quantity=f"{table.study.name}: cost at the start {_point(start.at)}",
                 stated=_joined(start.parts or (start.cost,), ".7g"),
-                ours=_joined(searches[0].start_parts if start.parts else (searches[0].start_cost,), ".6g"),
+                ours=_joined(
+                    searches[0].start_parts if start.parts else (searches[0].start_cost,), ".6g"
+                ),
                 why=f"{table.study.about}; {OTHER_PLANT}",
             )
         )
@@ -251,7 +283,11 @@ def _table_rows(table: Table) -> list[Comparison]:
 
 def _search_row(table: Table, search: Search) -> Comparison:
     printed = search.start.printed[search.method]
-    verdict = f"stuck {search.above:.1%} above the best" if search.above > STUCK else "reaches the best within 1 %"
+    verdict = (
+        f"stuck {search.above:.1%} above the best"
+        if search.above > STUCK
+        else "reaches the best within 1 %"
+    )
     here = "fails here" if search.printed_here is None else f"costs {search.printed_here:.6g} here"
     return Comparison(
         quantity=f"{table.study.name}: {search.method} from {_point(search.start.at)}",
@@ -272,7 +308,9 @@ def _exact_row(table: Table, search: Search) -> Comparison:
 
 
 def _scatter_row(scatter: Scatter) -> Comparison:
-    low, middle, high = (f"{value:.4g}" if value is not None else "fails" for value in scatter.quantiles)
+    low, middle, high = (
+        f"{value:.4g}" if value is not None else "fails" for value in scatter.quantiles
+    )
     return Comparison(
         quantity=f"cost of Table 2 over random plants, {scatter.name} {_point(scatter.at)}",
         ours=f"{middle} ({low} to {high})",

@@ -1,6 +1,7 @@
 """A drive line's control tuned as in a paper's tables: every method from every start, beside a dense grid.
 
-Beyond the paper: the Pareto front of energy and overshoot, and how the optimum of the switching stands random plants.
+Beyond the paper: the Pareto front of energy and overshoot, and how the optimum of the switching
+stands random plants.
 """
 
 from __future__ import annotations
@@ -49,13 +50,16 @@ class DriveTuning(Reproduction):
 
     Attributes:
         settings: of the experiment.
-        plant: how well the plant meets what is printed of it, and what that tells about it; None of another line.
+        plant: how well the plant meets what is printed of it, and what that tells about it; None of
+            another line.
         cycling: steps with one motor and with both.
         tables: the paper's.
         energies: before and after the tuning of the switching, as the paper compares them.
-        front, front_criteria: switching parameters (m, 2) on the Pareto front, and energy and overshoot there (m, 2).
+        front, front_criteria: switching parameters (m, 2) on the Pareto front, and energy and
+            overshoot there (m, 2).
         scatters: designs over random plants.
-        exact: SQP along exact gradients (forward sensitivities), from the first start of every study.
+        exact: SQP along exact gradients (forward sensitivities), from the first start of every
+            study.
     """
 
     settings: DriveSettings
@@ -131,7 +135,14 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         experiment=EXPERIMENTS["dual-motor"],
         settings=settings,
         comparisons=comparisons(
-            settings, plant, cycling, tables, (float(energies[0]), float(energies[1])), front, scatters, exact
+            settings,
+            plant,
+            cycling,
+            tables,
+            (float(energies[0]), float(energies[1])),
+            front,
+            scatters,
+            exact,
         ),
         choices=choices(settings, axis),
         printed=printed_tables(tables),
@@ -144,14 +155,18 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
         scatters=scatters,
         exact=exact,
         evidence=tuple(evidence),
-        provenance=provenance(packages=("numpy", "scipy", "casadi", "pymoo"), options=plain(settings), inputs={}),
+        provenance=provenance(
+            packages=("numpy", "scipy", "casadi", "pymoo"), options=plain(settings), inputs={}
+        ),
     )
 
 
 def _cycling(axis: Axis) -> Cycling:
     """Return the steps of one plant with one motor and with both, with the gains of its file."""
     records = {
-        motors: record_axis(axis.with_motors(motors), duration=SHOWN, samples=4001, integrator=STEPPING)
+        motors: record_axis(
+            axis.with_motors(motors), duration=SHOWN, samples=4001, integrator=STEPPING
+        )
         for motors in ("one", "as-written")
     }
     both = records["as-written"]
@@ -163,7 +178,10 @@ def _cycling(axis: Axis) -> Cycling:
         records=records,
         later=(
             late["one"].time,
-            {motors: record.signal("cart.position") - record.reference for motors, record in late.items()},
+            {
+                motors: record.signal("cart.position") - record.reference
+                for motors, record in late.items()
+            },
         ),
         swings=swings(axis, dict(zip(axis.names, axis.nominal, strict=True)), both=True),
         duration=LASTING,
@@ -180,18 +198,35 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
     for start in study.starts:
         for name, method in settings.methods().items():
             progress(f"{study.name}: {name} from {start.at}")
-            minima.append((name, start, minimise(cost, study.bounds, start.at, method, budget=settings.budget)))
+            minima.append(
+                (
+                    name,
+                    start,
+                    minimise(cost, study.bounds, start.at, method, budget=settings.budget),
+                )
+            )
     least = min(grid.cost, *(tuning.cost for _, _, tuning in minima))
     printed = cost(np.array([start.printed[name].best for name, start, _ in minima]))
     best = min((tuning for _, _, tuning in minima), key=lambda tuning: tuning.cost)
     tight = replace(
-        STEPPING, rtol=STEPPING.rtol * TIGHTER, atol=STEPPING.atol * TIGHTER, max_steps=100 * STEPPING.max_steps
+        STEPPING,
+        rtol=STEPPING.rtol * TIGHTER,
+        atol=STEPPING.atol * TIGHTER,
+        max_steps=100 * STEPPING.max_steps,
     )
     refined = float(study.cost(axis, tight)(best.best[None])[0])
     return Table(
         study=study,
         searches=tuple(
-            _search(axis, study, name, start, tuning, least, float(value) if np.isfinite(value) else None)
+            _search(
+                axis,
+                study,
+                name,
+                start,
+                tuning,
+                least,
+                float(value) if np.isfinite(value) else None,
+            )
             for (name, start, tuning), value in zip(minima, printed, strict=True)
         ),
         grid_axes=grid.axes,
@@ -208,13 +243,21 @@ def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress
     study, start = table.study, table.study.starts[0]
     progress(f"{study.name}: exact gradients from {start.at}")
     gradient = study.gradient(axis)
-    tuning = minimise(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
+    tuning = minimise(
+        study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget
+    )
     least = min(table.grid_cost, table.best.cost, tuning.cost)
     return _search(axis, study, "SQP, exact gradients", start, tuning, least, None)
 
 
 def _search(
-    axis: Axis, study: Study, method: str, start: Start, tuning: Minimum, least: float, printed_here: float | None
+    axis: Axis,
+    study: Study,
+    method: str,
+    start: Start,
+    tuning: Minimum,
+    least: float,
+    printed_here: float | None,
 ) -> Search:
     """What is kept of one search; `least` is the best cost known."""
     begun, ended = study.parts(axis, np.array([start.at, tuning.best]))
@@ -277,5 +320,7 @@ def _scatters(
             quantiles=tuple(float(value) if np.isfinite(value) else None for value in quantiles),
             failures=float(failures),
         )
-        for (name, at), quantiles, failures in zip(designs.items(), spread.quantiles(), spread.failures, strict=True)
+        for (name, at), quantiles, failures in zip(
+            designs.items(), spread.quantiles(), spread.failures, strict=True
+        )
     )

@@ -16,7 +16,8 @@ from tauloop_papers.dual_motor.tuning import DriveTuning
 
 #: Colour and marker of the methods, in the order of the settings.
 LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
-#: The cost map is coloured up to this much above its least cost, if there is so much; beyond it all is as bad.
+#: The cost map is coloured up to this much above its least cost, if there is so much; beyond it all
+#: is as bad.
 SHOWN = 0.25
 #: Panels of searches beside each other.
 ABREAST = 3
@@ -25,7 +26,9 @@ RISES, TORQUES = 8.0, (-15.0, 45.0)
 #: What is off the reference is drawn to the scale of what is left after so long, s.
 AFTER = 10.0
 #: What each film shows, and so much of the motion, s.
-FILMS = {"step": "Figure 5: a step of the cart on its rack; the master's and the slave's pinion turn. Drag to turn it."}
+FILMS = {
+    "step": "Figure 5: a step of the cart on its rack; the master's and the slave's pinion turn. Drag to turn it."
+}
 FILM = 4.0
 #: Figures of the paper that hold no data.
 UNDRAWN = {
@@ -60,7 +63,11 @@ def figures(tuning: DriveTuning) -> dict[str, Figure]:
 def films(tuning: DriveTuning) -> dict[str, View]:
     """All motions of the experiment by the ending of their files' names."""
     record = tuning.cycling.records["as-written"]
-    model = tl.Model(tl.loads(files("tauloop_papers.dual_motor").joinpath("axis.yaml").read_text(encoding="utf-8")))
+    model = tl.Model(
+        tl.loads(
+            files("tauloop_papers.dual_motor").joinpath("axis.yaml").read_text(encoding="utf-8")
+        )
+    )
     cart = record.signal("cart.position")
     turns = [record.signal(f"motor{k}.position") for k in (1, 2)]
     shown = record.time <= FILM
@@ -81,12 +88,18 @@ def _steps(tuning: DriveTuning) -> Figure:
         for axes in panels[:, column]:
             clean(axes)
         position.axhline(1e3 * record.reference, color=FAINT, linewidth=1.0, linestyle="--")
-        position.plot(record.time, 1e3 * record.signal("cart.position"), color=PREDICTED, linewidth=1.4)
+        position.plot(
+            record.time, 1e3 * record.signal("cart.position"), color=PREDICTED, linewidth=1.4
+        )
         position.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
         for k, colour in ((1, RESIDUAL), (2, MEASURED)):
             if f"drive{k}.torque [N m]" in record.signals:
                 torque.plot(
-                    record.time, record.signal(f"drive{k}.torque"), color=colour, linewidth=1.2, label=f"motor {k}"
+                    record.time,
+                    record.signal(f"drive{k}.torque"),
+                    color=colour,
+                    linewidth=1.2,
+                    label=f"motor {k}",
                 )
         torque.set_ylim(*TORQUES)
         for axes in (position, torque):
@@ -113,7 +126,9 @@ def _switching(tuning: DriveTuning) -> Figure:
     for (most, least), colour in pairs:
         share = np.clip((relative - least) / (most - least), 0.0, 1.0)
         label = f"e_max {most:g}, e_min {least:g}"
-        axes.plot(relative, 1 - share**2 * (3 - 2 * share), color=colour, linewidth=1.8, label=label)
+        axes.plot(
+            relative, 1 - share**2 * (3 - 2 * share), color=colour, linewidth=1.8, label=label
+        )
     axes.set_xlabel("relative error e_abs", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("|v|", fontsize=NORMAL, color=TEXT)
     axes.legend(frameon=False, fontsize=SMALL)
@@ -133,16 +148,24 @@ def _descents(tuning: DriveTuning) -> Figure:
         for search, (colour, _) in zip(searches, LOOKS, strict=True):
             above = np.maximum(np.array(search.descent) / least - 1.0, 1e-6)
             label = f"{search.method}: {search.cost:.4g}"
-            axes.loglog(np.arange(1, len(above) + 1), above, color=colour, linewidth=1.3, label=label)
+            axes.loglog(
+                np.arange(1, len(above) + 1), above, color=colour, linewidth=1.3, label=label
+            )
         axes.axhline(0.01, color=TEXT, linewidth=0.8, linestyle="--")
         title = f"{table.study.name}, from ({', '.join(f'{value:g}' for value in start.at)})"
         axes.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
         axes.set_xlabel("evaluations", fontsize=NORMAL, color=TEXT)
         if k % ABREAST == 0:
             axes.set_ylabel("cost above the best known [share]", fontsize=NORMAL, color=TEXT)
-        axes.legend(fontsize=SMALL, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        axes.legend(
+            fontsize=SMALL, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2)
+        )
     figure.suptitle(
-        "Which method gets how far (dashed: 1 % above the best)", fontsize=LARGE, color=TEXT, x=0.01, ha="left"
+        "Which method gets how far (dashed: 1 % above the best)",
+        fontsize=LARGE,
+        color=TEXT,
+        x=0.01,
+        ha="left",
     )
     return figure
 
@@ -158,7 +181,9 @@ def _maps(tuning: DriveTuning) -> Figure:
 
 def _map(figure: Figure, axes: Axes, table: Table) -> None:
     clean(axes)
-    costs = np.array([np.nan if cost is None else cost for cost in table.grid_costs]).reshape(table.study.grid)
+    costs = np.array([np.nan if cost is None else cost for cost in table.grid_costs]).reshape(
+        table.study.grid
+    )
     first, second = table.grid_axes
     least = float(np.nanmin(costs))
     most = min(float(np.nanmax(costs)), least * (1 + SHOWN))
@@ -171,7 +196,12 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
     for search in table.searches:
         colour, marker = LOOKS[methods.index(search.method)]
         label = search.method if search.start == table.study.starts[0] else None
-        axes.plot(*zip(search.start.at, search.best, strict=True), color="white", linewidth=0.6, linestyle=":")
+        axes.plot(
+            *zip(search.start.at, search.best, strict=True),
+            color="white",
+            linewidth=0.6,
+            linestyle=":",
+        )
         axes.plot(
             *search.best,
             marker,
@@ -187,7 +217,9 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
     names = list(table.study.bounds)
     axes.set_xlabel(names[0], fontsize=NORMAL, color=TEXT)
     axes.set_ylabel(names[1], fontsize=NORMAL, color=TEXT)
-    axes.set_title(f"{table.study.name}: starts (crosses) and ends", fontsize=NORMAL, color=TEXT, loc="left")
+    axes.set_title(
+        f"{table.study.name}: starts (crosses) and ends", fontsize=NORMAL, color=TEXT, loc="left"
+    )
     axes.legend(fontsize=SMALL, loc="upper left", facecolor="white", framealpha=0.8)
 
 
@@ -200,22 +232,41 @@ def _front(tuning: DriveTuning) -> Figure:
     axes.plot(energy, overshoot * 1e3, "o-", color=PREDICTED, markersize=4, linewidth=1.0)
     axes.set_xlabel("energy of a step [(N m)² s]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("overshoot [mm]", fontsize=NORMAL, color=TEXT)
-    axes.set_title(f"Pareto front, {len(energy)} compromises (NSGA-II)", fontsize=NORMAL, color=TEXT, loc="left")
+    axes.set_title(
+        f"Pareto front, {len(energy)} compromises (NSGA-II)",
+        fontsize=NORMAL,
+        color=TEXT,
+        loc="left",
+    )
     axes = figure.add_subplot(1, 2, 2)
     clean(axes)
     for k, scatter in enumerate(tuning.scatters):
         known = [value for value in scatter.quantiles if value is not None]
         if known:
-            axes.plot([known[0], known[-1]], [k, k], color=FAINT, linewidth=6, solid_capstyle="butt")
+            axes.plot(
+                [known[0], known[-1]], [k, k], color=FAINT, linewidth=6, solid_capstyle="butt"
+            )
         if scatter.quantiles[1] is not None:
             axes.plot(scatter.quantiles[1], k, "o", color=RESIDUAL, markersize=7)
-        label = f"{scatter.failures:.0%} have no cost" if scatter.failures else "every plant has a cost"
-        axes.annotate(
-            label, (0.98, k + 0.12), xycoords=("axes fraction", "data"), ha="right", fontsize=SMALL, color=TEXT
+        label = (
+            f"{scatter.failures:.0%} have no cost" if scatter.failures else "every plant has a cost"
         )
-    names = [f"{scatter.name}\n({', '.join(f'{value:.2g}' for value in scatter.at)})" for scatter in tuning.scatters]
+        axes.annotate(
+            label,
+            (0.98, k + 0.12),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            fontsize=SMALL,
+            color=TEXT,
+        )
+    names = [
+        f"{scatter.name}\n({', '.join(f'{value:.2g}' for value in scatter.at)})"
+        for scatter in tuning.scatters
+    ]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    axes.set_xlabel("cost of Table 2: median (dot), 5 % to 95 %, if any", fontsize=NORMAL, color=TEXT)
+    axes.set_xlabel(
+        "cost of Table 2: median (dot), 5 % to 95 %, if any", fontsize=NORMAL, color=TEXT
+    )
     axes.set_title("Designs over random plants", fontsize=NORMAL, color=TEXT, loc="left")
     return figure

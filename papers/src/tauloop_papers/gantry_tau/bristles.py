@@ -28,19 +28,24 @@ class Bristles:
     stribeck: float
     load_share: float = 0.0
 
-    def force(self, velocity: np.ndarray, rate: float, load: np.ndarray | None = None) -> np.ndarray:
+    def force(
+        self, velocity: np.ndarray, rate: float, load: np.ndarray | None = None
+    ) -> np.ndarray:
         """Force (N, n) that overcomes friction in the steady state of a periodic motion.
 
-        Between two samples v and g are taken as constant, at their mean: dz/dt is linear in z then, and its solution
-        over the step h exact, z -> z exp(-a h) + v (1 - exp(-a h)) / a with a = s0 |v| / g. A period has forgotten the
-        state it began with once it has turned round, so the second of two is steady.
+        Between two samples v and g are taken as constant, at their mean: dz/dt is linear in z then,
+        and its solution over the step h exact, z -> z exp(-a h) + v (1 - exp(-a h)) / a with a = s0
+        |v| / g. A period has forgotten the state it began with once it has turned round, so the
+        second of two is steady.
 
         Args:
             velocity: v at the samples of one period (N, n), m/s.
             rate: samples per second, Hz.
             load: size of the force on the actuator (N, n), N; none without it.
         """
-        level = self.coulomb + (self.static - self.coulomb) * np.exp(-((velocity / self.stribeck) ** 2))
+        level = self.coulomb + (self.static - self.coulomb) * np.exp(
+            -((velocity / self.stribeck) ** 2)
+        )
         if load is not None:
             level = level + self.load_share * np.abs(load)
         decay = self.stiffness * np.abs(velocity) / level
@@ -52,7 +57,9 @@ class Bristles:
         z = _recurrence(np.tile(kept, (2, 1)), np.tile(gained, (2, 1)))[len(velocity) :]
         # the recurrence gives z after the step: that at the sample itself is one step earlier
         z = np.roll(z, 1, axis=0)
-        return np.asarray(self.stiffness * z + self.damping * (velocity - decay * z) + self.viscous * velocity)
+        return np.asarray(
+            self.stiffness * z + self.damping * (velocity - decay * z) + self.viscous * velocity
+        )
 
 
 def _recurrence(kept: np.ndarray, gained: np.ndarray) -> np.ndarray:

@@ -56,8 +56,10 @@ class DataSet:
         two: the structure's forces.
         data: regression of the structure's forces.
         parts: what the connected forces are made of.
-        load, vibration: what two runs leave of friction under load and of the frame's vibration (N, n), N.
-        whole: regression of the connected forces, with the drives' parameters among the unknowns; None where not asked.
+        load, vibration: what two runs leave of friction under load and of the frame's vibration (N,
+            n), N.
+        whole: regression of the connected forces, with the drives' parameters among the unknowns;
+            None where not asked.
     """
 
     name: str
@@ -75,7 +77,9 @@ class DataSet:
         return self.data.forces[:, self.data.kept]
 
 
-def multisine(settings: TwoRunSettings, model: Model, held: Held, rng: np.random.Generator) -> Multisine:
+def multisine(
+    settings: TwoRunSettings, model: Model, held: Held, rng: np.random.Generator
+) -> Multisine:
     """A motion by eq. 2 that repeats after the period: frequencies are random multiples of 1 / period."""
     sines, period = settings.multisine, settings.recording.period
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
@@ -122,7 +126,9 @@ def data_set(
     recording = settings.recording
     connected, disconnected, parts = plant.record(motion, rng, longer)
     two = subtract(connected, disconnected, SubtractionOptions(period=recording.period))
-    data = periodic_regression(model, two.log, highest=recording.highest, ties=leaf_ties(model, settings.parameters))
+    data = periodic_regression(
+        model, two.log, highest=recording.highest, ties=leaf_ties(model, settings.parameters)
+    )
     whole = None
     if with_drives is not None:
         whole = periodic_regression(
@@ -150,7 +156,9 @@ def relative_rms(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, ..
     return tuple((100.0 * rms / np.abs(measured).max(axis=0)).tolist())
 
 
-def least_squares(name: str, sets: Sequence[DataSet], held_out: DataSet, built: np.ndarray) -> Estimates:
+def least_squares(
+    name: str, sets: Sequence[DataSet], held_out: DataSet, built: np.ndarray
+) -> Estimates:
     """Eqs. 6 to 8: ordinary least squares on several data sets, judged on another.
 
     Args:
@@ -164,7 +172,8 @@ def least_squares(name: str, sets: Sequence[DataSet], held_out: DataSet, built: 
     """
     training = merge([recorded.data for recorded in sets])
     plain, correlated = (
-        fit(training, held_out.data, OrdinaryLeastSquares(), errors=errors) for errors in (None, AutocorrelatedErrors())
+        fit(training, held_out.data, OrdinaryLeastSquares(), errors=errors)
+        for errors in (None, AutocorrelatedErrors())
     )
     base = plain.base
     if base.rank < len(training.unknowns):
@@ -172,7 +181,9 @@ def least_squares(name: str, sets: Sequence[DataSet], held_out: DataSet, built: 
         what = f"{base.rank} of {len(training.unknowns)} parameters are told by {name}; not without others: {lost}"
         raise IdentificationError.of("training", what, "more sets of held positions")
     Y = base_columns(training, training.regressor, base)
-    variance = np.mean([[recorded.two.noise[o] ** 2 for o in recorded.two.noise] for recorded in sets], axis=0)
+    variance = np.mean(
+        [[recorded.two.noise[o] ** 2 for o in recorded.two.noise] for recorded in sets], axis=0
+    )
     inverse = np.linalg.inv(np.einsum("nkr,nks->rs", Y, Y))
     by_noise = inverse @ np.einsum("nkr,k,nks->rs", Y, variance, Y) @ inverse
     return Estimates(
@@ -249,14 +260,18 @@ def consistent(
 ) -> Consistent:
     """Parameters that a real machine can have, near those measured by hand: all ten of every body, not eq. 5's alone.
 
-    Least squares describes with impossible values some of what eq. 5 leaves out, such as mass centres beside the axis
-    of a link. Inside physical limits only the parameters of these effects can do that.
+    Least squares describes with impossible values some of what eq. 5 leaves out, such as mass
+    centres beside the axis of a link. Inside physical limits only the parameters of these effects
+    can do that.
     """
     bodies, shared = body_ties(settings, model)
     training, judged = (
-        replace(data, ties=shared) for data in (merge([recorded.data for recorded in sets]), held_out.data)
+        replace(data, ties=shared)
+        for data in (merge([recorded.data for recorded in sets]), held_out.data)
     )
-    groups = np.concatenate([_motion_parts(settings, k, recorded, len(sets)) for k, recorded in enumerate(sets)])
+    groups = np.concatenate(
+        [_motion_parts(settings, k, recorded, len(sets)) for k, recorded in enumerate(sets)]
+    )
     options = PhysicallyConsistent(weights=PRIOR_WEIGHTS)
     fitted = fit_consistent(training, judged, bodies, model.pi, options, groups=groups)
     free = fitted.unconstrained.parameters
@@ -265,14 +280,18 @@ def consistent(
         unknowns=fitted.unknowns,
         values=readings(leaf_ties(model, settings.parameters), bodies, fitted.parameters),
         reachable=fitted.reachable_share,
-        moments=tuple(float(np.linalg.eigvalsh(_inertia(body, fitted.parameters))[0]) for body in bodies),
+        moments=tuple(
+            float(np.linalg.eigvalsh(_inertia(body, fitted.parameters))[0]) for body in bodies
+        ),
         weight=fitted.weight,
         rows=relative_rms(held_out.forces, predicted(held_out, fitted.parameters)),
         free_rows=relative_rms(held_out.forces, predicted(held_out, free)),
     )
 
 
-def _motion_parts(settings: TwoRunSettings, number: int, recorded: DataSet, count: int) -> np.ndarray:
+def _motion_parts(
+    settings: TwoRunSettings, number: int, recorded: DataSet, count: int
+) -> np.ndarray:
     """What is left out together (N,): a data set; of a single one, a quarter of its motion in all its repetitions."""
     if count > 1:
         return np.full(len(recorded.data), number)
@@ -291,13 +310,19 @@ def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...],
     kinds: dict[bytes, list[np.ndarray]] = {}
     for body in bodies:
         kinds.setdefault(body.matrix(model.pi).tobytes(), []).append(body.columns)
-    alike = [[names[j] for j in equal] for kind in kinds.values() for equal in zip(*kind, strict=True)]
+    alike = [
+        [names[j] for j in equal] for kind in kinds.values() for equal in zip(*kind, strict=True)
+    ]
     unknown = {name for group in alike for name in group}
     shared = ties(
         names,
         [parameter.unit for parameter in model.parameters],
         equal={group[0]: group for group in alike},
-        known={name: float(value) for name, value in zip(names, model.pi, strict=True) if name not in unknown},
+        known={
+            name: float(value)
+            for name, value in zip(names, model.pi, strict=True)
+            if name not in unknown
+        },
     )
     return bodies, shared
 
@@ -315,7 +340,11 @@ def readings(leaves: Ties, bodies: Sequence[Cone], parameters: np.ndarray) -> np
         first = int(np.flatnonzero(column)[0])
         body = next(body for body in bodies if first in body.columns)
         place = int(np.flatnonzero(body.columns == first)[0])
-        values.append(_inertia(body, parameters)[AXES[place], AXES[place]] if unit == "kg m^2" else parameters[first])
+        values.append(
+            _inertia(body, parameters)[AXES[place], AXES[place]]
+            if unit == "kg m^2"
+            else parameters[first]
+        )
     return np.array(values)
 
 
@@ -334,7 +363,8 @@ def nearest(ties: Ties, pi: np.ndarray) -> np.ndarray:
 def three_freedoms(settings: TwoRunSettings) -> tuple[Model, np.ndarray]:
     """The 3-dof model without what is removed, and its dynamic parameters (n_pi,) with all links of each cluster.
 
-    In the cluster of three are one long link and two telescopic ones: their masses, and what these have about the cart.
+    In the cluster of three are one long link and two telescopic ones: their masses, and what these
+    have about the cart.
     """
     mechanism = load(settings.machine).with_values(dict.fromkeys(settings.removed, 0.0))
     values = mechanism.parameters.values
@@ -343,7 +373,10 @@ def three_freedoms(settings: TwoRunSettings) -> tuple[Model, np.ndarray]:
     cluster = {
         "triple.m": long + telescopic,
         "triple.h": long * half + telescopic * center,
-        "triple.J": values["I_lxx"] + long * half**2 + 2.0 * values["I_txx"] + telescopic * center**2,
+        "triple.J": values["I_lxx"]
+        + long * half**2
+        + 2.0 * values["I_txx"]
+        + telescopic * center**2,
     }
     model = Model(one_link_per_cluster(settings.simple, mechanism))
     names = [parameter.name for parameter in model.parameters]
@@ -364,8 +397,8 @@ def negative_share(
 ) -> tuple[float, float]:
     """How often least squares makes a moment of inertia negative by more than its standard deviation.
 
-    Other machines with errors of the same size, on the same motions, with the noise alone and nothing else that the
-    model lacks.
+    Other machines with errors of the same size, on the same motions, with the noise alone and
+    nothing else that the model lacks.
 
     Returns:
         Share of the draws with at least one such inertia, and their mean number.
@@ -386,12 +419,16 @@ def negative_share(
         force = whole @ pi - known + each * rng.normal(size=len(each))
         values = inverse @ force
         residual = force - columns @ values
-        spread = np.sqrt(np.sum(residual**2) / (len(force) - len(values)) * np.sum(inverse**2, axis=1))
+        spread = np.sqrt(
+            np.sum(residual**2) / (len(force) - len(values)) * np.sum(inverse**2, axis=1)
+        )
         counts.append(int(np.sum(values[chosen] < -spread[chosen])))
     return float(np.mean(np.array(counts) > 0)), float(np.mean(counts))
 
 
-def growth(settings: TwoRunSettings, model: Model, recorded: DataSet, rng: np.random.Generator) -> np.ndarray:
+def growth(
+    settings: TwoRunSettings, model: Model, recorded: DataSet, rng: np.random.Generator
+) -> np.ndarray:
     """Relative RMS errors of the model as described against machines as built, by size of the hand's errors.
 
     Masses, centres and radii only: geometry and noise are left out.
@@ -406,4 +443,6 @@ def growth(settings: TwoRunSettings, model: Model, recorded: DataSet, rng: np.ra
         built = built_parameters(model.pi, bodies, settings.built, rng.normal(size=size), scale)
         return relative_rms(predicted(recorded, built), described)
 
-    return np.array([[row(scale) for _ in range(settings.scale_draws)] for scale in settings.error_scales])
+    return np.array(
+        [[row(scale) for _ in range(settings.scale_draws)] for scale in settings.error_scales]
+    )

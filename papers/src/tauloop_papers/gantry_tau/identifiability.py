@@ -46,7 +46,9 @@ def tellable(settings: TwoRunSettings, mechanism: Mechanism) -> tuple[Told, ...]
     return tuple(rows)
 
 
-def _told(settings: TwoRunSettings, model: Model, case: Case, spins: bool, everything: bool) -> Told:
+def _told(
+    settings: TwoRunSettings, model: Model, case: Case, spins: bool, everything: bool
+) -> Told:
     rng = np.random.default_rng(settings.seed)
     period = settings.recording.period
     ties = leaf_ties(model, settings.parameters)
@@ -56,7 +58,9 @@ def _told(settings: TwoRunSettings, model: Model, case: Case, spins: bool, every
     for held in case.held:
         motion = multisine(settings, model, held, rng).sample(np.arange(SAMPLES) * period / SAMPLES)
         start = model.forward_kinematics(motion.position).q
-        regressor = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=start)
+        regressor = model.actuators.regressor(
+            motion.position, motion.velocity, motion.acceleration, start=start
+        )
         rows.append((regressor @ ties.matrix)[:, kept].reshape(-1, len(ties.parameters)))
     base = base_parameters(np.concatenate(rows), ties.parameters, ties.units)
     return Told(
@@ -70,16 +74,21 @@ def _told(settings: TwoRunSettings, model: Model, case: Case, spins: bool, every
     )
 
 
-def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> tuple[FourierSeries, ...]:
+def designed(
+    settings: TwoRunSettings, mechanism: Mechanism, design: Design
+) -> tuple[FourierSeries, ...]:
     """The motions of a design: those of the settings, or D-optimal ones where these break limits or have none.
 
-    Every data set is optimised beside those before it. That takes minutes, so the settings may hold what it led to.
+    Every data set is optimised beside those before it. That takes minutes, so the settings may hold
+    what it led to.
 
     Raises:
         IdentificationError: no motion keeps the limits.
     """
     period = settings.limits.period
-    stored = tuple(FourierSeries.of(np.array(coefficients), period) for coefficients in design.series)
+    stored = tuple(
+        FourierSeries.of(np.array(coefficients), period) for coefficients in design.series
+    )
     if stored and _keeps_limits(settings, mechanism, stored):
         return stored
     chosen: list[FourierSeries] = []
@@ -102,7 +111,9 @@ def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> 
     return tuple(chosen)
 
 
-def _keeps_limits(settings: TwoRunSettings, mechanism: Mechanism, motions: tuple[FourierSeries, ...]) -> bool:
+def _keeps_limits(
+    settings: TwoRunSettings, mechanism: Mechanism, motions: tuple[FourierSeries, ...]
+) -> bool:
     """Whether a machine can do these motions: on another than the paper's they may leave its reach."""
     try:
         return judged(settings, mechanism, "", motions).used <= 1.0 + ROUNDING
@@ -110,7 +121,9 @@ def _keeps_limits(settings: TwoRunSettings, mechanism: Mechanism, motions: tuple
         return False
 
 
-def judged(settings: TwoRunSettings, mechanism: Mechanism, name: str, motions: tuple[FourierSeries, ...]) -> Motion:
+def judged(
+    settings: TwoRunSettings, mechanism: Mechanism, name: str, motions: tuple[FourierSeries, ...]
+) -> Motion:
     """What a design tells and which limits it takes up, found apart from the optimisation.
 
     Args:
@@ -121,7 +134,11 @@ def judged(settings: TwoRunSettings, mechanism: Mechanism, name: str, motions: t
     """
     problem = ExcitationProblem(mechanism, _task(settings, mechanism))
     judgements = [problem.judge(series.sample(problem.fine_grid)) for series in motions]
-    names = [f"{what} of {channel}" for what in ("stroke", "speed", "acceleration") for channel in problem.channels]
+    names = [
+        f"{what} of {channel}"
+        for what in ("stroke", "speed", "acceleration")
+        for channel in problem.channels
+    ]
     names += [bound.name for bound in problem.bounds]
     shares = np.max([judgement.shares for judgement in judgements], axis=0)
     rows = np.concatenate([judgement.regressor for judgement in judgements])
@@ -140,7 +157,9 @@ def _task(settings: TwoRunSettings, mechanism: Mechanism) -> ExcitationTask:
     return ExcitationTask(
         harmonics=limits.harmonics,
         period=limits.period,
-        limits=ExcitationLimits(stroke=by_name(limits.stroke, names), acceleration=by_name(limits.acceleration, names)),
+        limits=ExcitationLimits(
+            stroke=by_name(limits.stroke, names), acceleration=by_name(limits.acceleration, names)
+        ),
         rests=False,
         weights={name: UNMEASURED for name in names if name not in settings.measured},
         unknowns=settings.parameters,

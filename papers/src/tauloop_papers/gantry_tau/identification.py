@@ -1,8 +1,9 @@
 """A machine with hysteresis, a yielding frame and parts that are off is identified by the two-run method.
 
-The structure's forces are what a run with it needs more than a run without. Models from hand measurement predict them;
-least squares on small motions, and on optimised ones, and a physically consistent fit estimate the parameters; and
-which of them the forces can tell at all is asked by joint model, measured forces and motion.
+The structure's forces are what a run with it needs more than a run without. Models from hand
+measurement predict them; least squares on small motions, and on optimised ones, and a physically
+consistent fit estimate the parameters; and which of them the forces can tell at all is asked by
+joint model, measured forces and motion.
 """
 
 from __future__ import annotations
@@ -95,7 +96,15 @@ def recorded(
     motion_moving = multisine(settings, model, None, rng)
     moving = data_set(settings, plant, model, motion_moving, rng, "moving")
     training = [
-        data_set(settings, plant, model, multisine(settings, model, held, rng), rng, f"set {k + 1}", whole)
+        data_set(
+            settings,
+            plant,
+            model,
+            multisine(settings, model, held, rng),
+            rng,
+            f"set {k + 1}",
+            whole,
+        )
         for k, held in enumerate(settings.training)
     ]
     motion = multisine(settings, model, settings.validation, rng)
@@ -135,7 +144,10 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         progress(f"identifying with {design.name}")
         chosen = designed(settings, structure, design)
         longer = len(training) / len(chosen)  # the same recording time
-        sets = [data_set(settings, plant, model, series, rng, design.name, longer=longer) for series in chosen]
+        sets = [
+            data_set(settings, plant, model, series, rng, design.name, longer=longer)
+            for series in chosen
+        ]
         estimates.append(least_squares(design.name, sets, held_out, built))
         fitted.append(consistent(settings, design.name, model, sets, held_out))
         motions.append(judged(settings, structure, design.name, chosen))
@@ -148,7 +160,9 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     progress("trying other machines")
     signs = negative_share(settings, model, training, rng)
     errors = growth(settings, model, first, rng)
-    identified = small.values if held_out.data.ties is None else held_out.data.ties.expand(small.values)
+    identified = (
+        small.values if held_out.data.ties is None else held_out.data.ties.expand(small.values)
+    )
     shown = (
         _shown("3-DOF", first, motion_first, simple_forces(settings, first)),
         _shown("5-DOF I", first, motion_first, predicted(first, model.pi)),
@@ -157,7 +171,10 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
     )
     described = np.array([mechanism.parameters[name].value for name in settings.parameters])
     findings = Findings(
-        rows={curves.row: relative_rms(curves.connected - curves.own, curves.model) for curves in shown},
+        rows={
+            curves.row: relative_rms(curves.connected - curves.own, curves.model)
+            for curves in shown
+        },
         unmeasured={
             "5-DOF I": unmeasured_rms(first, model.pi),
             "5-DOF II": unmeasured_rms(moving, model.pi),
@@ -188,10 +205,14 @@ def run(progress: Progress, settings: TwoRunSettings = SETTINGS) -> TwoRunIdenti
         described=described,
         findings=findings,
         shown=shown,
-        filmed=motion_moving.sample(np.arange(0.0, settings.recording.period, 1.0 / FILM_RATE)).position,
+        filmed=motion_moving.sample(
+            np.arange(0.0, settings.recording.period, 1.0 / FILM_RATE)
+        ).position,
         evidence=_evidence(settings, [first, moving, *training, held_out], findings),
         provenance=provenance(
-            packages=("numpy", "scipy", "casadi", "cvxpy", "clarabel"), options=plain(settings), inputs={}
+            packages=("numpy", "scipy", "casadi", "cvxpy", "clarabel"),
+            options=plain(settings),
+            inputs={},
         ),
     )
 
@@ -228,7 +249,9 @@ def _shown(row: str, recorded: DataSet, motion: Multisine, model: np.ndarray) ->
     )
 
 
-def _evidence(settings: TwoRunSettings, sets: list[DataSet], findings: Findings) -> tuple[Evidence, ...]:
+def _evidence(
+    settings: TwoRunSettings, sets: list[DataSet], findings: Findings
+) -> tuple[Evidence, ...]:
     chosen = [settings.parameters.index(name) for name in settings.inertias]
     small, fitted = findings.estimates[0], findings.consistent[0]
     surely = small.values[chosen] < -small.deviations[chosen]

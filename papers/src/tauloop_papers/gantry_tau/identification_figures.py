@@ -55,14 +55,20 @@ UNDRAWN = {
     "direction of the link, which follows from the platform's pose, and its length",
 }
 #: What each film shows.
-FILMS = {"motion": "The motion of the row 5-DOF II, in which all five actuators move. Drag to turn it."}
+FILMS = {
+    "motion": "The motion of the row 5-DOF II, in which all five actuators move. Drag to turn it."
+}
 
 
 def films(identification: TwoRunIdentification) -> dict[str, View]:
     """All motions of the experiment by the ending of their files' names."""
     model = tl.Model(tl.load(identification.settings.machine))
     q = model.forward_kinematics(identification.filmed).q
-    return {"motion": tl.view(model, tl.ViewOptions(motion=Playback(time=np.arange(len(q)) / FILM_RATE, q=q)))}
+    return {
+        "motion": tl.view(
+            model, tl.ViewOptions(motion=Playback(time=np.arange(len(q)) / FILM_RATE, q=q))
+        )
+    }
 
 
 def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
@@ -72,7 +78,10 @@ def figures(identified: TwoRunIdentification) -> dict[str, Figure]:
     nearest = {} if plants is None else {curves.row: curves for curves in plants.curves}
     shown = [nearest.get(curves.row, curves) for curves in identified.shown]
     stated = identified.settings.stated.rows
-    rows = {f"figure-{FIGURES[curves.row]}": forces_over_time(curves, stated[curves.row]) for curves in shown}
+    rows = {
+        f"figure-{FIGURES[curves.row]}": forces_over_time(curves, stated[curves.row])
+        for curves in shown
+    }
     return {
         "machine": tl.view(tl.load(identified.settings.machine)).picture(),
         **rows,
@@ -94,7 +103,12 @@ def forces_over_time(curves: Shown, printed: Sequence[float]) -> Figure:
     panels = figure.subplots(len(printed), 1, sharex=True)
     draw_forces(panels, curves, printed)
     panels[0].legend(
-        fontsize=SMALL, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 0.99), borderpad=0.0
+        fontsize=SMALL,
+        frameon=False,
+        ncols=2,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 0.99),
+        borderpad=0.0,
     )
     return figure
 
@@ -104,7 +118,13 @@ def draw_forces(panels: Sequence[Axes], curves: Shown, printed: Sequence[float])
     errors = relative_rms(curves.connected - curves.own, curves.model)
     for k, axes in enumerate(panels):
         clean(axes)
-        axes.plot(curves.time, curves.connected[:, k], color=MEASURED, linewidth=3.0, label="measured, connected")
+        axes.plot(
+            curves.time,
+            curves.connected[:, k],
+            color=MEASURED,
+            linewidth=3.0,
+            label="measured, connected",
+        )
         axes.plot(
             curves.time,
             curves.own[:, k] + curves.model[:, k],
@@ -114,7 +134,10 @@ def draw_forces(panels: Sequence[Axes], curves: Shown, printed: Sequence[float])
         )
         axes.set_ylabel(f"actuator {k + 1} [N]", fontsize=NORMAL, color=TEXT)
         axes.set_title(
-            f"error by eq. 3: {errors[k]:.2f} % (printed {printed[k]:.2f} %)", fontsize=NORMAL, color=TEXT, loc="right"
+            f"error by eq. 3: {errors[k]:.2f} % (printed {printed[k]:.2f} %)",
+            fontsize=NORMAL,
+            color=TEXT,
+            loc="right",
         )
     panels[-1].set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
 
@@ -134,17 +157,27 @@ def _pattern(plants: Pattern) -> Figure:
     bars = {"printed": plants.needed, **plants.bounds}
     place = np.arange(len(plants.needed))
     width = 0.8 / len(bars)
-    for k, ((label, heights), colour) in enumerate(zip(bars.items(), (TEXT, *COLOURS, MEASURED), strict=False)):
-        left.bar(place + (k - 0.5 * len(bars) + 0.5) * width, heights, width, color=colour, label=label)
+    for k, ((label, heights), colour) in enumerate(
+        zip(bars.items(), (TEXT, *COLOURS, MEASURED), strict=False)
+    ):
+        left.bar(
+            place + (k - 0.5 * len(bars) + 0.5) * width, heights, width, color=colour, label=label
+        )
     left.set_xticks(place, [f"actuator {k + 1}" for k in place])
     left.set_ylabel("3-DOF and 5-DOF I apart [points]", fontsize=NORMAL, color=TEXT)
-    left.legend(fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0)
+    left.legend(
+        fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0
+    )
     clean(right)
     styles = {2: "--", 3: "-"}
     for (structure, rows), colour in zip(
-        dict.fromkeys((plant.structure, plant.rows) for plant in plants.nearest), COLOURS, strict=False
+        dict.fromkeys((plant.structure, plant.rows) for plant in plants.nearest),
+        COLOURS,
+        strict=False,
     ):
-        curve = [plant for plant in plants.nearest if (plant.structure, plant.rows) == (structure, rows)]
+        curve = [
+            plant for plant in plants.nearest if (plant.structure, plant.rows) == (structure, rows)
+        ]
         right.plot(
             [plant.size for plant in curve],
             [plant.worst for plant in curve],
@@ -157,7 +190,9 @@ def _pattern(plants: Pattern) -> Figure:
     right.set_xticks(sorted({plant.size for plant in plants.nearest}))
     right.set_xlabel("errors of the hand within [standard deviations]", fontsize=NORMAL, color=TEXT)
     right.set_ylabel("worst cell off the printed one [points]", fontsize=NORMAL, color=TEXT)
-    right.legend(fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0)
+    right.legend(
+        fontsize=SMALL, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0
+    )
     return figure
 
 
@@ -173,9 +208,15 @@ def _table(identified: TwoRunIdentification, axes: Axes) -> None:
         for k, (printed, ours) in enumerate(pairs):
             first = place == 0.0
             axes.barh(place, printed, height=0.36, color=FAINT, label="paper" if first else None)
-            axes.barh(place + 0.38, ours, height=0.36, color=PREDICTED, label="ours" if first else None)
+            axes.barh(
+                place + 0.38, ours, height=0.36, color=PREDICTED, label="ours" if first else None
+            )
             axes.text(
-                max(printed, ours) + 0.4, place + 0.19, f"{printed:.1f} | {ours:.1f}", fontsize=SMALL, va="center"
+                max(printed, ours) + 0.4,
+                place + 0.19,
+                f"{printed:.1f} | {ours:.1f}",
+                fontsize=SMALL,
+                va="center",
             )
             ticks.append(place + 0.19)
             labels.append(f"{name}, act. {k + 1}")
@@ -197,12 +238,24 @@ def _growth(identified: TwoRunIdentification, axes: Axes) -> None:
     low, middle, high = np.quantile(errors, (0.1, 0.5, 0.9), axis=1)
     axes.fill_between(size, low, high, color=FAINT, alpha=0.6, linewidth=0.0, label="80 % of draws")
     axes.plot(size, middle, color=PREDICTED, marker=".", linewidth=1.2, label="median")
-    printed = [value for name, row in settings.stated.rows.items() if name != "identified" for value in row]
+    printed = [
+        value for name, row in settings.stated.rows.items() if name != "identified" for value in row
+    ]
     span = (min(printed), max(printed))
-    axes.axhspan(*span, color=RESIDUAL, alpha=0.15, label=f"paper, not identified: {span[0]:.1f} to {span[1]:.1f} %")
+    axes.axhspan(
+        *span,
+        color=RESIDUAL,
+        alpha=0.15,
+        label=f"paper, not identified: {span[0]:.1f} to {span[1]:.1f} %",
+    )
     axes.set_xlabel("errors of hand-measured masses [%]", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("error, 5-DOF I [%]", fontsize=NORMAL, color=TEXT)
-    axes.set_title("Before identification, by errors of hand measurement", fontsize=NORMAL, color=TEXT, loc="left")
+    axes.set_title(
+        "Before identification, by errors of hand measurement",
+        fontsize=NORMAL,
+        color=TEXT,
+        loc="left",
+    )
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
 
 
@@ -221,9 +274,20 @@ def _runs(identified: TwoRunIdentification) -> Figure:
     left.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
     left.set_ylabel(f"force of {identified.outputs[0]} [N]", fontsize=NORMAL, color=TEXT)
     left.set_title(
-        "Two runs of one motion, averages over their periods", fontsize=LARGE, color=TEXT, loc="left", pad=20.0
+        "Two runs of one motion, averages over their periods",
+        fontsize=LARGE,
+        color=TEXT,
+        loc="left",
+        pad=20.0,
     )
-    left.legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 0.99), borderpad=0.0)
+    left.legend(
+        fontsize=SMALL,
+        frameon=False,
+        ncols=3,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 0.99),
+        borderpad=0.0,
+    )
     clean(right)
     right.plot(example.velocity[:, 0], example.own[:, 0], color=RESIDUAL, linewidth=0.7)
     right.set_xlabel("velocity [m/s]", fontsize=NORMAL, color=TEXT)
@@ -242,11 +306,29 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
     top.set_yscale("symlog", linthresh=LINEAR)
     top.axhline(0.0, color=TEXT, linewidth=0.7)
     top.plot(
-        place, identified.described, linestyle="none", marker="_", markersize=16, color=FAINT, mew=3, label="Table 3"
+        place,
+        identified.described,
+        linestyle="none",
+        marker="_",
+        markersize=16,
+        color=FAINT,
+        mew=3,
+        label="Table 3",
     )
-    top.plot(place, data.built, linestyle="none", marker="_", markersize=16, color=TEXT, mew=1.5, label="as built")
+    top.plot(
+        place,
+        data.built,
+        linestyle="none",
+        marker="_",
+        markersize=16,
+        color=TEXT,
+        mew=1.5,
+        label="as built",
+    )
     shifts = np.linspace(-0.24, 0.0, len(data.estimates))
-    for estimate, shift, colour, marker in zip(data.estimates, shifts, COLOURS, MARKERS, strict=False):
+    for estimate, shift, colour, marker in zip(
+        data.estimates, shifts, COLOURS, MARKERS, strict=False
+    ):
         top.errorbar(
             place + shift,
             estimate.values,
@@ -258,7 +340,9 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
             elinewidth=1.0,
             label=f"least squares, {estimate.name}",
         )
-    for fit, colour, shift in zip((data.consistent[0], data.consistent[-1]), CONSISTENT, (0.12, 0.24), strict=True):
+    for fit, colour, shift in zip(
+        (data.consistent[0], data.consistent[-1]), CONSISTENT, (0.12, 0.24), strict=True
+    ):
         top.plot(
             place + shift,
             fit.values,
@@ -275,10 +359,14 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
         color=TEXT,
         loc="left",
     )
-    top.legend(fontsize=SMALL, frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0.0, -0.02))
+    top.legend(
+        fontsize=SMALL, frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0.0, -0.02)
+    )
     clean(bottom)
     threshold = identified.settings.told
-    for estimate, shift, colour, marker in zip(data.estimates, shifts, COLOURS, MARKERS, strict=False):
+    for estimate, shift, colour, marker in zip(
+        data.estimates, shifts, COLOURS, MARKERS, strict=False
+    ):
         bottom.semilogy(
             place + shift,
             100.0 * estimate.by_noise / np.abs(data.built),
@@ -288,10 +376,26 @@ def _parameters(identified: TwoRunIdentification) -> Figure:
             color=colour,
         )
     bottom.axhline(100.0 * threshold, color=TEXT, linewidth=0.9, linestyle="--")
-    bottom.text(place[-1] + 0.4, 90.0 * threshold, f"told: below {threshold:.0%}", fontsize=SMALL, ha="right", va="top")
+    bottom.text(
+        place[-1] + 0.4,
+        90.0 * threshold,
+        f"told: below {threshold:.0%}",
+        fontsize=SMALL,
+        ha="right",
+        va="top",
+    )
     bottom.set_xticks(
-        place, [f"{n}\n[{squared(u)}]" for n, u in zip(identified.parameters, identified.units, strict=True)]
+        place,
+        [
+            f"{n}\n[{squared(u)}]"
+            for n, u in zip(identified.parameters, identified.units, strict=True)
+        ],
     )
     bottom.set_ylabel("deviation by noise alone [% of as built]", fontsize=NORMAL, color=TEXT)
-    bottom.set_title("What noise lets each motion tell, equal recording times", fontsize=LARGE, color=TEXT, loc="left")
+    bottom.set_title(
+        "What noise lets each motion tell, equal recording times",
+        fontsize=LARGE,
+        color=TEXT,
+        loc="left",
+    )
     return figure

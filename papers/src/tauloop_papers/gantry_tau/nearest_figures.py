@@ -1,7 +1,7 @@
 """``python -m tauloop_papers.gantry_tau.nearest_figures FILE.png``: draw Figures 3 to 5.
 
-They show the plant that is nearest to all three rows of Table 1. It is kept in ``found_plants.json``; its search is
-`pattern_search`.
+They show the plant that is nearest to all three rows of Table 1. It is kept in
+``found_plants.json``; its search is `pattern_search`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def figures_3_to_5(plants: Pattern) -> Figure:
             color=TEXT,
         )
     curves, labels = columns[0, 0].get_legend_handles_labels()
-    figure.legend(curves, labels, fontsize=NORMAL, frameon=False, ncols=2, loc="outside lower center")
+    figure.legend(
+        curves, labels, fontsize=NORMAL, frameon=False, ncols=2, loc="outside lower center"
+    )
     return figure
 
 
@@ -46,4 +48,6 @@ def errors(plants: Pattern) -> str:
 
 if __name__ == "__main__":
     found_plants = pattern(SETTINGS)
-    figures_3_to_5(found_plants).savefig(Path(sys.argv[1]), dpi=70, metadata={PLANT: errors(found_plants)})
+    figures_3_to_5(found_plants).savefig(
+        Path(sys.argv[1]), dpi=70, metadata={PLANT: errors(found_plants)}
+    )

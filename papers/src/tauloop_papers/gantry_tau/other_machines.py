@@ -37,7 +37,8 @@ class Cost:
         sixteen: with the parameters of eq. 5 alone, small motions.
         forty: with all ten parameters of every body, small motions.
         designs: the same as `forty` on every optimised motion; empty where not asked.
-        negative: how many moments of inertia least squares has below zero by more than their deviation.
+        negative: how many moments of inertia least squares has below zero by more than their
+            deviation.
     """
 
     sixteen: float
@@ -63,13 +64,21 @@ def cost_of_limits(settings: TwoRunSettings, with_designs: bool = False) -> Cost
     for design in settings.designs if with_designs else ():
         chosen = designed(settings, structure, design)
         longer = len(motions.training) / len(chosen)
-        sets = [data_set(settings, plant, model, series, rng, design.name, longer=longer) for series in chosen]
+        sets = [
+            data_set(settings, plant, model, series, rng, design.name, longer=longer)
+            for series in chosen
+        ]
         free = least_squares(design.name, sets, held_out, built)
-        ratios.append(_worst(consistent(settings, design.name, model, sets, held_out).rows, free.rows))
+        ratios.append(
+            _worst(consistent(settings, design.name, model, sets, held_out).rows, free.rows)
+        )
     chosen_inertias = [settings.parameters.index(name) for name in settings.inertias]
     return Cost(
         sixteen=_worst(_of_eq_5(model, motions.training, held_out), small.rows),
-        forty=_worst(consistent(settings, "small motions", model, motions.training, held_out).rows, small.rows),
+        forty=_worst(
+            consistent(settings, "small motions", model, motions.training, held_out).rows,
+            small.rows,
+        ),
         designs=tuple(ratios),
         negative=int(np.sum((small.values < -small.deviations)[chosen_inertias])),
     )
@@ -83,7 +92,11 @@ def _of_eq_5(model: Model, sets: Sequence[DataSet], held_out: DataSet) -> tuple[
     """Errors of eq. 5's parameters alone inside physical limits, the prior's weight by the last part of the data."""
     training = merge([recorded.data for recorded in sets])
     ties = training.ties
-    touched = [cone for cone in cones(model.parameters) if ties is None or np.any(ties.matrix[cone.columns] != 0.0)]
+    touched = [
+        cone
+        for cone in cones(model.parameters)
+        if ties is None or np.any(ties.matrix[cone.columns] != 0.0)
+    ]
     fitted = fit_consistent(training, held_out.data, touched, model.pi, PhysicallyConsistent())
     return relative_rms(held_out.forces, predicted(held_out, fitted.parameters))
 
@@ -97,4 +110,6 @@ def costs(settings: TwoRunSettings = SETTINGS) -> Iterator[tuple[int, Cost]]:
 if __name__ == "__main__":
     for number, cost in costs():
         shown = ", ".join(f"{ratio:.2f}" for ratio in cost.designs)
-        sys.stdout.write(f"{number}: {cost.sixteen:.2f} {cost.forty:.2f} ({cost.negative} negative) {shown}\n")
+        sys.stdout.write(
+            f"{number}: {cost.sixteen:.2f} {cost.forty:.2f} ({cost.negative} negative) {shown}\n"
+        )

@@ -1,13 +1,14 @@
 """Table 1's pattern over the actuators: which plants can have it, and a bound that holds for any plant.
 
-On the first motion both models judge the same measured forces y, so per actuator, with the printed errors e in shares
-of max|y| (eq. 3),
+On the first motion both models judge the same measured forces y, so per actuator, with the printed
+errors e in shares of max|y| (eq. 3),
 
     |e_3dof - e_5dof| max|y| <= rms(f_3dof - f_5dof),    max|y| >= rms(f) / (1 + e),
 
-whatever y is: two models that are near to each other have errors near to each other, on a rigid machine or any other.
-Where the models are far enough from each other, plants are searched: rigid bodies whose masses, mass centres, radii of
-gyration and mounting are off, alone or with friction that grows with the load and a frame that gives way.
+whatever y is: two models that are near to each other have errors near to each other, on a rigid
+machine or any other. Where the models are far enough from each other, plants are searched: rigid
+bodies whose masses, mass centres, radii of gyration and mounting are off, alone or with friction
+that grows with the load and a frame that gives way.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class FamilySettings:
     Attributes:
         lengths: of the held actuators on the first motion.
         motions: strokes of the carts (m) and highest frequency (Hz) of eq. 2.
-        structures: plants by what they have beyond rigid bodies, with the bounds of the friction's share of the load
-            and of the frame's mobility, 1/kg.
+        structures: plants by what they have beyond rigid bodies, with the bounds of the friction's
+            share of the load and of the frame's mobility, 1/kg.
         sizes: errors of the hand and of mounting are within so many standard deviations.
         rows: that are to be met, by how many of `ROWS`.
         mounting: standard deviation of the machine's turn about its x and y axes, rad.
@@ -88,7 +89,8 @@ class _Sampled:
         upright: transposed regressor (n_pi, 3 N).
         along_x, along_y: its change by 1 m/s^2 of gravity along x and y.
         described: forces (N, 3) of the machine as described, N.
-        simple: of the 3-dof model with links of fixed length alone, and with all links as they are (N, 3), N.
+        simple: of the 3-dof model with links of fixed length alone, and with all links as they are
+            (N, 3), N.
         friction: that grows with the load as described, per share of it (N, 3), N.
         time: (N,), s.
         velocity, acceleration: of the carts (N, 3), m/s and m/s^2.
@@ -116,7 +118,8 @@ class Machines:
         model: the machine as described, without what stays with the actuators.
         leaning: the same with 1 m/s^2 more of gravity along x, and along y.
         simple: the 3-dof model.
-        fixed, whole: its parameters with links of fixed length alone, and with all links as they are.
+        fixed, whole: its parameters with links of fixed length alone, and with all links as they
+            are.
         bodies: cones of the model's parameters.
     """
 
@@ -136,9 +139,10 @@ class Machines:
 class Family:
     """The plants of one pair of held lengths and one kind of motion; constant once made.
 
-    An unknown plant is a vector u: errors of the hand in standard deviations, two turns of the mounting in standard
-    deviations, the share of the telescopic links' masses that the 3-dof model counts (0: as if they were links of fixed
-    length), the friction's share of the load, and the frame's mobility in 1/kg.
+    An unknown plant is a vector u: errors of the hand in standard deviations, two turns of the
+    mounting in standard deviations, the share of the telescopic links' masses that the 3-dof model
+    counts (0: as if they were links of fixed length), the friction's share of the load, and the
+    frame's mobility in 1/kg.
     """
 
     def __init__(
@@ -219,7 +223,10 @@ class Family:
         """
         stated = self.settings.stated.rows
         forces = self._simple_forces(np.array(share)), self._motions[0].described
-        least = [_rms(f) / (1.0 + np.array(stated[name]) / 100.0) for f, name in zip(forces, ROWS[:2], strict=True)]
+        least = [
+            _rms(f) / (1.0 + np.array(stated[name]) / 100.0)
+            for f, name in zip(forces, ROWS[:2], strict=True)
+        ]
         return np.asarray(100.0 * _rms(forces[0] - forces[1]) / np.maximum(*least))
 
     def _simple_forces(self, share: np.ndarray) -> np.ndarray:
@@ -233,10 +240,12 @@ class Family:
         pi = built_parameters(machines.model.pi, machines.bodies, self.settings.built, u[..., :-5])
         turned = GRAVITY * self.family.mounting * u[..., None, None, -5:-3]
         upright, along_x, along_y = (
-            (pi @ part).reshape(*pi.shape[:-1], -1, 3) for part in (motion.upright, motion.along_x, motion.along_y)
+            (pi @ part).reshape(*pi.shape[:-1], -1, 3)
+            for part in (motion.upright, motion.along_x, motion.along_y)
         )
         y = upright + turned[..., 0] * along_x + turned[..., 1] * along_y
-        # a frame that accelerates by a is gravity less a; all of the structure and the moved mass feel it
+        # a frame that accelerates by a is gravity less a; all of the structure and the moved mass
+        # feel it
         mass, mobility = self.settings.drive.mass, u[..., -1, None]
         by_structure = -mobility * (y.sum(axis=-1) @ motion.shaking)
         whole = by_structure - mobility * mass * (motion.acceleration.sum(axis=-1) @ motion.shaking)
@@ -253,7 +262,9 @@ class Family:
         at = motion.sample(np.arange(family.samples) * period / family.samples)
         start = model.forward_kinematics(at.position).q
         regressor, along_x, along_y = (
-            machine.actuators.regressor(at.position, at.velocity, at.acceleration, start=start)[:, kept]
+            machine.actuators.regressor(at.position, at.velocity, at.acceleration, start=start)[
+                :, kept
+            ]
             for machine in (model, *machines.leaning)
         )
         carts = at.position[:, kept], at.velocity[:, kept], at.acceleration[:, kept]
@@ -297,7 +308,9 @@ class Cell:
     @property
     def key(self) -> str:
         """Of the cell in the file."""
-        lengths, motion = (" ".join(f"{x:g}" for x in values) for values in (self.held, self.motion))
+        lengths, motion = (
+            " ".join(f"{x:g}" for x in values) for values in (self.held, self.motion)
+        )
         return f"{self.structure}; {self.rows} rows; held {lengths}; motion {motion}"
 
 
@@ -342,7 +355,11 @@ def pattern(settings: TwoRunSettings, family: FamilySettings = FAMILY) -> Patter
     for structure in family.structures:
         for rows in family.rows:
             for k, size in enumerate(family.sizes):
-                alike = [cell for cell in cells(family) if (cell.structure, cell.rows) == (structure, rows)]
+                alike = [
+                    cell
+                    for cell in cells(family)
+                    if (cell.structure, cell.rows) == (structure, rows)
+                ]
                 misses = [results[cell.key][k]["worst"] for cell in alike]
                 cell = alike[int(np.argmin(misses))]
                 u = np.array(results[cell.key][k]["u"])
@@ -364,7 +381,9 @@ def pattern(settings: TwoRunSettings, family: FamilySettings = FAMILY) -> Patter
                     )
                 )
     needed = np.abs(np.subtract(*printed_rows(settings, 2)))
-    return Pattern(needed=needed, bounds=bounds, nearest=tuple(nearest), curves=curves[len(nearest) - 1])
+    return Pattern(
+        needed=needed, bounds=bounds, nearest=tuple(nearest), curves=curves[len(nearest) - 1]
+    )
 
 
 def _rms(values: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """``python -m tauloop_papers.gantry_tau.pattern_search``: search the plant behind Table 1's pattern, and keep it.
 
-Cell by cell, and the file is written after each: who stops it and begins again goes on where it was. About ten
-minutes of one processor; `found_plants.json` beside this file is its result.
+Cell by cell, and the file is written after each: who stops it and begins again goes on where it
+was. About ten minutes of one processor; `found_plants.json` beside this file is its result.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tauloop_papers.gantry_tau.pattern import (
 )
 from tauloop_papers.gantry_tau.settings import SETTINGS, TwoRunSettings
 
-#: Weight of an unknown at one standard deviation beside a row that is one point off: of plants that are alike near to
-#: the printed rows the likelier is kept.
+#: Weight of an unknown at one standard deviation beside a row that is one point off: of plants that
+#: are alike near to the printed rows the likelier is kept.
 PRIOR = 0.02
 #: Of differences, in standard deviations, shares and 1/kg.
 STEP = 1e-5
@@ -39,8 +39,8 @@ STEP = 1e-5
 def searched(family: Family, cell: Cell) -> list[dict[str, Any]]:
     """The nearest plant for each size of the hand's errors, from the least.
 
-    Minimises the squared differences of the cell's rows from the printed ones (points), from random starts and from the
-    result for the next smaller size.
+    Minimises the squared differences of the cell's rows from the printed ones (points), from random
+    starts and from the result for the next smaller size.
 
     Returns:
         For each size: `size`, `worst` (largest difference of a row, points), and the unknowns `u`.
@@ -78,22 +78,29 @@ def searched(family: Family, cell: Cell) -> list[dict[str, Any]]:
     return plants
 
 
-def _jacobian(residual: Callable[[np.ndarray], np.ndarray], x: np.ndarray, into: np.ndarray) -> np.ndarray:
+def _jacobian(
+    residual: Callable[[np.ndarray], np.ndarray], x: np.ndarray, into: np.ndarray
+) -> np.ndarray:
     """(m, n) by central differences, of all unknowns in one batch."""
     step = STEP * np.eye(len(x))
     above, below = (residual((x + sign * step) @ into) for sign in (1.0, -1.0))
     return np.asarray((above - below).T / (2.0 * STEP))
 
 
-def search(path: Path, settings: TwoRunSettings = SETTINGS, family: FamilySettings = FAMILY) -> None:
+def search(
+    path: Path, settings: TwoRunSettings = SETTINGS, family: FamilySettings = FAMILY
+) -> None:
     """Search all cells that the file does not have."""
     results, machines = read(path), Machines(settings)
     for cell in cells(family):
         if cell.key not in results:
-            results[cell.key] = searched(Family(machines, settings, family, cell.held, cell.motion), cell)
+            results[cell.key] = searched(
+                Family(machines, settings, family, cell.held, cell.motion), cell
+            )
             # a plant on a line
             parts = [
-                f"{json.dumps(key)}: [\n  " + ",\n  ".join(map(json.dumps, results[key])) + "\n ]" for key in results
+                f"{json.dumps(key)}: [\n  " + ",\n  ".join(map(json.dumps, results[key])) + "\n ]"
+                for key in results
             ]
             write_text(path, "{\n " + ",\n ".join(parts) + "\n}\n")
 

@@ -60,7 +60,9 @@ class Plant:
             if fnmatchcase(parameter.name, pattern)
         }
         bodies = cones(model.parameters)
-        self.pi = built_parameters(model.pi, bodies, settings.built, rng.normal(size=hand_errors(model.pi, bodies)))
+        self.pi = built_parameters(
+            model.pi, bodies, settings.built, rng.normal(size=hand_errors(model.pi, bodies))
+        )
         self.masses: Mapping[str, float] = {
             body.element: body.mass(self.pi) for body in bodies if body.mass(self.pi) > 0.0
         }
@@ -79,33 +81,52 @@ class Plant:
         rate, mass = self.settings.recording.rate, self.settings.drive.mass
         start = self._still.actuators.track(motion.position).q
         everything, pulled_everything = (
-            model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=start) @ self.pi
+            model.actuators.regressor(
+                motion.position, motion.velocity, motion.acceleration, start=start
+            )
+            @ self.pi
             for model in (self._still, self._pulled)
         )
         force, pulled = everything[:, self._measured], pulled_everything[:, self._measured]
-        velocity, acceleration = motion.velocity[:, self._measured], motion.acceleration[:, self._measured]
+        velocity, acceleration = (
+            motion.velocity[:, self._measured],
+            motion.acceleration[:, self._measured],
+        )
         shaken = self._shaken(force, acceleration)
         return Parts(
             structure=force,
-            # a frame that accelerates by a is gravity less a; all of the structure and the moved mass feel it
+            # a frame that accelerates by a is gravity less a; all of the structure and the moved
+            # mass feel it
             vibration=shaken[:, None] * (force - pulled + mass),
             own=mass * acceleration + self.settings.drive.bristles.force(velocity, rate, force),
-            others=(everything + shaken[:, None] * (everything - pulled_everything))[:, self._others],
+            others=(everything + shaken[:, None] * (everything - pulled_everything))[
+                :, self._others
+            ],
         )
 
     def own(self, motion: SampledMotion) -> np.ndarray:
         """Forces (N, n) of the measured actuators without the structure."""
         rate, mass = self.settings.recording.rate, self.settings.drive.mass
-        velocity, acceleration = motion.velocity[:, self._measured], motion.acceleration[:, self._measured]
+        velocity, acceleration = (
+            motion.velocity[:, self._measured],
+            motion.acceleration[:, self._measured],
+        )
         shaken = self._shaken(np.zeros_like(acceleration), acceleration)
-        return np.asarray(mass * (acceleration + shaken[:, None]) + self.settings.drive.bristles.force(velocity, rate))
+        return np.asarray(
+            mass * (acceleration + shaken[:, None])
+            + self.settings.drive.bristles.force(velocity, rate)
+        )
 
     def leftover(self, motion: SampledMotion, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
         """What subtraction leaves in the structure's forces (N, n): friction under load, and the frame's vibration."""
         bristles, rate = self.settings.drive.bristles, self.settings.recording.rate
         velocity = motion.velocity[:, self._measured]
         unloaded = bristles.force(velocity, rate)
-        shaken = self.own(motion) - unloaded - self.settings.drive.mass * motion.acceleration[:, self._measured]
+        shaken = (
+            self.own(motion)
+            - unloaded
+            - self.settings.drive.mass * motion.acceleration[:, self._measured]
+        )
         return bristles.force(velocity, rate, parts.structure) - unloaded, parts.vibration - shaken
 
     def _shaken(self, force: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
@@ -131,10 +152,19 @@ class Plant:
         whole = parts.structure + parts.vibration + parts.own
         connected = self._log(self._names, sampled, whole, rng, periods)
         later = motion.sample(time - recording.late)
-        return connected, self._log(self.settings.measured, later, self.own(later), rng, periods), parts
+        return (
+            connected,
+            self._log(self.settings.measured, later, self.own(later), rng, periods),
+            parts,
+        )
 
     def _log(
-        self, names: tuple[str, ...], motion: SampledMotion, force: np.ndarray, rng: np.random.Generator, periods: int
+        self,
+        names: tuple[str, ...],
+        motion: SampledMotion,
+        force: np.ndarray,
+        rng: np.random.Generator,
+        periods: int,
     ) -> xr.Dataset:
         """All periods of a run; only measured actuators have forces."""
         recording, n = self.settings.recording, len(names)
@@ -149,10 +179,14 @@ class Plant:
             names,
             units,
             [self._still.output_ports("actuators")[1][k] for k in chosen],
-            Sensors(resolution=np.full(n, recording.resolution), force_noise=np.full(n, recording.noise)),
+            Sensors(
+                resolution=np.full(n, recording.resolution), force_noise=np.full(n, recording.noise)
+            ),
             rng,
         )
-        return log.drop_vars([f"force.{name}" for name in names if name not in self.settings.measured])
+        return log.drop_vars(
+            [f"force.{name}" for name in names if name not in self.settings.measured]
+        )
 
 
 def hand_errors(pi: np.ndarray, bodies: tuple[Cone, ...]) -> int:
@@ -167,15 +201,15 @@ def built_parameters(
 ) -> np.ndarray:
     """Dynamic parameters (..., n_pi) of bodies whose masses, mass centres and radii of gyration are off.
 
-    Masses and radii are scaled, centres moved; so every body stays one that can exist. Bodies that are described alike
-    share what is off, but for the spread of their masses.
+    Masses and radii are scaled, centres moved; so every body stays one that can exist. Bodies that
+    are described alike share what is off, but for the spread of their masses.
 
     Args:
         pi: nominal parameters (n_pi,).
         bodies: cones of the parameters; bodies without mass stay as they are.
         errors: standard deviations.
-        z: errors in standard deviations (..., `hand_errors`): mass, centre and radii where a kind of body comes first,
-            and the spread of each body.
+        z: errors in standard deviations (..., `hand_errors`): mass, centre and radii where a kind
+            of body comes first, and the spread of each body.
         scale: factor of all errors.
     """
     values = np.broadcast_to(pi, (*z.shape[:-1], len(pi))).copy()

@@ -17,13 +17,15 @@ class Estimates:
     Attributes:
         name: of the motions.
         values: (n,), SI.
-        deviations: (n,) for independent errors of the residuals' size, as least squares prints them.
+        deviations: (n,) for independent errors of the residuals' size, as least squares prints
+            them.
         correlated: (n,) for errors as correlated as the residuals are.
         by_noise: (n,) if the measured noise were the only error.
         rows: relative RMS error on the hold-out data (eq. 3), % per measured actuator.
         rmse: the same in N.
         condition: number with unit-norm columns.
-        sources: errors (n,), SI, by where they come from; together they are the values less those as built.
+        sources: errors (n,), SI, by where they come from; together they are the values less those
+            as built.
     """
 
     name: str
@@ -44,12 +46,15 @@ class Consistent:
     Attributes:
         name: of the motions.
         unknowns: names of what was fitted, n_all.
-        values: (n,), SI, of eq. 5's parameters, read off the bodies (moments about their mass centres).
-        reachable: (n_all,) share of each unknown that these data could tell with the prior's weight going to zero.
+        values: (n,), SI, of eq. 5's parameters, read off the bodies (moments about their mass
+            centres).
+        reachable: (n_all,) share of each unknown that these data could tell with the prior's weight
+            going to zero.
         moments: least principal moment of inertia of every body about its mass centre, kg m^2.
         weight: of the prior.
         rows: relative RMS error on the hold-out data, % per measured actuator.
-        free_rows: the same of weighted least squares for the same unknowns, without physical limits.
+        free_rows: the same of weighted least squares for the same unknowns, without physical
+            limits.
     """
 
     name: str
@@ -146,7 +151,8 @@ class Nearest:
     """The plant of a family whose rows of Table 1 are nearest to the printed ones.
 
     Attributes:
-        structure, rows, size: which plants, by how many rows, with errors of the hand within so many deviations.
+        structure, rows, size: which plants, by how many rows, with errors of the hand within so
+            many deviations.
         held, motion: lengths on the first motion (m); strokes (m) and highest frequency (Hz).
         share: of the telescopic links' masses that its 3-dof model counts.
         friction: share of the load by which friction grows.
@@ -173,8 +179,8 @@ class Pattern:
 
     Attributes:
         needed: printed differences of the rows 3-DOF and 5-DOF I (n,), points.
-        bounds: what any plant can have at most (n,), points, by held lengths and the share of the telescopic links'
-            masses that the 3-dof model counts.
+        bounds: what any plant can have at most (n,), points, by held lengths and the share of the
+            telescopic links' masses that the 3-dof model counts.
         nearest: of each structure, number of rows and size.
         curves: forces over time of the last of them, which is nearest to all rows.
     """
@@ -191,18 +197,22 @@ class Findings:
 
     Attributes:
         rows: relative RMS errors of Table 1's models, % per measured actuator.
-        unmeasured: the same of the other actuators against the plant's own forces; the 3-dof model has none.
+        unmeasured: the same of the other actuators against the plant's own forces; the 3-dof model
+            has none.
         over_connected: largest force of the structure over the largest of the connected run.
         built: values of the unknowns nearest to the machine as built, SI.
         estimates: least squares on the small motions, then on every design.
         consistent: physically consistent fits to the same data.
-        alone: hold-out error without the second run, drives identified with the structure, N per measured actuator.
+        alone: hold-out error without the second run, drives identified with the structure, N per
+            measured actuator.
         told: what can be told at all.
         motions: the designs.
         left: what two runs leave in the forces of the hold-out motion.
         delay: between the runs of the hold-out motion, as found, s.
-        signs: share of other machines for which least squares makes an inertia surely negative, and their mean number.
-        growth: errors of the model as described, by the size of the hand's errors (sizes, draws, actuators), %.
+        signs: share of other machines for which least squares makes an inertia surely negative, and
+            their mean number.
+        growth: errors of the model as described, by the size of the hand's errors (sizes, draws,
+            actuators), %.
         pattern: which plants can have Table 1's; None of another machine than the paper's.
     """
 

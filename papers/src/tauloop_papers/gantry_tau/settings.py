@@ -87,8 +87,8 @@ class Design:
         name: of the design.
         held: one entry for each data set; each is designed beside those before.
         iterations: of the solver for each, after which the search ends before an optimum.
-        series: coefficients (n, 2 K + 1) of each data set, as `FourierSeries.of` takes them; none where they are to be
-            found.
+        series: coefficients (n, 2 K + 1) of each data set, as `FourierSeries.of` takes them; none
+            where they are to be found.
     """
 
     name: str
@@ -114,8 +114,8 @@ class Case:
     Attributes:
         name: what is done with the held actuators.
         held: their positions, one entry for each data set.
-        stated: numbers told, by joint model and measured forces: no spin with some, no spin with all, spin with some,
-            spin with all; empty where nobody states them.
+        stated: numbers told, by joint model and measured forces: no spin with some, no spin with
+            all, spin with some, spin with all; empty where nobody states them.
     """
 
     name: str
@@ -190,7 +190,9 @@ def by_name(patterns: Mapping[str, float], names: tuple[str, ...]) -> dict[str, 
 SETTINGS = TwoRunSettings(
     machine="gantry_tau_5dof",
     # eq. 5, in the order of Table 2
-    parameters=tuple("m_p mc_px mc_pz I_pyy m_s I_sxx I_syy I_szz m_l I_lxx I_lyy I_lzz m_t I_txx I_tyy I_tzz".split()),
+    parameters=tuple(
+        "m_p mc_px mc_pz I_pyy m_s I_sxx I_syy I_szz m_l I_lxx I_lyy I_lzz m_t I_txx I_tyy I_tzz".split()
+    ),
     inertias=tuple("I_pyy I_sxx I_syy I_szz I_lxx I_lyy I_lzz I_txx I_tyy I_tzz".split()),
     removed=("cart_mass", "cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coulomb"),
     measured=("track1.motor", "track2.motor", "track3.motor"),
@@ -203,9 +205,11 @@ SETTINGS = TwoRunSettings(
         spread=0.03,
         geometry={"*.length": 0.5e-3, "*.A_?": 0.5e-3, "*.B_?": 0.5e-3},
     ),
-    # of 12 tried the one whose rows of Table 1 are nearest to the printed ones (others: 0.4 to 23 %)
+    # of 12 tried the one whose rows of Table 1 are nearest to the printed ones (others: 0.4 to 23
+    # %)
     seed=5,
-    # the model as described against other machines, by the size of these errors; signs of inertias over such machines
+    # the model as described against other machines, by the size of these errors; signs of inertias
+    # over such machines
     error_scales=(0.25, 0.5, 1, 1.5),
     scale_draws=100,
     sign_draws=200,
@@ -213,7 +217,13 @@ SETTINGS = TwoRunSettings(
     drive=Drive(
         mass=25.0,
         bristles=Bristles(
-            stiffness=1e5, damping=300.0, viscous=60.0, coulomb=45.0, static=60.0, stribeck=0.01, load_share=0.01
+            stiffness=1e5,
+            damping=300.0,
+            viscous=60.0,
+            coulomb=45.0,
+            static=60.0,
+            stribeck=0.01,
+            load_share=0.01,
         ),
     ),
     frame=FrameMode(mass=400.0, frequency=4.0, damping=0.02, direction=(1, 0, 0)),
@@ -386,7 +396,8 @@ SETTINGS = TwoRunSettings(
         harmonics=4,
         period=2.5,
     ),
-    # how the series above came about: 2 to 4 minutes each, so they are kept here; empty series are searched for again
+    # how the series above came about: 2 to 4 minutes each, so they are kept here; empty series are
+    # searched for again
     search=ExcitationOptions(random=200, starts=1),
     search_seed=1,
     told=0.3,

@@ -21,10 +21,18 @@ IN_WORDS = ("12 to 18", "9 to 25", "15 to 19", "1 to 2")
 ACTUATORS = ("", "Act 1", "Act 2", "Act 3")
 
 
-def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) -> tuple[PrintedTable, ...]:
+def printed(
+    settings: TwoRunSettings, results: Findings, described: np.ndarray
+) -> tuple[PrintedTable, ...]:
     """Tables 1 to 3 in the paper's layout."""
     stated = settings.stated
-    heads = ("", "m [kg]", "m c_x [kg m] | I_xx [kg m²]", "m c_z [kg m] | I_yy [kg m²]", "I_pyy [kg m²] | I_zz [kg m²]")
+    heads = (
+        "",
+        "m [kg]",
+        "m c_x [kg m] | I_xx [kg m²]",
+        "m c_z [kg m] | I_yy [kg m²]",
+        "I_pyy [kg m²] | I_zz [kg m²]",
+    )
 
     def bodies(printed: Sequence[str], ours: Sequence[str]) -> tuple[PrintedRow, ...]:
         return tuple(
@@ -33,7 +41,9 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
         )
 
     def spread(values: Iterable[float], deviations: Iterable[float]) -> list[str]:
-        return [f"{value:.4f} (± {size:.4f})" for value, size in zip(values, deviations, strict=True)]
+        return [
+            f"{value:.4f} (± {size:.4f})" for value, size in zip(values, deviations, strict=True)
+        ]
 
     def nominal(values: Iterable[float]) -> list[str]:
         """With the paper's digits: those of masses, and of inertias."""
@@ -47,7 +57,10 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
         PrintedRow(
             name=names.get(row, row),
             stated=(*_percent(stated.rows[row]), *none),
-            ours=(*_percent(values), *(_percent(results.unmeasured[row]) if row in results.unmeasured else none)),
+            ours=(
+                *_percent(values),
+                *(_percent(results.unmeasured[row]) if row in results.unmeasured else none),
+            ),
         )
         for row, values in results.rows.items()
     ]
@@ -67,7 +80,9 @@ def printed(settings: TwoRunSettings, results: Findings, described: np.ndarray) 
             name="Table 2",
             title="estimated parameters with standard deviations",
             columns=heads,
-            rows=bodies(spread(stated.estimates, stated.deviations), spread(small.values, small.deviations)),
+            rows=bodies(
+                spread(stated.estimates, stated.deviations), spread(small.values, small.deviations)
+            ),
             why="Least squares on small motions, deviations as the paper counts them. The motions hardly show inertias "
             "in print, nor here; what each would be told to, and by which motion, stands below.",
         ),
@@ -86,7 +101,9 @@ def _nearest(settings: TwoRunSettings, results: Findings) -> Iterator[PrintedTab
     if results.pattern is None:
         return
     nearest = results.pattern.nearest[-1]
-    rigid = next(plant for plant in results.pattern.nearest[::-1] if plant.mobility == plant.friction == 0.0)
+    rigid = next(
+        plant for plant in results.pattern.nearest[::-1] if plant.mobility == plant.friction == 0.0
+    )
     rows = tuple(
         PrintedRow(name=row, stated=_percent(settings.stated.rows[row]), ours=_percent(values))
         for row, values in zip(ROWS, nearest.table, strict=True)
@@ -108,7 +125,9 @@ def _percent(values: Iterable[float]) -> tuple[str, ...]:
     return tuple(f"{value:.2f} %" for value in values)
 
 
-def comparisons(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> tuple[Comparison, ...]:
+def comparisons(
+    settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
+) -> tuple[Comparison, ...]:
     """Rows of "stated, ours, why they differ"."""
     return (
         *_models(settings, findings),
@@ -177,13 +196,19 @@ def _patterns(settings: TwoRunSettings, results: Findings) -> list[Comparison]:
             quantity="Table 1: 3-DOF and 5-DOF I apart, actuators 1 to 3",
             unit="points",
             stated=f"{_row(plants.needed)} (paper)",
-            ours="; ".join(f"at most {_row(bound, '.1f')} {label}" for label, bound in plants.bounds.items()),
+            ours="; ".join(
+                f"at most {_row(bound, '.1f')} {label}" for label, bound in plants.bounds.items()
+            ),
             why="both models judge the same forces, so their errors are no further apart than the models: a bound for "
             "any plant, rigid or not",
         )
     ]
-    for structure, count in dict.fromkeys((plant.structure, plant.rows) for plant in plants.nearest):
-        curve = [plant for plant in plants.nearest if (plant.structure, plant.rows) == (structure, count)]
+    for structure, count in dict.fromkeys(
+        (plant.structure, plant.rows) for plant in plants.nearest
+    ):
+        curve = [
+            plant for plant in plants.nearest if (plant.structure, plant.rows) == (structure, count)
+        ]
         last = curve[-1]
         sizes = ", ".join(f"{plant.size:g}" for plant in curve)
         rows.append(
@@ -242,7 +267,9 @@ def _runs(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
     ]
 
 
-def _surely_negative(settings: TwoRunSettings, values: np.ndarray, deviations: np.ndarray) -> list[str]:
+def _surely_negative(
+    settings: TwoRunSettings, values: np.ndarray, deviations: np.ndarray
+) -> list[str]:
     return [
         name
         for name, value, deviation in zip(settings.parameters, values, deviations, strict=True)
@@ -303,13 +330,17 @@ def _largest(settings: TwoRunSettings, estimate: Estimates) -> str:
     return f"largest part of the error, by the number of inertias: {listed}"
 
 
-def _masses(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> list[Comparison]:
+def _masses(
+    settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
+) -> list[Comparison]:
     """Where the errors of the masses come from."""
     masses = [k for k, unit in enumerate(units) if unit == "kg"]
     names = ", ".join(settings.parameters[k] for k in masses)
     rows = []
     for estimate in findings.estimates:
-        parts = "; ".join(f"{name} {_row(values[masses], '+.2f')}" for name, values in estimate.sources.items())
+        parts = "; ".join(
+            f"{name} {_row(values[masses], '+.2f')}" for name, values in estimate.sources.items()
+        )
         rows.append(
             Comparison(
                 quantity=f"{names}: estimates less as built, {estimate.name}",
@@ -321,11 +352,16 @@ def _masses(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
     return rows
 
 
-def _parameters(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> list[Comparison]:
+def _parameters(
+    settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
+) -> list[Comparison]:
     """Table 2, parameter by parameter."""
     rows, names = [], "; ".join(estimate.name for estimate in findings.estimates)
     for k, name in enumerate(settings.parameters):
-        each = "; ".join(f"{estimate.values[k]:.4g} ± {estimate.correlated[k]:.2g}" for estimate in findings.estimates)
+        each = "; ".join(
+            f"{estimate.values[k]:.4g} ± {estimate.correlated[k]:.2g}"
+            for estimate in findings.estimates
+        )
         fits = "; ".join(f"{estimate.values[k]:.4g}" for estimate in findings.consistent)
         small = findings.estimates[0]
         rows.append(
@@ -373,7 +409,9 @@ def _ranks(settings: TwoRunSettings, findings: Findings) -> list[Comparison]:
         four = [row for row in findings.told if row.case == case.name]
         stated = _four(four, lambda row: row.stated) if case.stated else ""
         lost = "; ".join(f"{_kind(row)}: {', '.join(row.lost)}" for row in four if row.lost)
-        together = "; ".join(f"{_kind(row)}: {', '.join(row.together)}" for row in four if row.together)
+        together = "; ".join(
+            f"{_kind(row)}: {', '.join(row.together)}" for row in four if row.together
+        )
         rows.append(
             Comparison(
                 quantity=f"told of {len(settings.parameters)}, {case.name}: no spin with {four[0].measured} and "
@@ -396,7 +434,9 @@ def _four(rows: list[Told], of: object) -> str:
     return f"{values[0]}, {values[1]}; {values[2]}, {values[3]}"
 
 
-def _needed(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings) -> list[Comparison]:
+def _needed(
+    settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
+) -> list[Comparison]:
     """What would tell the rest."""
     sizes = np.abs(findings.built)
     spread = np.array([estimate.by_noise for estimate in findings.estimates])
@@ -404,7 +444,11 @@ def _needed(settings: TwoRunSettings, units: tuple[str, ...], findings: Findings
     factor = spread.min(axis=0) / (settings.told * np.maximum(sizes, np.finfo(float).tiny))
     rows = []
     for which, estimate in enumerate(findings.estimates):
-        known = [n for n, x, s in zip(settings.parameters, spread[which], sizes, strict=True) if x < settings.told * s]
+        known = [
+            n
+            for n, x, s in zip(settings.parameters, spread[which], sizes, strict=True)
+            if x < settings.told * s
+        ]
         rows.append(
             Comparison(
                 quantity=f"told to {settings.told:.0%} of the value by noise alone, {estimate.name}",
@@ -428,10 +472,17 @@ def _each(sizes: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {size:g}" for name, size in sizes.items())
 
 
-def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth: np.ndarray) -> tuple[str, ...]:
+def choices(
+    settings: TwoRunSettings, plant: Plant, mechanism: Mechanism, growth: np.ndarray
+) -> tuple[str, ...]:
     """What the paper leaves open and we chose; `growth` as in the findings."""
     low, middle, high = np.quantile(growth[settings.error_scales.index(1)], (0.1, 0.5, 0.9))
-    built, drive, frame, recording = settings.built, settings.drive, settings.frame, settings.recording
+    built, drive, frame, recording = (
+        settings.built,
+        settings.drive,
+        settings.frame,
+        settings.recording,
+    )
     sines, limits = settings.multisine, settings.limits
     bristles = drive.bristles
     geometry = _each(built.geometry)

@@ -73,14 +73,17 @@ class Strokes(Reproduction):
 
     Attributes:
         settings: of the experiment.
-        fits: by machine, the largest scale at which the printed ellipse is in reach, and by how much the legs miss it.
+        fits: by machine, the largest scale at which the printed ellipse is in reach, and by how
+            much the legs miss it.
         runs: Figure 2.
-        turned: largest torque by reading of the forearm's mass, machine and direction of the stroke, N m.
+        turned: largest torque by reading of the forearm's mass, machine and direction of the
+            stroke, N m.
         trips: Figure 3: routes of the ellipse, then other paths and laws.
         shapes: points of the paths (N, 3), m.
         operations: of one sample of inverse dynamics on NUWAR, by formulation.
         coordinates: of the extended space.
-        fastest: acceleration from rest at the motors' limit on the machine's axis, the largest there, m/s^2.
+        fastest: acceleration from rest at the motors' limit on the machine's axis, the largest
+            there, m/s^2.
     """
 
     settings: StrokeSettings

@@ -12,7 +12,8 @@ class StrokeSettings:
 
     Attributes:
         machine, other: NUWAR, and the Delta beside it.
-        prototype: printed dimensions, mm, kg and kg m^2, by parameter of the machine file, with the paper's words.
+        prototype: printed dimensions, mm, kg and kg m^2, by parameter of the machine file, with the
+            paper's words.
         spacing: printed, of the two forearms of a pair, m.
         half_width, bottom, rise: of the ellipse, m.
         acceleration: its largest, m/s^2.

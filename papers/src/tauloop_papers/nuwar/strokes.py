@@ -1,7 +1,8 @@
 """Strokes of NUWAR: torques by inverse dynamics (Figure 2), and the stroke back by forward dynamics (Figure 3).
 
-The paper's ellipse as printed is out of reach of the printed geometry, so it is run scaled. The round trip goes by
-Hamilton's equations with Baumgarte's stabilisation, as in the paper, and by independent coordinates beside it.
+The paper's ellipse as printed is out of reach of the printed geometry, so it is run scaled. The
+round trip goes by Hamilton's equations with Baumgarte's stabilisation, as in the paper, and by
+independent coordinates beside it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ from tauloop.motion import (
     stroke,
 )
 from tauloop.result import Evidence, plain, provenance
-from tauloop.simulation import DormandPrince, ExtendedSpace, IndependentCoordinates, Route, round_trip
+from tauloop.simulation import (
+    DormandPrince,
+    ExtendedSpace,
+    IndependentCoordinates,
+    Route,
+    round_trip,
+)
 from tauloop_papers.alike import of_same_parts
 from tauloop_papers.nuwar.results import Run, Strokes, Trip
 from tauloop_papers.nuwar.settings import SETTINGS, StrokeSettings
@@ -38,7 +45,8 @@ from tauloop_papers.nuwar.table import LAWS_USED, choices, comparisons, printed
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 
 COLUMNS = ("platform.x", "platform.y", "platform.z")
-#: Formulations must agree to this share of the largest torque; a round trip shall return to within so many metres.
+#: Formulations must agree to this share of the largest torque; a round trip shall return to within
+#: so many metres.
 AGREEMENT, RETURNED = 1e-10, 1e-9
 #: At which accelerations are looked at.
 HEIGHTS = 25
@@ -54,23 +62,38 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
     fits = {name: printed_ellipse(single_model, settings) for name, single_model in models.items()}
     progress("torques (Figure 2)")
     stroke = ellipse(settings, settings.scale)
-    runs = tuple(torques(single_model, stroke, settings, name) for name, single_model in models.items())
+    runs = tuple(
+        torques(single_model, stroke, settings, name) for name, single_model in models.items()
+    )
     progress("the same in other directions")
-    turned = {reading: _turned(machines, factor, settings) for reading, factor in settings.readings.items()}
+    turned = {
+        reading: _turned(machines, factor, settings)
+        for reading, factor in settings.readings.items()
+    }
     progress("the round trip (Figure 3)")
     shapes = paths(settings)
     first = next(iter(shapes))
-    routes: dict[str, Route] = {"Hamilton's equations": ExtendedSpace(), "independent": IndependentCoordinates()}
-    trips = [trip(model, first, shapes[first], "3-4-5", name, route, settings) for name, route in routes.items()]
+    routes: dict[str, Route] = {
+        "Hamilton's equations": ExtendedSpace(),
+        "independent": IndependentCoordinates(),
+    }
+    trips = [
+        trip(model, first, shapes[first], "3-4-5", name, route, settings)
+        for name, route in routes.items()
+    ]
     for name, path in shapes.items():
         for law, word in LAWS_USED.items():
             if (name, law) == (first, "3-4-5"):
                 continue
             progress(f"{name}, {word}")
-            trips.append(trip(model, name, path, law, "Hamilton's equations", ExtendedSpace(), settings))
+            trips.append(
+                trip(model, name, path, law, "Hamilton's equations", ExtendedSpace(), settings)
+            )
     progress("counting operations")
     counted = tl.count_operations(model.mechanism).costs
-    operations = {cost.formulation: cost.total for cost in counted if cost.quantity == "inverse dynamics"}
+    operations = {
+        cost.formulation: cost.total for cost in counted if cost.quantity == "inverse dynamics"
+    }
     findings = Strokes(
         experiment=EXPERIMENTS["nuwar"],
         settings=settings,
@@ -80,7 +103,9 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
         runs=runs,
         turned=turned,
         trips=tuple(trips),
-        shapes={name: path.at(np.linspace(0.0, 1.0, 101)).position for name, path in shapes.items()},
+        shapes={
+            name: path.at(np.linspace(0.0, 1.0, 101)).position for name, path in shapes.items()
+        },
         operations=operations,
         coordinates=model.topology.n_q,
         fastest=fastest(model, settings),
@@ -99,7 +124,9 @@ def run(progress: Progress, settings: StrokeSettings = SETTINGS) -> Strokes:
                 advice="inverse and forward dynamics disagree, or the tolerances are too wide",
             ),
         ),
-        provenance=provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}),
+        provenance=provenance(
+            packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}
+        ),
     )
     return replace(findings, comparisons=comparisons(findings), printed=printed(findings, model))
 
@@ -113,7 +140,9 @@ def fastest(model: tl.Model, settings: StrokeSettings) -> float:
     heights = settings.scale * (settings.bottom + settings.rise * np.linspace(0.0, 1.0, HEIGHTS))
     position = np.zeros((HEIGHTS * len(corners), 3))
     position[:, 2] = np.repeat(heights, len(corners))
-    state = model.platform.forward_dynamics(position, np.zeros_like(position), np.tile(corners, (HEIGHTS, 1)))
+    state = model.platform.forward_dynamics(
+        position, np.zeros_like(position), np.tile(corners, (HEIGHTS, 1))
+    )
     acceleration = np.asarray(state.a)[:, list(model.platform.ports.v)]
     return float(np.linalg.norm(acceleration, axis=1).max())
 
@@ -135,8 +164,12 @@ def paths(settings: StrokeSettings) -> dict[str, Path]:
     return {
         "ellipse": arc,
         "straight line": Line(start, end),
-        "sheared ellipse": sheared_ellipse(arc.center, arc.first, arc.second, settings.shear, 0.0, np.pi),
-        "clothoid": Clothoid(start=start, direction=y, normal=z, length=width, curvature=settings.curvature),
+        "sheared ellipse": sheared_ellipse(
+            arc.center, arc.first, arc.second, settings.shear, 0.0, np.pi
+        ),
+        "clothoid": Clothoid(
+            start=start, direction=y, normal=z, length=width, curvature=settings.curvature
+        ),
     }
 
 
@@ -147,7 +180,9 @@ def printed_ellipse(model: tl.Model, settings: StrokeSettings) -> tuple[float, t
         stroke(model, ellipse(settings, 1.0), COLUMNS, ranges=False)
         return 1.0, ()
     except PoseError as error:
-        misses = tuple(f"{problem.where} {problem.what.split(' in ')[0]}" for problem in error.problems[1:])
+        misses = tuple(
+            f"{problem.where} {problem.what.split(' in ')[0]}" for problem in error.problems[1:]
+        )
     while high - low > 1e-4:
         middle = 0.5 * (low + high)
         try:
@@ -158,7 +193,9 @@ def printed_ellipse(model: tl.Model, settings: StrokeSettings) -> tuple[float, t
     return low, misses
 
 
-def planned(model: tl.Model, path: Path, law: Law, settings: StrokeSettings, *, ranges: bool = True) -> Trajectory:
+def planned(
+    model: tl.Model, path: Path, law: Law, settings: StrokeSettings, *, ranges: bool = True
+) -> Trajectory:
     """A stroke there and back with the printed largest acceleration."""
     placed = stroke(model, path, COLUMNS, ranges=ranges)
     return plan(placed, law, PeakAcceleration(settings.acceleration), returns=True)
@@ -170,7 +207,9 @@ def torques(model: tl.Model, path: Path, settings: StrokeSettings, machine: str)
     motion = trajectory.at(np.linspace(0.0, trajectory.total, settings.samples))
     sampled = (motion.position, motion.velocity, motion.acceleration)
     force = model.platform.inverse_dynamics(*sampled).force
-    by_hamilton = tl.Model(model.mechanism, formulation="hamilton").platform.inverse_dynamics(*sampled).force
+    by_hamilton = (
+        tl.Model(model.mechanism, formulation="hamilton").platform.inverse_dynamics(*sampled).force
+    )
     return Run(
         machine=machine,
         time=motion.time,
@@ -192,21 +231,37 @@ def _turned(
         mass = machine.parameters["forearm_mass"].value
         model = tl.Model(machine.with_values({"forearm_mass": factor * mass}))
         made = [
-            planned(model, ellipse(settings, settings.scale, turn), POLYNOMIAL_345, settings, ranges=False)
+            planned(
+                model,
+                ellipse(settings, settings.scale, turn),
+                POLYNOMIAL_345,
+                settings,
+                ranges=False,
+            )
             for turn in settings.turns
         ]
-        table[name] = tuple(max(abs(peak.force) for peak in run_made.peak_forces()) for run_made in made)
+        table[name] = tuple(
+            max(abs(peak.force) for peak in run_made.peak_forces()) for run_made in made
+        )
     return table
 
 
 def trip(
-    model: tl.Model, name: str, path: Path, law: str, route_name: str, route: Route, settings: StrokeSettings
+    model: tl.Model,
+    name: str,
+    path: Path,
+    law: str,
+    route_name: str,
+    route: Route,
+    settings: StrokeSettings,
 ) -> Trip:
     """Torques by inverse dynamics, and the stroke that they give by forward dynamics."""
     trajectory = planned(model, path, LAWS[law], settings)
     rtol, atol = settings.tolerance
     duration = trajectory.total if name == "ellipse" else trajectory.duration
-    trip = round_trip(model, trajectory, duration, route=route, integrator=DormandPrince(rtol=rtol, atol=atol))
+    trip = round_trip(
+        model, trajectory, duration, route=route, integrator=DormandPrince(rtol=rtol, atol=atol)
+    )
     kept = slice(None, None, max(len(trip.error) // settings.samples, 1))
     return Trip(
         path=name,

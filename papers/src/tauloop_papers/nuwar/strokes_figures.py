@@ -59,7 +59,9 @@ def _torques(strokes: Strokes) -> Figure:
             name = f"limit, {settings.limit:g} N m" if bound > 0 else None
             axes.axhline(bound, color=TEXT, linewidth=0.8, linestyle="--", label=name)
         for i, colour in enumerate(COLOURS[:3]):
-            axes.plot(run.time, run.torque[:, i], color=colour, linewidth=1.4, label=f"motor {i + 1}")
+            axes.plot(
+                run.time, run.torque[:, i], color=colour, linewidth=1.4, label=f"motor {i + 1}"
+            )
         title = f"{run.machine}: peak {run.peak:.2f} N m (printed {settings.printed_peaks[run.machine]:.2f})"
         axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")
         axes.set_xlabel("time [s]", color=TEXT, fontsize=NORMAL)
@@ -75,7 +77,9 @@ def _round_trip(strokes: Strokes) -> Figure:
     for axes, trip in zip(panels, strokes.trips, strict=False):
         clean(axes)
         for i, colour in enumerate(COLOURS[:3]):
-            axes.plot(trip.time, 1e12 * trip.error[:, i], color=colour, linewidth=1.1, label="xyz"[i])
+            axes.plot(
+                trip.time, 1e12 * trip.error[:, i], color=colour, linewidth=1.1, label="xyz"[i]
+            )
         route = ROUTES.get(trip.route, trip.route)
         title = f"{route}: at most {float(f'{1e12 * trip.largest:.2g}'):g} pm"
         axes.set_title(title, color=TEXT, fontsize=LARGE, loc="left")

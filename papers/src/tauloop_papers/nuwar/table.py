@@ -12,7 +12,9 @@ from tauloop_papers.reproduction import Comparison, PrintedRow, PrintedTable
 #: The laws that the paper names, with its words.
 LAWS_USED = {"parabolic": "parabolic", "cycloidal": "cycloidal", "3-4-5": "fifth order"}
 #: The reason that all torques share.
-OTHER_STROKE = "the printed ellipse cannot be run with the printed geometry, so the stroke is another"
+OTHER_STROKE = (
+    "the printed ellipse cannot be run with the printed geometry, so the stroke is another"
+)
 
 
 def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
@@ -60,7 +62,9 @@ def comparisons(strokes: Strokes) -> tuple[Comparison, ...]:
             Comparison(
                 quantity=f"{name}: the printed ellipse, y ±0.2 m, z from -0.9 to -0.5 m",
                 stated="run",
-                ours=f"out of reach; fits up to a scale of {scale:.3f}" if misses else "within reach",
+                ours=f"out of reach; fits up to a scale of {scale:.3f}"
+                if misses
+                else "within reach",
                 why="; ".join((*misses, straight)),
             )
         )
@@ -159,7 +163,9 @@ def printed(result: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
     """The list of section 6, and the largest torques."""
     settings, values = result.settings, model.mechanism.parameters
     dimensions = tuple(
-        PrintedRow(name=f"{name}, {unit}", stated=(f"{stated:g}",), ours=(f"{values[parameter].value:g}",))
+        PrintedRow(
+            name=f"{name}, {unit}", stated=(f"{stated:g}",), ours=(f"{values[parameter].value:g}",)
+        )
         for parameter, (name, unit, stated) in settings.prototype.items()
     )
     peaks = tuple(
@@ -175,7 +181,10 @@ def printed(result: Strokes, model: tl.Model) -> tuple[PrintedTable, ...]:
         PrintedRow(
             name=name,
             stated=("",) * len(LAWS_USED),
-            ours=tuple(f"{strokes[name, law].peak:.2f} ({1e3 * strokes[name, law].one_way:.1f})" for law in LAWS_USED),
+            ours=tuple(
+                f"{strokes[name, law].peak:.2f} ({1e3 * strokes[name, law].one_way:.1f})"
+                for law in LAWS_USED
+            ),
         )
         for name in result.shapes
     )

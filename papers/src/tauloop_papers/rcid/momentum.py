@@ -20,7 +20,8 @@ from tauloop_papers.rcid.settings import SETTINGS, ImpedanceSettings, Task
 from tauloop_papers.rcid.table import PARTS, choices, comparisons, printed
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 
-#: Forces by two formulations must agree to this share of the largest; a task may miss its target by so many metres.
+#: Forces by two formulations must agree to this share of the largest; a task may miss its target by
+#: so many metres.
 AGREEMENT, ON_TARGET = 1e-10, 1e-6
 
 
@@ -35,9 +36,15 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
     progress("counting operations (Table 2)")
     counts = {}
     for method in ("lagrange on the platform", "generalized-momentum"):
-        costs = (cost for cost in tl.count_operations(mechanism).costs if cost.frame == "Euler angles")
+        costs = (
+            cost for cost in tl.count_operations(mechanism).costs if cost.frame == "Euler angles"
+        )
         counts[method] = {
-            cost.part: (cost.once["additions"], cost.once["multiplications"], cost.once["divisions"])
+            cost.part: (
+                cost.once["additions"],
+                cost.once["multiplications"],
+                cost.once["divisions"],
+            )
             for cost in costs
             if cost.formulation == method and cost.part in PARTS
         }
@@ -53,7 +60,11 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
         reaches=tuple(reaches),
         counts=counts,
         touches=tuple(touches),
-        masses=sum(mechanism.value(body.inertia.mass) for body in mechanism.bodies if body.inertia is not None)
+        masses=sum(
+            mechanism.value(body.inertia.mass)
+            for body in mechanism.bodies
+            if body.inertia is not None
+        )
         + sum(mechanism.value(rod.lower.mass) for rod in mechanism.rods if rod.lower is not None)
         - settings.payload,
         evidence=(
@@ -71,14 +82,21 @@ def run(progress: Progress, settings: ImpedanceSettings = SETTINGS) -> Impedance
                 advice="the model in the controller does not cancel the machine's, or the step is too long",
             ),
         ),
-        provenance=provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}),
+        provenance=provenance(
+            packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}
+        ),
     )
     return replace(results, comparisons=comparisons(results), printed=printed(results, model))
 
 
-#: Rotations from three numbers, of which each is at most one: about any axis, or by Euler angles ψ, θ, φ.
-ABOUT_ANY_AXIS, BY_EULER_ANGLES = Rotation.from_rotvec, lambda angles: Rotation.from_euler("ZYX", angles)
-#: Sets of poses: whether the position, and whether the rotation, lies in a ball rather than in a cube.
+#: Rotations from three numbers, of which each is at most one: about any axis, or by Euler angles ψ,
+#: θ, φ.
+ABOUT_ANY_AXIS, BY_EULER_ANGLES = (
+    Rotation.from_rotvec,
+    lambda angles: Rotation.from_euler("ZYX", angles),
+)
+#: Sets of poses: whether the position, and whether the rotation, lies in a ball rather than in a
+#: cube.
 READINGS: dict[str, tuple[bool, bool]] = {
     "position in the sphere, turned about any axis": (True, True),
     "each coordinate by itself, turned about any axis": (False, True),
@@ -86,7 +104,9 @@ READINGS: dict[str, tuple[bool, bool]] = {
 }
 
 
-def reach(model: tl.Model, name: str, balls: tuple[bool, bool], settings: ImpedanceSettings) -> Reach:
+def reach(
+    model: tl.Model, name: str, balls: tuple[bool, bool], settings: ImpedanceSettings
+) -> Reach:
     """Extreme heights of all carriages over a set of poses: the best of many, polished."""
     home = model.platform_position(model.assembly.q)
     turned: Callable[[np.ndarray], Rotation] = ABOUT_ANY_AXIS if balls[1] else BY_EULER_ANGLES
@@ -128,7 +148,9 @@ def spread(model: tl.Model) -> float:
     position = np.array([model.platform_position(q) for q in model.assembly.states])
     velocity, acceleration = rng.normal(size=(2, len(position), 6)) * [[[0.1]], [[1.0]]]
     forces = [
-        tl.Model(model.mechanism, formulation=name).platform.inverse_dynamics(position, velocity, acceleration).force
+        tl.Model(model.mechanism, formulation=name)
+        .platform.inverse_dynamics(position, velocity, acceleration)
+        .force
         for name in ("generalized-momentum", "lagrange")
     ]
     return float(np.abs(forces[0] - forces[1]).max() / np.abs(forces[1]).max())
@@ -155,11 +177,15 @@ class Controller(ForceLaw):
         wanted = reference(time, task, self._settings)
         place, speed = tool.place - self._home, tool.twist[:3]
         effort = felt[:3] + np.array([0.0, 0.0, task.push])
-        effort -= np.array(task.damping) * (speed - wanted[1]) + np.array(task.stiffness) * (place - wanted[0])
+        effort -= np.array(task.damping) * (speed - wanted[1]) + np.array(task.stiffness) * (
+            place - wanted[0]
+        )
         turned = Rotation.from_matrix(tool.rotation).as_rotvec()
         turning = (felt[3:] - drag * tool.twist[3:] - twist * turned) / inertia
         acceleration = np.concatenate([wanted[2] + effort / task.mass, turning])
-        return np.asarray(platform.inverse_dynamics(position, velocity, acceleration, wrench=felt).force)
+        return np.asarray(
+            platform.inverse_dynamics(position, velocity, acceleration, wrench=felt).force
+        )
 
 
 def reference(time: float, task: Task, settings: ImpedanceSettings) -> np.ndarray:
@@ -172,10 +198,16 @@ def reference(time: float, task: Task, settings: ImpedanceSettings) -> np.ndarra
 def pressed(height: float, speed: float, settings: ImpedanceSettings) -> float:
     """With what force the tool presses on the surface, N; the surface does not pull."""
     depth = height - settings.surface
-    return max(settings.surface_stiffness * depth + settings.surface_damping * speed, 0.0) if depth > 0 else 0.0
+    return (
+        max(settings.surface_stiffness * depth + settings.surface_damping * speed, 0.0)
+        if depth > 0
+        else 0.0
+    )
 
 
-def surface(home: np.ndarray, settings: ImpedanceSettings) -> Callable[[float, ToolMotion], np.ndarray]:
+def surface(
+    home: np.ndarray, settings: ImpedanceSettings
+) -> Callable[[float, ToolMotion], np.ndarray]:
     """What a smooth surface above the tool does to it (6,)."""
 
     def acts(_: float, tool: ToolMotion) -> np.ndarray:
@@ -213,8 +245,18 @@ def target(task: Task, time: np.ndarray, settings: ImpedanceSettings) -> np.ndar
         place, speed = y[:3], y[3:]
         wanted = reference(t, task, settings)
         effort = np.array([0.0, 0.0, task.push - pressed(place[2], speed[2], settings)])
-        effort -= np.array(task.damping) * (speed - wanted[1]) + np.array(task.stiffness) * (place - wanted[0])
+        effort -= np.array(task.damping) * (speed - wanted[1]) + np.array(task.stiffness) * (
+            place - wanted[0]
+        )
         return np.concatenate([speed, wanted[2] + effort / task.mass])
 
-    solved = solve_ivp(rate, (0.0, time[-1]), np.zeros(6), t_eval=time, rtol=1e-10, atol=1e-13, max_step=settings.step)
+    solved = solve_ivp(
+        rate,
+        (0.0, time[-1]),
+        np.zeros(6),
+        t_eval=time,
+        rtol=1e-10,
+        atol=1e-13,
+        max_step=settings.step,
+    )
     return np.asarray(solved.y[:3].T)

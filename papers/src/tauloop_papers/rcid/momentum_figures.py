@@ -31,7 +31,9 @@ UNDRAWN = {
     "links in their middle",
 }
 #: What each film shows.
-FILMS = {"touch": "The platform meets the surface under impedance control, ten times slower. Drag to turn it."}
+FILMS = {
+    "touch": "The platform meets the surface under impedance control, ten times slower. Drag to turn it."
+}
 #: A film is slower than the task by this; pictures per second of the film.
 SLOWER, PICTURES = 10.0, 20.0
 
@@ -76,14 +78,24 @@ def _points(view: View) -> Figure:
             at.setdefault((round(point[0]), round(point[1])), []).append(f"{letter}{k + 1}")
         for place, names in at.items():
             side = "left" if place[0] > 0 else "right"
-            axes.annotate(", ".join(names), 1.07 * np.array(place), ha=side, va="center", fontsize=NORMAL)
+            axes.annotate(
+                ", ".join(names), 1.07 * np.array(place), ha=side, va="center", fontsize=NORMAL
+            )
         first, last = sorted(turns, key=abs)[:2]
         between = np.rad2deg(abs(first - last)) if letter == "B" else 0.0
         for turn in (first, last) if between else ():
-            axes.plot([0, radius * np.cos(turn)], [0, radius * np.sin(turn)], color=RESIDUAL, linewidth=0.9)
+            axes.plot(
+                [0, radius * np.cos(turn)],
+                [0, radius * np.sin(turn)],
+                color=RESIDUAL,
+                linewidth=0.9,
+            )
         shown = f"2φ_B = {between:.0f}°" if between else "2φ_P = 0°: two links stand on one place"
         axes.annotate(
-            shown, (0.4 * radius, 0) if between else (0, 0), ha="left" if between else "center", fontsize=SMALL
+            shown,
+            (0.4 * radius, 0) if between else (0, 0),
+            ha="left" if between else "center",
+            fontsize=SMALL,
         )
         axes.set_xlim(-1.4 * radius, 1.4 * radius)
         axes.set_ylim(-1.4 * radius, 1.4 * radius)
@@ -102,14 +114,26 @@ def _strokes(results: Impedance) -> Figure:
     for place, reach in zip(places, results.reaches, strict=True):
         low, high = 1e3 * reach.low.min(), 1e3 * reach.high.max()
         axes.plot([low, high], [place, place], color=PREDICTED, linewidth=9, solid_capstyle="butt")
-        axes.annotate(f"{high - low:.1f} mm", (high, place), xytext=(6, -3), textcoords="offset points", fontsize=SMALL)
-    middle = 1e3 * float(np.mean([reach.low.min() + reach.high.max() for reach in results.reaches])) / 2
+        axes.annotate(
+            f"{high - low:.1f} mm",
+            (high, place),
+            xytext=(6, -3),
+            textcoords="offset points",
+            fontsize=SMALL,
+        )
+    middle = (
+        1e3 * float(np.mean([reach.low.min() + reach.high.max() for reach in results.reaches])) / 2
+    )
     for side in (-0.5, 0.5):
         at = middle + side * 1e3 * results.settings.stroke
         axes.axvline(at, color=RESIDUAL, linewidth=1.0, linestyle="--")
     printed = f"printed: {1e3 * results.settings.stroke:.0f} mm"
-    axes.annotate(printed, (middle, len(places) - 0.55), ha="center", fontsize=SMALL, color=RESIDUAL)
-    axes.set_yticks(places, [reach.poses.replace(", ", "\n") for reach in results.reaches], fontsize=SMALL)
+    axes.annotate(
+        printed, (middle, len(places) - 0.55), ha="center", fontsize=SMALL, color=RESIDUAL
+    )
+    axes.set_yticks(
+        places, [reach.poses.replace(", ", "\n") for reach in results.reaches], fontsize=SMALL
+    )
     axes.set_ylim(-0.6, len(places) - 0.4)
     axes.set_xlabel("height of the carriages [mm]", fontsize=NORMAL, color=TEXT)
     return figure
@@ -119,7 +143,9 @@ def _operations(results: Impedance) -> Figure:
     figure = Figure(figsize=(9.0, 4.0), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(PARTS))[::-1]
-    for axes, method, column, title in zip(panels, METHODS, (1, 2), ("Lagrange", "Generalized momentum"), strict=True):
+    for axes, method, column, title in zip(
+        panels, METHODS, (1, 2), ("Lagrange", "Generalized momentum"), strict=True
+    ):
         clean(axes)
         stated = [sum(row[1] if column == 1 else row[2]) for row in PARTS.values()]
         ours = [sum(results.counts[method][part]) for part in PARTS]
@@ -127,7 +153,9 @@ def _operations(results: Impedance) -> Figure:
         axes.barh(places - 0.2, ours, height=0.36, color=PREDICTED, label="ours")
         for place, pair in zip(places, zip(stated, ours, strict=True), strict=True):
             for shift, count in zip((0.2, -0.2), pair, strict=True):
-                axes.text(1.08 * count, place + shift, f"{count}", fontsize=SMALL, va="center", color=TEXT)
+                axes.text(
+                    1.08 * count, place + shift, f"{count}", fontsize=SMALL, va="center", color=TEXT
+                )
         axes.set_xscale("log")
         axes.set_xlim(100, 3e5)
         axes.set_yticks(places, [row[0] for row in PARTS.values()], fontsize=SMALL)
@@ -145,19 +173,45 @@ def _touch(results: Impedance) -> Figure:
             clean(axes)
         place, force, drives = column
         for axis, colour in ((2, PREDICTED), (0, MEASURED)):
-            place.plot(touch.time, 1e3 * touch.place[:, axis], color=colour, linewidth=1.6, label="xyz"[axis])
+            place.plot(
+                touch.time,
+                1e3 * touch.place[:, axis],
+                color=colour,
+                linewidth=1.6,
+                label="xyz"[axis],
+            )
             same = "mass, spring, damper" if axis == 0 else None
-            place.plot(touch.time, 1e3 * touch.target[:, axis], ":", color=RESIDUAL, linewidth=1.2, label=same)
-        place.axhline(1e3 * results.settings.surface, color=FAINT, linewidth=1.0, linestyle="--", label="surface")
+            place.plot(
+                touch.time,
+                1e3 * touch.target[:, axis],
+                ":",
+                color=RESIDUAL,
+                linewidth=1.2,
+                label=same,
+            )
+        place.axhline(
+            1e3 * results.settings.surface,
+            color=FAINT,
+            linewidth=1.0,
+            linestyle="--",
+            label="surface",
+        )
         place.set_title(f"{touch.task.name} control", fontsize=LARGE, color=TEXT, loc="left")
         force.plot(touch.time, touch.pressure, color=RESIDUAL, linewidth=1.4)
         for k, colour in enumerate(COLOURS):
             drives.plot(
-                touch.time, touch.force[:, k], STYLES[k % 2], color=colour, linewidth=1.2, label=f"drive {k + 1}"
+                touch.time,
+                touch.force[:, k],
+                STYLES[k % 2],
+                color=colour,
+                linewidth=1.2,
+                label=f"drive {k + 1}",
             )
         drives.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
     for axes, label in zip(
-        panels[:, 0], ("tool from home [mm]", "force on the surface [N]", "drive forces [N]"), strict=True
+        panels[:, 0],
+        ("tool from home [mm]", "force on the surface [N]", "drive forces [N]"),
+        strict=True,
     ):
         axes.set_ylabel(label, fontsize=NORMAL, color=TEXT)
     panels[0, 1].legend(frameon=False, fontsize=SMALL, loc="lower right")

@@ -68,7 +68,8 @@ class Impedance(Reproduction):
     Attributes:
         settings: of the experiment.
         reaches: strokes by reading of the prescribed poses.
-        counts: additions, multiplications and divisions of velocity matrices in Euler angles, by method and part.
+        counts: additions, multiplications and divisions of velocity matrices in Euler angles, by
+            method and part.
         touches: the tasks.
         masses: of all bodies and rods without the payload, kg.
     """

@@ -12,7 +12,8 @@ import numpy as np
 class Task:
     """A way of touching a surface: the motion of a mass on a spring and a damper, with a push.
 
-    M (x'' - r'') + D (x' - r') + K (x - r) = f + push, where r is the reference and f what the surface does.
+    M (x'' - r'') + D (x' - r') + K (x - r) = f + push, where r is the reference and f what the
+    surface does.
 
     Attributes:
         name: of the task.
@@ -36,12 +37,14 @@ class ImpedanceSettings:
 
     Attributes:
         machine: the RCID.
-        geometry: Table 1 by parameter of the machine file: the paper's symbol, unit, factor from SI and value.
+        geometry: Table 1 by parameter of the machine file: the paper's symbol, unit, factor from SI
+            and value.
         stroke: printed displacement of the actuators, m.
         radius, turn: of the sphere and of the rotation that they shall reach, m and rad.
         total_mass, payload, speed: printed, kg and m/s.
         height, diameter: printed, of the machine with its platform up, m.
-        acceleration_range, force_range: printed, of the sensors on drives and platform, m/s^2 and N.
+        acceleration_range, force_range: printed, of the sensors on drives and platform, m/s^2 and
+            N.
         singular: printed pitch at which the Euler angles are singular, rad.
         poses, seed: random poses from which the search for extreme strokes starts.
         surface: height above the platform's home at which it is touched, m.
@@ -49,7 +52,8 @@ class ImpedanceSettings:
         duration: that the reference moves, s.
         end: of a simulation, s.
         step: of the integrator, s.
-        turning: moment of inertia, damping and stiffness of the platform's rotation, kg m^2, N m s, N m.
+        turning: moment of inertia, damping and stiffness of the platform's rotation, kg m^2, N m s,
+            N m.
         tasks: impedance control, and force control along z with impedance across.
     """
 
@@ -84,7 +88,13 @@ class ImpedanceSettings:
     step: float = 1e-3
     turning: tuple[float, float, float] = (0.01, 1.0, 25.0)
     tasks: tuple[Task, ...] = (
-        Task(name="impedance", mass=2.0, damping=(126.0, 126.0, 126.0), stiffness=(2e3, 2e3, 2e3), way=(5e-3, 0, 6e-3)),
+        Task(
+            name="impedance",
+            mass=2.0,
+            damping=(126.0, 126.0, 126.0),
+            stiffness=(2e3, 2e3, 2e3),
+            way=(5e-3, 0, 6e-3),
+        ),
         Task(
             name="force",
             mass=2.0,

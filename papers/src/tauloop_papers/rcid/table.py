@@ -14,7 +14,8 @@ TOTAL = "all, added up"
 #: Lagrange's method and generalized momentum, as operations are counted by.
 METHODS = ("lagrange on the platform", "generalized-momentum")
 Counts = tuple[int, int, int]
-#: Rows of Table 2: the part as operations are counted by, the paper's word, and its figures by both methods.
+#: Rows of Table 2: the part as operations are counted by, the paper's word, and its figures by both
+#: methods.
 PARTS: dict[str, tuple[str, Counts, Counts]] = {
     "platform": ("Mobile platform", (310, 590, 0), (94, 226, 0)),
     "bodies": ("Six actuators", (3028, 4403, 30), (724, 940, 18)),
@@ -90,7 +91,9 @@ def comparisons(results: Impedance) -> tuple[Comparison, ...]:
 
 def _arch(settings: ImpedanceSettings) -> float:
     """Height of the level platform above its carriages, m: sqrt(L^2 - |P_i - B_i|^2)."""
-    base, plate, length = (1e-3 * settings.geometry[name][3] for name in ("base_radius", "plate_radius", "link_length"))
+    base, plate, length = (
+        1e-3 * settings.geometry[name][3] for name in ("base_radius", "plate_radius", "link_length")
+    )
     between = np.deg2rad(60.0 - settings.geometry["phi_B"][3] - settings.geometry["phi_P"][3])
     return float(np.sqrt(length**2 - base**2 - plate**2 + 2 * base * plate * np.cos(between)))
 
@@ -144,7 +147,9 @@ def printed(results: Impedance, model: tl.Model) -> tuple[PrintedTable, ...]:
         for parameter, (symbol, unit, factor, stated) in settings.geometry.items()
     ]
     strokes = " | ".join(f"{1e3 * reach.stroke:.1f}" for reach in results.reaches)
-    geometry.append(PrintedRow(name="Δl_i", stated=(f"{1e3 * settings.stroke:g} mm",), ours=(f"{strokes} mm",)))
+    geometry.append(
+        PrintedRow(name="Δl_i", stated=(f"{1e3 * settings.stroke:g} mm",), ours=(f"{strokes} mm",))
+    )
     operations = [
         PrintedRow(
             name=word,
@@ -166,7 +171,11 @@ def printed(results: Impedance, model: tl.Model) -> tuple[PrintedTable, ...]:
         PrintedTable(
             name="Table 2",
             title="arithmetic operations of the Coriolis and centripetal terms matrices",
-            columns=("", *(f"Lagrange {kind}" for kind in kinds), *(f"Momentum {kind}" for kind in kinds)),
+            columns=(
+                "",
+                *(f"Lagrange {kind}" for kind in kinds),
+                *(f"Momentum {kind}" for kind in kinds),
+            ),
             rows=tuple(operations),
             why="Ours are counted after sharing of common subexpressions, with kinematics in every row and 1 to 32 "
             "roots more. So platform, actuators and a link's translation alone take more than by Maple; in all there "

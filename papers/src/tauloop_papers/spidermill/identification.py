@@ -1,8 +1,8 @@
 """A machine of parallel cranks is identified with its reduced model on an excitation, and judged on another motion.
 
-The plant is the unreduced machine with what the reduced model leaves out. The model is written in products of the
-paper's parameters and regrouped analytically; its forces with the parameters of the full machine are compared with
-those of the estimated ones.
+The plant is the unreduced machine with what the reduced model leaves out. The model is written in
+products of the paper's parameters and regrouped analytically; its forces with the parameters of the
+full machine are compared with those of the estimated ones.
 """
 
 from __future__ import annotations
@@ -34,11 +34,18 @@ from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 from tauloop_papers.spidermill.models import Fit, Plant, Reduced, Trajectory, counted, mean_relative
 from tauloop_papers.spidermill.read_out import read_out
-from tauloop_papers.spidermill.results import Excited, Findings, Growth, ReducedIdentification, Regrouped
+from tauloop_papers.spidermill.results import (
+    Excited,
+    Findings,
+    Growth,
+    ReducedIdentification,
+    Regrouped,
+)
 from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
 from tauloop_papers.spidermill.table import choices, comparisons, printed_tables
 
-#: A plant without what the model leaves out has the forces of the model, to this share of the largest.
+#: A plant without what the model leaves out has the forces of the model, to this share of the
+#: largest.
 SAME = 1e-9
 
 
@@ -62,18 +69,23 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
     )
     progress("identifying")
     forces = [plant.forces(case)[0] for case in (first, second)]
-    training, held_out = (reduced.data(case, u) for case, u in zip((first, second), forces, strict=True))
+    training, held_out = (
+        reduced.data(case, u) for case, u in zip((first, second), forces, strict=True)
+    )
     base = base_parameters(training.regressor, training.parameters, training.parameter_units)
     estimate = fit(training, held_out, OrdinaryLeastSquares(), base=base)
     identification, verification = (
-        _fit(settings, reduced, case, u, base, estimate) for case, u in zip((first, second), forces, strict=True)
+        _fit(settings, reduced, case, u, base, estimate)
+        for case, u in zip((first, second), forces, strict=True)
     )
     progress("asking what the errors follow from")
     growth = _growth(settings, reduced, first, second, base)
     values = reduced.products.values()
     estimated = {**reduced.mechanism.parameters.values, **settings.stated.estimated}
     other = [
-        mean_relative(case.measured, reduced.columns(case.trajectory, reduced.other) @ values, case.counted)
+        mean_relative(
+            case.measured, reduced.columns(case.trajectory, reduced.other) @ values, case.counted
+        )
         for case in (identification, verification)
     ]
     progress("reading masses and centres out of the parameters")
@@ -81,7 +93,9 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
     matrix = regrouped.other.matrix()
     printed = matrix @ reduced.products.values(estimated)
     ours, theirs = (
-        BaseEstimates(parameters=settings.products, regrouping=rows, values=numbers, covariance=errors)
+        BaseEstimates(
+            parameters=settings.products, regrouping=rows, values=numbers, covariance=errors
+        )
         for rows, numbers, errors in (
             (base.regrouping, estimate.values, estimate.estimate.covariance),
             (matrix, printed, np.diag((settings.stated.rounding * printed) ** 2)),
@@ -109,7 +123,9 @@ def run(progress: Progress, settings: ReducedSettings = SETTINGS) -> ReducedIden
         choices=choices(settings, findings),
         printed=printed_tables(settings, findings),
         evidence=_evidence(settings, findings, base),
-        provenance=provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}),
+        provenance=provenance(
+            packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}
+        ),
     )
 
 
@@ -119,7 +135,8 @@ def _regrouped(settings: ReducedSettings, reduced: Reduced) -> Regrouped:
     in_model = SetColumns.of(reduced.products, settings.printed.members, settings.printed.units)
 
     def regrouping(columns: ProductColumns | SetColumns) -> AnalyticRegrouping:
-        rng = np.random.default_rng(settings.seed)  # the same geometries for all, which need not be assembled again
+        # the same geometries for all, which need not be assembled again
+        rng = np.random.default_rng(settings.seed)
         return analytic_regrouping(columns, columns.quantities, reduced.lengths, rng)
 
     return Regrouped(
@@ -131,17 +148,22 @@ def _regrouped(settings: ReducedSettings, reduced: Reduced) -> Regrouped:
 
 
 def _task(settings: ReducedSettings) -> ExcitationTask:
-    limits = ExcitationLimits(stroke=settings.stroke, speed=settings.speed, acceleration=settings.acceleration)
+    limits = ExcitationLimits(
+        stroke=settings.stroke, speed=settings.speed, acceleration=settings.acceleration
+    )
     return ExcitationTask(
-        harmonics=settings.harmonics, period=settings.period, limits=limits, first=settings.representatives
+        harmonics=settings.harmonics,
+        period=settings.period,
+        limits=limits,
+        first=settings.representatives,
     )
 
 
 def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generator) -> Excited:
     """Return the motions: those of the settings, or optimised ones where there are none or the machine is another.
 
-    An optimised series is a local optimum. Another version or another processor ends at another one, and the errors
-    follow in their second digit; so the settings keep it.
+    An optimised series is a local optimum. Another version or another processor ends at another
+    one, and the errors follow in their second digit; so the settings keep it.
     """
     task = _task(settings)
     problem = ExcitationProblem(reduced.driven_mechanism, task)
@@ -150,7 +172,9 @@ def motions(settings: ReducedSettings, reduced: Reduced, rng: np.random.Generato
     options = ExcitationOptions(task=task, random=settings.random, starts=starts)
     search = excite(reduced.driven_mechanism, options, rng=rng)
     if is_kept:
-        first, second = (FourierSeries.of(np.array(rows), settings.period) for rows in settings.series)
+        first, second = (
+            FourierSeries.of(np.array(rows), settings.period) for rows in settings.series
+        )
     else:
         first, second = search.series, _test_series(settings, reduced, task, rng)
     regressor = problem.judge(first.sample(problem.fine_grid)).regressor
@@ -166,8 +190,13 @@ def _test_series(
 ) -> FourierSeries:
     """The liveliest of further random series under the limits of the excitation: of the largest accelerations (RMS)."""
     problem = ExcitationProblem(reduced.driven_mechanism, task)
-    search = [problem.series(coefficient) for coefficient in random_search(problem, settings.random, rng).coefficients]
-    return max(search, key=lambda series: float((series.sample(problem.grid).acceleration ** 2).mean()))
+    search = [
+        problem.series(coefficient)
+        for coefficient in random_search(problem, settings.random, rng).coefficients
+    ]
+    return max(
+        search, key=lambda series: float((series.sample(problem.grid).acceleration ** 2).mean())
+    )
 
 
 def _fit(
@@ -189,7 +218,11 @@ def _fit(
 
 
 def _growth(
-    settings: ReducedSettings, reduced: Reduced, first: Trajectory, second: Trajectory, base: BaseParameters
+    settings: ReducedSettings,
+    reduced: Reduced,
+    first: Trajectory,
+    second: Trajectory,
+    base: BaseParameters,
 ) -> Growth:
     """Errors on the verification trajectory of plants that differ from the model by more or less."""
     training, held_out = (reduced.columns(case, reduced.products) for case in (first, second))
@@ -205,7 +238,9 @@ def _growth(
 
     aligned = Plant(settings, 0.0)
     by_factor = errors(aligned, settings.spindle_factors)
-    by_size = [errors(Plant(settings, size) if size else aligned, (1.0,)) for size in settings.offset_sizes]
+    by_size = [
+        errors(Plant(settings, size) if size else aligned, (1.0,)) for size in settings.offset_sizes
+    ]
     bare = aligned.forces(second, (0.0,))[0]
     return Growth(
         factors=np.array(settings.spindle_factors),
@@ -218,10 +253,14 @@ def _growth(
     )
 
 
-def _evidence(settings: ReducedSettings, findings: Findings, base: BaseParameters) -> tuple[Evidence, ...]:
+def _evidence(
+    settings: ReducedSettings, findings: Findings, base: BaseParameters
+) -> tuple[Evidence, ...]:
     """Cuts of the error, and that the model is right where the plant has nothing that it leaves out."""
     matrix = findings.regrouped.model.matrix()
-    same = np.abs(matrix - base.regrouping).max() if matrix.shape == base.regrouping.shape else np.inf
+    same = (
+        np.abs(matrix - base.regrouping).max() if matrix.shape == base.regrouping.shape else np.inf
+    )
     if not np.isfinite(same):
         what = f"the trajectory tells {base.rank} parameters, random states {len(matrix)}"
         raise IdentificationError.of("excitation", what, "wider limits")
@@ -232,7 +271,9 @@ def _evidence(settings: ReducedSettings, findings: Findings, base: BaseParameter
             lower=least,
             advice="the estimates do not carry over: excite more, or the plant has too much that the model leaves out",
         )
-        for name, cut, least in zip(findings.actuators, findings.verification.cuts, settings.cuts, strict=True)
+        for name, cut, least in zip(
+            findings.actuators, findings.verification.cuts, settings.cuts, strict=True
+        )
     ]
     return (
         *cuts,

@@ -61,14 +61,18 @@ def figures(identification: ReducedIdentification) -> dict[str, Figure]:
     """All figures of the experiment by the ending of their files' names."""
     settings = identification.settings
     stated, results = settings.stated, identification.findings
-    options = tl.ReductionOptions(massless_rods=settings.massless, shares_parameters=True, seed=settings.seed)
+    options = tl.ReductionOptions(
+        massless_rods=settings.massless, shares_parameters=True, seed=settings.seed
+    )
     machine = tl.load(settings.machine)
     return {
         "figure-1": tl.view(of_same_parts(settings.spatial, machine)).picture(),
         "figure-2": tl.view(machine).picture(),
         "figure-4": tl.view(tl.reduce(machine, options).mechanism).picture(),
         "verification": _trajectory(results, results.verification, stated.verification, settings),
-        "identification": _trajectory(results, results.identification, stated.identification, settings),
+        "identification": _trajectory(
+            results, results.identification, stated.identification, settings
+        ),
         "causes": _causes(results, settings),
         "readout": _readout(results, settings),
     }
@@ -86,29 +90,54 @@ def _readout(findings: Findings, settings: ReducedSettings) -> Figure:
         stated = known[name][0] if name in known else read.stated[name].value
         if free.lower is not None and free.upper is not None:
             axes.bar(
-                [0], [free.upper - free.lower], bottom=[free.lower], width=0.5, color=FAINT, label="all open values"
+                [0],
+                [free.upper - free.lower],
+                bottom=[free.lower],
+                width=0.5,
+                color=FAINT,
+                label="all open values",
             )
         axes.plot([0], [free.file], "o", color=MEASURED, markersize=7, label="MSC.ADAMS, drawing")
         axes.plot(
-            [0], [stated], "_", color=PREDICTED, markersize=22, markeredgewidth=2, label=f"ours, {settings.drawn} drawn"
+            [0],
+            [stated],
+            "_",
+            color=PREDICTED,
+            markersize=22,
+            markeredgewidth=2,
+            label=f"ours, {settings.drawn} drawn",
         )
-        axes.plot([0], [printed[name]], "x", color=RESIDUAL, markersize=8, markeredgewidth=2, label="paper, estimated")
+        axes.plot(
+            [0],
+            [printed[name]],
+            "x",
+            color=RESIDUAL,
+            markersize=8,
+            markeredgewidth=2,
+            label="paper, estimated",
+        )
         axes.set_xlim(-0.6, 0.6)
         axes.set_ylim(0.0, 1.2 * max(free.upper or 0.0, free.file or 0.0, printed[name]))
         axes.set_xticks([])
         axes.set_title(f"{name} [{squared(free.unit)}]", fontsize=NORMAL, color=TEXT)
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False
+    )
     return figure
 
 
-def _trajectory(findings: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings) -> Figure:
+def _trajectory(
+    findings: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings
+) -> Figure:
     """Joint angles, forces and relative errors of one trajectory, as in the paper's Figures 6 and 7."""
     figure = Figure(figsize=(10.0, 8.4), layout="constrained")
     axes = figure.subplots(3, 2, sharex=True, height_ratios=(0.8, 1.2, 1.2))
     used = "was identified" if fit is findings.identification else "was not identified"
     figure.suptitle(
-        f"Reduced model on the {fit.trajectory.name} trajectory, from which it {used}", fontsize=LARGE, color=TEXT
+        f"Reduced model on the {fit.trajectory.name} trajectory, from which it {used}",
+        fontsize=LARGE,
+        color=TEXT,
     )
     time = fit.trajectory.time
     for i, actuator in enumerate(findings.actuators):
@@ -117,14 +146,32 @@ def _trajectory(findings: Findings, fit: Fit, printed: PrintedErrors, settings: 
             clean(panel)
         angle.plot(time, np.degrees(fit.trajectory.joints[:, i]), color=PREDICTED, linewidth=1.2)
         for letter, panel, what in zip(
-            "ace" if i == 0 else "bdf", axes[:, i], ("active joint", "", "relative error"), strict=True
+            "ace" if i == 0 else "bdf",
+            axes[:, i],
+            ("active joint", "", "relative error"),
+            strict=True,
         ):
             side = settings.actuators[i]
-            title = f"({letter}) {side.replace('spindle', what)}" if what else f"({letter}) {side} ({actuator})"
+            title = (
+                f"({letter}) {side.replace('spindle', what)}"
+                if what
+                else f"({letter}) {side} ({actuator})"
+            )
             panel.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
-        force.plot(time, fit.measured[:, i], color=MEASURED, linewidth=3.0, label="unreduced machine")
-        force.plot(time, fit.before[:, i], "--", color=RESIDUAL, linewidth=1.4, label="reduced, before identification")
-        force.plot(time, fit.after[:, i], "-", color=PREDICTED, linewidth=1.0, label="reduced, identified")
+        force.plot(
+            time, fit.measured[:, i], color=MEASURED, linewidth=3.0, label="unreduced machine"
+        )
+        force.plot(
+            time,
+            fit.before[:, i],
+            "--",
+            color=RESIDUAL,
+            linewidth=1.4,
+            label="reduced, before identification",
+        )
+        force.plot(
+            time, fit.after[:, i], "-", color=PREDICTED, linewidth=1.0, label="reduced, identified"
+        )
         limit = settings.least_force * np.abs(fit.measured[:, i]).max()
         force.axhspan(
             -limit,
@@ -161,7 +208,9 @@ def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
         axes.semilogy(time, shown, style, color=colour, linewidth=1.2, label=label)
     axes.set_ylim(*SHOWN)
     axes.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
-    axes.legend(fontsize=SMALL, facecolor="white", edgecolor="none", framealpha=0.85, loc="lower left")
+    axes.legend(
+        fontsize=SMALL, facecolor="white", edgecolor="none", framealpha=0.85, loc="lower left"
+    )
 
 
 def _causes(findings: Findings, settings: ReducedSettings) -> Figure:
@@ -201,7 +250,9 @@ def _growth(
     title: str,
 ) -> None:
     clean(axes)
-    for values, name, colour in zip(errors, ("before", "identified"), (RESIDUAL, PREDICTED), strict=True):
+    for values, name, colour in zip(
+        errors, ("before", "identified"), (RESIDUAL, PREDICTED), strict=True
+    ):
         mean = 100 * values.mean(axis=1)
         axes.plot(x, mean, marker=".", color=colour, linewidth=1.3, label=f"{name} (mean of both)")
     value, text = stated
@@ -216,7 +267,10 @@ def _growth(
 def _minimal(axes: Axes, findings: Findings) -> None:
     """Changes of the minimal parameters against those calculated from the machine's."""
     clean(axes)
-    names = [f"p{k + 1} [{squared(parameter.unit)}]" for k, parameter in enumerate(findings.regrouped.model.base)]
+    names = [
+        f"p{k + 1} [{squared(parameter.unit)}]"
+        for k, parameter in enumerate(findings.regrouped.model.base)
+    ]
     places = np.arange(len(names))
     cases = (
         ("identified here", findings.estimate.values, PREDICTED, -0.2),
@@ -225,14 +279,20 @@ def _minimal(axes: Axes, findings: Findings) -> None:
     for name, values, colour, shift in cases:
         changes = 100 * (values / findings.calculated - 1)
         bars = axes.bar(places + shift, changes, 0.38, color=colour, label=name)
-        axes.bar_label(bars, [f"{change:+.1f}" for change in changes], fontsize=SMALL, color=TEXT, padding=2)
+        axes.bar_label(
+            bars, [f"{change:+.1f}" for change in changes], fontsize=SMALL, color=TEXT, padding=2
+        )
     axes.axhline(0, color=TEXT, linewidth=0.6)
     axes.set_xticks(places, names)
     axes.margins(y=0.25)
     axes.set_ylabel("change by identification [%]", fontsize=NORMAL, color=TEXT)
-    axes.set_title("The minimal parameters against those calculated", fontsize=NORMAL, color=TEXT, loc="left")
+    axes.set_title(
+        "The minimal parameters against those calculated", fontsize=NORMAL, color=TEXT, loc="left"
+    )
     base = findings.regrouped.model.base
-    formulas = "\n".join(f"p{k + 1} = {squared(parameter.name)}" for k, parameter in enumerate(base))
+    formulas = "\n".join(
+        f"p{k + 1} = {squared(parameter.name)}" for k, parameter in enumerate(base)
+    )
     axes.text(0.0, -0.16, formulas, transform=axes.transAxes, fontsize=SMALL, color=TEXT, va="top")
     axes.legend(fontsize=SMALL, frameon=False, loc="upper right")
 

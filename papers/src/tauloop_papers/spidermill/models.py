@@ -16,12 +16,16 @@ from tauloop.motion import FourierSeries
 from tauloop_papers.spidermill.settings import ReducedSettings
 
 
-def displaced_ends(mechanism: Mechanism, offsets: Mapping[str, tuple[float, float, float]]) -> Mechanism:
+def displaced_ends(
+    mechanism: Mechanism, offsets: Mapping[str, tuple[float, float, float]]
+) -> Mechanism:
     """The machine with the far ends of some rods displaced (m, in the frame of the body they stand on)."""
     rods = []
     for rod in mechanism.rods:
         if rod.name in offsets:
-            rod = replace(rod, end=replace(rod.end, position=moved(rod.end.position, offsets[rod.name])))
+            rod = replace(
+                rod, end=replace(rod.end, position=moved(rod.end.position, offsets[rod.name]))
+            )
         rods.append(rod)
     return replace(mechanism, rods=tuple(rods))
 
@@ -50,7 +54,9 @@ class Reduced:
 
     def __init__(self, settings: ReducedSettings) -> None:
         """Reduce the machine; nothing of the plant's offset is in it."""
-        options = ReductionOptions(massless_rods=settings.massless, shares_parameters=True, seed=settings.seed)
+        options = ReductionOptions(
+            massless_rods=settings.massless, shares_parameters=True, seed=settings.seed
+        )
         self.settings = settings
         self.mechanism = reduce(load(settings.machine), options).mechanism
         self.model = Model(self.mechanism)
@@ -75,7 +81,9 @@ class Reduced:
         motion = series.sample(np.arange(count) / self.settings.frequency)
         functions = self._driven.actuators
         start = functions.track(motion.position).q
-        state = functions.kinematics(motion.position, motion.velocity, motion.acceleration, start=start)
+        state = functions.kinematics(
+            motion.position, motion.velocity, motion.acceleration, start=start
+        )
         places = list(self._driven.platform.ports.v)
         return Trajectory(
             name=name,
@@ -88,7 +96,9 @@ class Reduced:
 
     def columns(self, trajectory: Trajectory, columns: ProductColumns) -> np.ndarray:
         """Regressor (N, n_u, n_products) of a trajectory in the products."""
-        Y = self.model.platform.regressor(trajectory.position, trajectory.velocity, trajectory.acceleration)
+        Y = self.model.platform.regressor(
+            trajectory.position, trajectory.velocity, trajectory.acceleration
+        )
         return np.asarray(Y @ columns.shares(self.model, Y.reshape(-1, Y.shape[-1]), self.lengths))
 
     def data(self, trajectory: Trajectory, forces: np.ndarray) -> RegressionData:
@@ -119,7 +129,9 @@ class Plant:
         if size is not None:
             offsets = {name: _scaled(offset, size) for name, offset in offsets.items()}
         self.model = Model(displaced_ends(load(settings.machine), offsets))
-        self._extra = np.array([parameter.element in settings.massless for parameter in self.model.parameters])
+        self._extra = np.array(
+            [parameter.element in settings.massless for parameter in self.model.parameters]
+        )
 
     def forces(self, trajectory: Trajectory, factors: tuple[float, ...] = (1.0,)) -> np.ndarray:
         """Actuator forces (n_factors, N, n_u), with the masses of the neglected rods times factors.
@@ -127,7 +139,9 @@ class Plant:
         Raises:
             PoseError: the trajectory is out of reach.
         """
-        Y = self.model.platform.regressor(trajectory.position, trajectory.velocity, trajectory.acceleration)
+        Y = self.model.platform.regressor(
+            trajectory.position, trajectory.velocity, trajectory.acceleration
+        )
         pi = self.model.pi
         return np.array([Y @ np.where(self._extra, factor * pi, pi) for factor in factors])
 
@@ -139,7 +153,8 @@ class Fit:
     Attributes:
         trajectory: the motion.
         measured: forces of the plant (N, n_u), N.
-        before, after: of the model with the parameters of the full machine, and with the estimated ones.
+        before, after: of the model with the parameters of the full machine, and with the estimated
+            ones.
         counted: which samples (N, n_u) count in relative errors.
     """
 

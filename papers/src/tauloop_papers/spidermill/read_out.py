@@ -19,10 +19,12 @@ class ReadOut:
     """Table 1's right column, from our estimates and from the printed ones.
 
     Attributes:
-        unstated: ours, with what the paper takes for known: one parameter determined, a family of four.
+        unstated: ours, with what the paper takes for known: one parameter determined, a family of
+            four.
         stated: ours, with one of the family from the drawing.
         masses: values (n,) of that one for which the next are worked out.
-        printed: by name the values (n,) that the printed estimates have with each, in the reading of eq. 16.
+        printed: by name the values (n,) that the printed estimates have with each, in the reading
+            of eq. 16.
         change: largest change of a force among these, over the largest force.
         equations: Newton-Euler equations of the machine in space: stage, links, equations.
     """
@@ -36,7 +38,11 @@ class ReadOut:
 
 
 def read_out(
-    settings: ReducedSettings, reduced: Reduced, estimates: BaseEstimates, printed: BaseEstimates, on: Trajectory
+    settings: ReducedSettings,
+    reduced: Reduced,
+    estimates: BaseEstimates,
+    printed: BaseEstimates,
+    on: Trajectory,
 ) -> ReadOut:
     """Read the minimal parameters of the reduced model as masses, centres and inertias of links.
 
@@ -66,14 +72,20 @@ def read_out(
         }
         for name, value in (member | {drawn: mass}).items():
             values.setdefault(name, []).append(value)
-        products.append(reduced.products.values({**reduced.mechanism.parameters.values, **member, drawn: mass}))
+        products.append(
+            reduced.products.values({**reduced.mechanism.parameters.values, **member, drawn: mass})
+        )
     forces = reduced.columns(on, reduced.other) @ np.array(products).T
-    space = tl.reduce(of_same_parts(settings.spatial, machine), tl.ReductionOptions(states=5, seed=settings.seed))
+    space = tl.reduce(
+        of_same_parts(settings.spatial, machine), tl.ReductionOptions(states=5, seed=settings.seed)
+    )
     return ReadOut(
         unstated=read(estimates),
         stated=read(estimates, **{drawn: machine.value(drawn)}),
         masses=np.array(settings.masses),
         printed={name: np.array(column) for name, column in values.items()},
         change=float(np.ptp(forces, axis=-1).max() / np.abs(forces).max()),
-        equations=tuple((count.stage, count.links, count.equations) for count in space.newton_euler),
+        equations=tuple(
+            (count.stage, count.links, count.equations) for count in space.newton_euler
+        ),
     )

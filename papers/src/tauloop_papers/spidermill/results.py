@@ -22,7 +22,8 @@ class Regrouped:
         model: of the reduced model.
         other: of its other reading.
         printed: of the paper's minimal set, in the other reading.
-        misfits: shares of the columns that the printed set cannot give: of the model, and of the other reading.
+        misfits: shares of the columns that the printed set cannot give: of the model, and of the
+            other reading.
     """
 
     model: AnalyticRegrouping
@@ -37,10 +38,12 @@ class Growth:
 
     Attributes:
         factors: of the neglected rods' masses.
-        before_by_factor, after_by_factor: with the parameters of the full machine and with estimated ones, no offset.
+        before_by_factor, after_by_factor: with the parameters of the full machine and with
+            estimated ones, no offset.
         sizes: of the offset, m.
         before_by_size, after_by_size: the same, with the masses as they are.
-        bare: largest difference of model and plant where the plant has neither, over the largest force.
+        bare: largest difference of model and plant where the plant has neither, over the largest
+            force.
     """
 
     factors: np.ndarray
@@ -59,7 +62,8 @@ class Excited:
     Attributes:
         series: for identification, and for verification.
         conditions: of the first.
-        search: what was searched for them: random series, and an optimised one where the settings have none.
+        search: what was searched for them: random series, and an optimised one where the settings
+            have none.
     """
 
     series: tuple[FourierSeries, FourierSeries]
@@ -74,11 +78,14 @@ class Findings:
     Attributes:
         excited: the motions of the active joints.
         identification, verification: forces on the two trajectories.
-        estimate: the minimal parameters, estimated on the first trajectory and judged on the second.
+        estimate: the minimal parameters, estimated on the first trajectory and judged on the
+            second.
         regrouped: the minimal parameters as formulas.
-        calculated, elsewhere: their values with the parameters of the full machine, and in the other reading, SI.
+        calculated, elsewhere: their values with the parameters of the full machine, and in the
+            other reading, SI.
         printed: their values as they follow from the paper's estimates (in the other reading), SI.
-        other_errors: mean relative errors (2, n_u) of the other reading on both trajectories, not estimated.
+        other_errors: mean relative errors (2, n_u) of the other reading on both trajectories, not
+            estimated.
         read_out: masses, centres and inertias that follow from the minimal parameters.
         growth: what the errors follow from.
         actuators: their names.

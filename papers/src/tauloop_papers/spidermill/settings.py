@@ -11,7 +11,8 @@ class PrintedErrors:
     """Mean relative errors of the actuators' forces in percent, as printed.
 
     Attributes:
-        before, after: by actuator, with the parameters of the full machine and with the estimated ones.
+        before, after: by actuator, with the parameters of the full machine and with the estimated
+            ones.
     """
 
     before: tuple[float, ...]
@@ -58,26 +59,30 @@ class ReducedSettings:
 
     Attributes:
         machine: the unreduced machine.
-        contact_offset: displacement of rods' far ends in the plant alone, m, in the frame of the body they stand on.
+        contact_offset: displacement of rods' far ends in the plant alone, m, in the frame of the
+            body they stand on.
         massless: rods that the reduced model takes for massless.
         parts, actuators: what these rods, and the actuators, are called.
         readings: what the reduced model, and the other reading of it (`placed`), are called.
         readings_in_print: where the paper has which.
         expected: what the paper expects of an exact plant, and what is so.
         joints: coordinates whose motion is given and measured.
-        harmonics, period, stroke, speed, acceleration: of both trajectories, and limits of the joints.
+        harmonics, period, stroke, speed, acceleration: of both trajectories, and limits of the
+            joints.
         frequency: samples per second, Hz.
         seed: of all random numbers.
         random, starts: of the excitation.
-        series: coefficients (n, 2 K + 1) of the identification and of the verification trajectory, as
-            `FourierSeries.of` takes them; none where they are to be found.
+        series: coefficients (n, 2 K + 1) of the identification and of the verification trajectory,
+            as `FourierSeries.of` takes them; none where they are to be found.
         least_force: share of the largest force below which a sample is left out of relative errors.
         products: parameters in which the reduced model is written, expressions.
         lengths: parameters on which coefficients of the regrouping depend.
         placed: the other reading of the reduced model.
         printed: the paper's minimal set.
-        spindle_factors, offset_sizes: factors of the massless rods' masses in the plant, and sizes (m) of the offset.
-        cuts: least cuts of the verification errors, by actuator: what docs/reproductions claims, rounded as there.
+        spindle_factors, offset_sizes: factors of the massless rods' masses in the plant, and sizes
+            (m) of the offset.
+        cuts: least cuts of the verification errors, by actuator: what docs/reproductions claims,
+            rounded as there.
         known: parameters that the paper takes for known when it reads out the others.
         drawn: the parameter that is stated besides, from the drawing.
         masses: of it, for which the printed estimates are read out too.
@@ -122,13 +127,17 @@ class ReducedSettings:
 
 SETTINGS = ReducedSettings(
     machine="spidermill",
-    # The paper names a small offset of the spindles from the axes of the cranks, and leaves it out of the reduced
-    # model, as it does the masses of the spindles. Offsets in the crank's frame, towards the spindle's foot.
+    # The paper names a small offset of the spindles from the axes of the cranks, and leaves it out
+    # of the reduced model, as it does the masses of the spindles. Offsets in the crank's frame,
+    # towards the spindle's foot.
     contact_offset={"side1.spindle": (0, 0.01, 0), "side2.spindle": (0, -0.01, 0)},
     massless=("side1.spindle", "side2.spindle"),
     parts="spindles",
     actuators=("left spindle", "right spindle"),
-    readings=("m4 where the upper cranks meet", "halves of m4 at the mass centres of the upper cranks"),
+    readings=(
+        "m4 where the upper cranks meet",
+        "halves of m4 at the mass centres of the upper cranks",
+    ),
     readings_in_print="Fig. 4 shows the first, eqs. 5 and 16 and the text of section 3 have the second",
     expected="the paper expects an error from the lever arms of the coupling elements; they only translate, so there "
     "is none",
@@ -218,7 +227,12 @@ SETTINGS = ReducedSettings(
         ),
     ),
     # in SI units the condition number depends on which parameters represent the minimal ones
-    representatives=("side1.lower_outer.mcx", "side1.lower_outer.Izz", "side1.upper_inner.h", "side1.upper_inner.J"),
+    representatives=(
+        "side1.lower_outer.mcx",
+        "side1.lower_outer.Izz",
+        "side1.upper_inner.h",
+        "side1.upper_inner.J",
+    ),
     least_force=0.05,
     # eq. 5, in its order
     products=(
@@ -249,7 +263,13 @@ SETTINGS = ReducedSettings(
     printed=PrintedSet(
         members={
             "p1": {"m1 * d_c1": "1", "m2": "d1", "m3": "d1", "m4 * d_c3": "d1 / (2 * d3)"},
-            "p2": {"m1 * d_c1^2": "1", "m2": "d1^2", "m3": "d1^2", "m4 * d_c3": "d1^2 / (2 * d3)", "I_c1": "1"},
+            "p2": {
+                "m1 * d_c1^2": "1",
+                "m2": "d1^2",
+                "m3": "d1^2",
+                "m4 * d_c3": "d1^2 / (2 * d3)",
+                "I_c1": "1",
+            },
             "p3": {"m3 * d_c3": "1", "m4 * d_c3": "1 / 2"},
             "p4": {"m4": "1", "m4 * d_c3": "-1 / d3"},
             "p5": {"m3 * d_c3^2": "2", "m4 * d_c3^2": "1", "I_c3": "2"},

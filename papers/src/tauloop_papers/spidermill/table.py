@@ -26,7 +26,9 @@ def comparisons(settings: ReducedSettings, findings: Findings) -> tuple[Comparis
     )
 
 
-def _errors(settings: ReducedSettings, findings: Findings, fit: Fit, printed: PrintedErrors) -> list[Comparison]:
+def _errors(
+    settings: ReducedSettings, findings: Findings, fit: Fit, printed: PrintedErrors
+) -> list[Comparison]:
     before, after = 100 * fit.relative(fit.before), 100 * fit.relative(fit.after)
     rms = [100 * fit.rms(predicted) for predicted in (fit.before, fit.after)]
     rows = []
@@ -66,8 +68,12 @@ def _causes(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
     factors = ", ".join(f"{factor:g}" for factor in growth.factors)
     before = ", ".join(f"{100 * error.mean():.2g}" for error in growth.before_by_factor)
     after = ", ".join(f"{100 * error.mean():.1g}" for error in growth.after_by_factor)
-    masses = _reached(growth.factors, 100 * growth.before_by_factor.mean(axis=1), float(np.mean(stated.before)))
-    sizes = _reached(1e3 * growth.sizes, 100 * growth.after_by_size.mean(axis=1), float(np.mean(stated.after)))
+    masses = _reached(
+        growth.factors, 100 * growth.before_by_factor.mean(axis=1), float(np.mean(stated.before))
+    )
+    sizes = _reached(
+        1e3 * growth.sizes, 100 * growth.after_by_size.mean(axis=1), float(np.mean(stated.after))
+    )
     return [
         Comparison(
             quantity=f"verification, mean of both, contact on the axes, masses of the {settings.parts} times "
@@ -101,7 +107,9 @@ def _reached(x: np.ndarray, errors: np.ndarray, wanted: float) -> str:
 
 def _minimal(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
     printed, misfit = findings.regrouped.printed, findings.regrouped.misfits
-    dependent = "; ".join(f"column {name} = {formula}" for name, formula in printed.dependent.items())
+    dependent = "; ".join(
+        f"column {name} = {formula}" for name, formula in printed.dependent.items()
+    )
     values = printed.singular_values / printed.singular_values[0]
     stated = settings.stated.identification
     other = 100 * findings.other_errors
@@ -146,10 +154,16 @@ def _values(settings: ReducedSettings, findings: Findings) -> list[Comparison]:
     rows = []
     pairs = zip(findings.regrouped.model.base, findings.regrouped.other.base, strict=True)
     for i, (parameter, other) in enumerate(pairs):
-        calculated, elsewhere, printed = findings.calculated[i], findings.elsewhere[i], findings.printed[i]
+        calculated, elsewhere, printed = (
+            findings.calculated[i],
+            findings.elsewhere[i],
+            findings.printed[i],
+        )
         value = findings.estimate.values[i]
         moved = "" if other == parameter else f"; with {settings.readings[1]} {elsewhere:.4g}"
-        moved += f", and the printed estimate {printed / elsewhere - 1:+.0%} off that" if moved else ""
+        moved += (
+            f", and the printed estimate {printed / elsewhere - 1:+.0%} off that" if moved else ""
+        )
         rows.append(
             Comparison(
                 quantity=parameter.name,
@@ -175,7 +189,9 @@ def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]
             ours=f"{equations} ({links} links)",
             why="counted by reduce on the machine in space, without its ball screws",
         )
-        for (stage, links, equations), stated in zip(read.equations, ("102", "33", "12"), strict=True)
+        for (stage, links, equations), stated in zip(
+            read.equations, ("102", "33", "12"), strict=True
+        )
     ]
     rows += [
         Comparison(
@@ -200,11 +216,15 @@ def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]
         )
     )
     for k, mass in enumerate(read.masses):
-        member = ", ".join(f"{name} {values[k]:.4g}" for name, values in read.printed.items() if name != drawn)
+        member = ", ".join(
+            f"{name} {values[k]:.4g}" for name, values in read.printed.items() if name != drawn
+        )
         rows.append(
             Comparison(
                 quantity=f"the printed estimates with {drawn} = {mass:g} kg, by eq. 16",
-                stated=", ".join(f"{name} {value:.4g}" for name, value in settings.stated.estimated.items())
+                stated=", ".join(
+                    f"{name} {value:.4g}" for name, value in settings.stated.estimated.items()
+                )
                 if mass == settings.stated.estimated[drawn]
                 else "",
                 ours=member,
@@ -215,7 +235,11 @@ def _read_out(settings: ReducedSettings, findings: Findings) -> list[Comparison]
 
 
 def _without(parameter: LinkParameter, drawn: str) -> str:
-    return "" if parameter.value is not None else f"; without {drawn} {parameter.lower:.4g} to {parameter.upper:.4g}"
+    return (
+        ""
+        if parameter.value is not None
+        else f"; without {drawn} {parameter.lower:.4g} to {parameter.upper:.4g}"
+    )
 
 
 def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[PrintedTable, ...]:
@@ -247,7 +271,10 @@ def printed_tables(settings: ReducedSettings, findings: Findings) -> tuple[Print
         for name in names
     ]
     cases = (("calculated", "before"), ("estimated", "after"))
-    pairs = ((findings.identification, stated.identification), (findings.verification, stated.verification))
+    pairs = (
+        (findings.identification, stated.identification),
+        (findings.verification, stated.verification),
+    )
     second = [
         PrintedRow(
             name=f"{word} {side}",
@@ -293,7 +320,8 @@ def _condition(settings: ReducedSettings, findings: Findings) -> Comparison:
 def choices(settings: ReducedSettings, findings: Findings) -> tuple[str, ...]:
     """What the paper leaves open and we chose."""
     offsets = ", ".join(
-        f"{name} {1e3 * float(np.linalg.norm(offset)):g} mm" for name, offset in settings.contact_offset.items()
+        f"{name} {1e3 * float(np.linalg.norm(offset)):g} mm"
+        for name, offset in settings.contact_offset.items()
     )
     limits = ", ".join(
         f"{limit.name} {limit.lower:.4g} to {limit.upper:.4g} {limit.unit}"

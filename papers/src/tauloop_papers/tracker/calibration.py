@@ -1,8 +1,9 @@
 """A machine whose parts are off is measured with a laser tracker, and calibrated with two models.
 
-The machine as built is simulated: lengths, joints and tracks have errors, so its platform tilts. Every second pose
-fits, the others judge. The first model has one link per cluster and a platform that keeps its orientation (eq. 1 of the
-paper): the tilt stays as its error. The second has all links and priors from the parts' tolerances.
+The machine as built is simulated: lengths, joints and tracks have errors, so its platform tilts.
+Every second pose fits, the others judge. The first model has one link per cluster and a platform
+that keeps its orientation (eq. 1 of the paper): the tilt stays as its error. The second has all
+links and priors from the parts' tolerances.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from tauloop_papers.tracker.table import choices, comparisons, printed
 
 #: Written-back machines and the fit's own equations must place the platform alike, m.
 AGREEMENT = 1e-9
-#: Hold-out errors of the full model over what noise and the fit's own covariance make of them: 264 readings scatter by
-#: 4 %, of which three are allowed.
+#: Hold-out errors of the full model over what noise and the fit's own covariance make of them: 264
+#: readings scatter by 4 %, of which three are allowed.
 AS_EXPECTED = 1.13
 
 
@@ -121,5 +122,7 @@ def run(progress: Progress, settings: TrackerSettings = SETTINGS) -> TrackerCali
                 advice="the full model leaves more than noise: a wrong optimum, or part errors beyond the priors",
             ),
         ),
-        provenance=provenance(packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}),
+        provenance=provenance(
+            packages=("numpy", "scipy", "casadi"), options=plain(settings), inputs={}
+        ),
     )

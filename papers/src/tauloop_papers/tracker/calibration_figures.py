@@ -48,7 +48,9 @@ def films(calibration: TrackerCalibration) -> dict[str, View]:
     way = [first + part * (last - first) for first, last in itertools.pairwise(stops)]
     encoders = np.concatenate([*way, stops[-1:]])
     model = tl.Model(tl.load(calibration.settings.machine))
-    played = Playback(time=np.arange(len(encoders)) * PACE / BETWEEN, q=model.forward_kinematics(encoders).q)
+    played = Playback(
+        time=np.arange(len(encoders)) * PACE / BETWEEN, q=model.forward_kinematics(encoders).q
+    )
     return {"poses": tl.view(model, tl.ViewOptions(motion=played))}
 
 
@@ -91,7 +93,14 @@ def _figure_4(calibration: TrackerCalibration) -> Figure:
     axes.set_ylim(0.0, None)
     axes.set_xlabel("validation pose", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("absolute position error [µm]", fontsize=NORMAL, color=TEXT)
-    axes.legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0)
+    axes.legend(
+        fontsize=SMALL,
+        frameon=False,
+        ncols=3,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderpad=0.0,
+    )
     return figure
 
 
@@ -101,16 +110,33 @@ def _growth(calibration: TrackerCalibration) -> Figure:
     clean(axes)
     stated, draws = calibration.settings.stated.error, len(calibration.sizes[0].errors)
     size = np.array([point.size for point in calibration.sizes]) * 1e3
-    low, middle, high = (np.array([point.quantile(q) for point in calibration.sizes]) * MICRO for q in (0.1, 0.5, 0.9))
-    axes.fill_between(size, low, high, color=PREDICTED, alpha=0.18, linewidth=0.0, label=f"80 % of {draws} draws")
+    low, middle, high = (
+        np.array([point.quantile(q) for point in calibration.sizes]) * MICRO
+        for q in (0.1, 0.5, 0.9)
+    )
+    axes.fill_between(
+        size, low, high, color=PREDICTED, alpha=0.18, linewidth=0.0, label=f"80 % of {draws} draws"
+    )
     axes.plot(size, middle, color=PREDICTED, marker=".", linewidth=1.4, label="median")
     own = next(iter(calibration.settings.part_errors.values())) * 1e3
     mean = calibration.simple.mean(calibration.simple.after) * MICRO
-    axes.plot([own], [mean], linestyle="none", marker="D", color=RESIDUAL, label="the session of Figure 4")
-    axes.axhline(stated * MICRO, color=TEXT, linewidth=0.9, linestyle="--", label=f"paper: {stated * MICRO:.0f} µm")
+    axes.plot(
+        [own], [mean], linestyle="none", marker="D", color=RESIDUAL, label="the session of Figure 4"
+    )
+    axes.axhline(
+        stated * MICRO,
+        color=TEXT,
+        linewidth=0.9,
+        linestyle="--",
+        label=f"paper: {stated * MICRO:.0f} µm",
+    )
     axes.set_xlim(0.0, None)
     axes.set_ylim(0.0, None)
-    axes.set_xlabel("standard deviation of part errors [mm; mrad and 1e-3 for tracks]", fontsize=NORMAL, color=TEXT)
+    axes.set_xlabel(
+        "standard deviation of part errors [mm; mrad and 1e-3 for tracks]",
+        fontsize=NORMAL,
+        color=TEXT,
+    )
     axes.set_ylabel("mean validation error of eq. 1 [µm]", fontsize=NORMAL, color=TEXT)
     axes.legend(fontsize=SMALL, frameon=False, loc="upper left")
     return figure
@@ -123,16 +149,41 @@ def _models(calibration: TrackerCalibration) -> Figure:
     for errors, colour, name in (
         (calibration.simple.before, FAINT, "nominal geometry"),
         (calibration.simple.after, RESIDUAL, f"{calibration.simple.unknowns} parameters (eq. 1)"),
-        (calibration.full.after, PREDICTED, f"{calibration.full.unknowns} parameters, tolerance priors"),
+        (
+            calibration.full.after,
+            PREDICTED,
+            f"{calibration.full.unknowns} parameters, tolerance priors",
+        ),
     ):
         length = np.linalg.norm(errors, axis=1) * MICRO
         label = f"{name}: mean {length.mean():.3g} µm"
-        axes.semilogy(_numbers(calibration), length, marker=".", color=colour, linewidth=1.0, markersize=4, label=label)
+        axes.semilogy(
+            _numbers(calibration),
+            length,
+            marker=".",
+            color=colour,
+            linewidth=1.0,
+            markersize=4,
+            label=label,
+        )
     floor = calibration.noise * np.sqrt(8 / np.pi) * MICRO
-    axes.axhline(floor, color=MEASURED, linewidth=0.9, linestyle="--", label=f"noise alone: mean {floor:.3g} µm")
+    axes.axhline(
+        floor,
+        color=MEASURED,
+        linewidth=0.9,
+        linestyle="--",
+        label=f"noise alone: mean {floor:.3g} µm",
+    )
     axes.set_xlabel("validation pose", fontsize=NORMAL, color=TEXT)
     axes.set_ylabel("position error against the tracker [µm]", fontsize=NORMAL, color=TEXT)
-    axes.legend(fontsize=SMALL, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderpad=0.0)
+    axes.legend(
+        fontsize=SMALL,
+        frameon=False,
+        ncols=2,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderpad=0.0,
+    )
     _tilt(calibration, beside)
     return figure
 
@@ -154,13 +205,24 @@ def _told(calibration: TrackerCalibration) -> Figure:
         ("positions only", calibration.ranks.positions, RESIDUAL),
     ):
         sizes = np.maximum(np.array(ranks.singular_values), 1e-13)
-        label = f"{name}: rank {ranks.rank} at the nominal geometry, {ranks.generic_rank} away from it"
-        left.semilogy(np.arange(1, len(sizes) + 1), sizes, marker=".", color=colour, linewidth=1.0, label=label)
+        label = (
+            f"{name}: rank {ranks.rank} at the nominal geometry, {ranks.generic_rank} away from it"
+        )
+        left.semilogy(
+            np.arange(1, len(sizes) + 1),
+            sizes,
+            marker=".",
+            color=colour,
+            linewidth=1.0,
+            label=label,
+        )
     left.axhline(1.0, color=TEXT, linewidth=0.9, linestyle="--")
     left.text(1, 1.6, "standard deviation = 1 mm or mrad", fontsize=SMALL, color=TEXT)
     left.set_xlabel("direction in the space of the parameters", fontsize=NORMAL, color=TEXT)
     left.set_ylabel("singular value [noise per mm or mrad]", fontsize=NORMAL, color=TEXT)
-    left.set_title("What the poses show at the nominal geometry", fontsize=LARGE, color=TEXT, loc="left")
+    left.set_title(
+        "What the poses show at the nominal geometry", fontsize=LARGE, color=TEXT, loc="left"
+    )
     left.set_ylim(1e-14, 1e7)
     left.legend(fontsize=SMALL, frameon=False, loc="upper right")
     clean(right)

@@ -4,9 +4,10 @@ With the platform's joint at X and the cart's at o + q c, the link's equation
 
     |X|^2 - 2 X.(o + q c) + q^2 c.c + 2 q o.c + (o.o - L^2) = 0
 
-is linear in o, c and three lumped constants k = (c.c, 2 o.c, o.o - L^2), nine unknowns of which seven are free. The
-lumped constants are estimated as if they were independent, so noise and model errors are amplified: a start, no more.
-From there eq. 1's own cost is minimised with its seven unknowns, which needs nothing of Tauloop.
+is linear in o, c and three lumped constants k = (c.c, 2 o.c, o.o - L^2), nine unknowns of which
+seven are free. The lumped constants are estimated as if they were independent, so noise and model
+errors are amplified: a start, no more. From there eq. 1's own cost is minimised with its seven
+unknowns, which needs nothing of Tauloop.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def linear_chain(X: np.ndarray, q: np.ndarray) -> Chain:
         q: motor positions (N,), m.
 
     Raises:
-        IdentificationError: the poses do not determine the nine unknowns, or the squared length comes out negative.
+        IdentificationError: the poses do not determine the nine unknowns, or the squared length
+            comes out negative.
     """
     matrix = np.column_stack([-2 * X, -2 * X * q[:, None], q**2, q, np.ones_like(q)])
     scale = np.linalg.norm(matrix, axis=0)
@@ -91,7 +93,13 @@ def fitted_chain(X: np.ndarray, q: np.ndarray) -> Chain:
         return np.asarray(x[6] ** 2 - ((X - x[:3] - q[:, None] * x[3:6]) ** 2).sum(axis=1))
 
     start = linear_chain(X, q)
-    x = least_squares(residual, [*start.offset, *start.direction, start.length], method="lm", xtol=1e-12, ftol=1e-12).x
+    x = least_squares(
+        residual,
+        [*start.offset, *start.direction, start.length],
+        method="lm",
+        xtol=1e-12,
+        ftol=1e-12,
+    ).x
     return Chain(offset=x[:3], direction=x[3:6], length=float(abs(x[6])))
 
 
@@ -107,7 +115,9 @@ def meeting(chains: Sequence[Chain], q: np.ndarray, near: np.ndarray) -> np.ndar
     along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
     beside = (c - a) - ((c - a) * along).sum(axis=1, keepdims=True) * along
     beside /= np.linalg.norm(beside, axis=1, keepdims=True)
-    d, i, j = (((end - a) * axis).sum(axis=1) for end, axis in ((b, along), (c, along), (c, beside)))
+    d, i, j = (
+        ((end - a) * axis).sum(axis=1) for end, axis in ((b, along), (c, along), (c, beside))
+    )
     first, second, third = (chain.length**2 for chain in chains)
     x = (first - second + d**2) / (2 * d)
     y = (first - third + i**2 + j**2 - 2 * i * x) / (2 * j)

@@ -33,7 +33,8 @@ from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.tracker.chains import fitted_chain, linear_chain, meeting
 from tauloop_papers.tracker.settings import TrackerSettings
 
-#: Costs that are equal to this factor belong to one optimum; fits end when the cost changes by less than 1e-10.
+#: Costs that are equal to this factor belong to one optimum; fits end when the cost changes by less
+#: than 1e-10.
 SAME_COST = 1.0 + 1e-6
 
 
@@ -62,8 +63,8 @@ class Start:
 
     Attributes:
         name: nominal or linear.
-        distance: of the start from the true machine's readings, mean position error over the poses of the fit, m; None
-            where the start closes no loops.
+        distance: of the start from the true machine's readings, mean position error over the poses
+            of the fit, m; None where the start closes no loops.
         cost: weighted sum of squares at the optimum; None where there is none.
     """
 
@@ -84,10 +85,11 @@ class ModelFit:
         true_after: the same after calibration against the true positions, m.
         starts: what was tried.
         kept: name of the better start.
-        parameter_error: RMS of estimate less truth in tolerances; None where the machine has no such parameters.
+        parameter_error: RMS of estimate less truth in tolerances; None where the machine has no
+            such parameters.
         unfitted_error: the same before.
-        expected: RMS of the hold-out errors per component that noise and the fit's covariance give, m; None where the
-            model is known to be wrong.
+        expected: RMS of the hold-out errors per component that noise and the fit's covariance give,
+            m; None where the model is known to be wrong.
     """
 
     name: str
@@ -146,7 +148,8 @@ class Ranks:
 
     Attributes:
         poses, positions: with complete poses, and with positions only, at the session's poses.
-        narrow: with positions only, at half as many poses in the volume of whoever states the ranks.
+        narrow: with positions only, at half as many poses in the volume of whoever states the
+            ranks.
     """
 
     poses: Identifiability
@@ -156,7 +159,9 @@ class Ranks:
 
 def planned_encoders(settings: TrackerSettings, rng: np.random.Generator) -> np.ndarray:
     """Actuator positions (N, n_u) that the controller sends, from the nominal geometry."""
-    return candidate_poses(Model(load(settings.machine)), settings.poses, rng, limits=settings.limits).encoders
+    return candidate_poses(
+        Model(load(settings.machine)), settings.poses, rng, limits=settings.limits
+    ).encoders
 
 
 def measured(
@@ -172,7 +177,9 @@ def measured(
     """
     nominal = load(settings.machine)
     errors = {name: scale * error for name, error in _part_errors(settings, nominal, rng).items()}
-    built = nominal.with_values({name: nominal.parameters[name].value + error for name, error in errors.items()})
+    built = nominal.with_values(
+        {name: nominal.parameters[name].value + error for name, error in errors.items()}
+    )
     model, tracker = Model(built), Position(name="tracker")
     q = model.forward_kinematics(encoders).q
     real_part = simulated_readings(model, Pose(name="tracker"), q)[:, 3]
@@ -185,7 +192,9 @@ def measured(
     )
 
 
-def _part_errors(settings: TrackerSettings, nominal: Mechanism, rng: np.random.Generator) -> dict[str, float]:
+def _part_errors(
+    settings: TrackerSettings, nominal: Mechanism, rng: np.random.Generator
+) -> dict[str, float]:
     """What is added to each parameter of the machine as built, SI."""
     return {
         p.name: float(rng.normal(0.0, deviation))
@@ -195,7 +204,9 @@ def _part_errors(settings: TrackerSettings, nominal: Mechanism, rng: np.random.G
     }
 
 
-def _halves(problem: CalibrationProblem) -> tuple[CalibrationProblem, CalibrationProblem, np.ndarray]:
+def _halves(
+    problem: CalibrationProblem,
+) -> tuple[CalibrationProblem, CalibrationProblem, np.ndarray]:
     """Poses that fit (every second), poses that judge, and the numbers of the latter."""
     everything = np.arange(problem.n_poses)
     return problem.take(everything[::2]), problem.take(everything[1::2]), everything[1::2]
@@ -211,7 +222,9 @@ def simple_problem(settings: TrackerSettings, session: Session) -> CalibrationPr
     return calibration_problem(mechanism, [session.series], settings.model_parameters)
 
 
-def simple_fit(settings: TrackerSettings, problem: CalibrationProblem, true: np.ndarray) -> ModelFit:
+def simple_fit(
+    settings: TrackerSettings, problem: CalibrationProblem, true: np.ndarray
+) -> ModelFit:
     """One link per cluster, fitted to every second pose from both starts.
 
     Args:
@@ -221,7 +234,9 @@ def simple_fit(settings: TrackerSettings, problem: CalibrationProblem, true: np.
     """
     fitting, judging, held = _halves(problem)
     zero, series = np.zeros(len(problem.free)), problem.series[0]
-    solution, starts, kept = _best(fitting, {"nominal": zero, "linear": _linear_start(settings, problem)})
+    solution, starts, kept = _best(
+        fitting, {"nominal": zero, "linear": _linear_start(settings, problem)}
+    )
     after = _errors(judging, solution.correction)
     return ModelFit(
         name="one link per cluster (eq. 1)",
@@ -240,13 +255,18 @@ def disagreement(problem: CalibrationProblem, fit: ModelFit) -> float:
     series, held = problem.series[0], np.arange(1, problem.n_poses, 2)
     written = Model(problem.mechanism.with_values(problem.values(fit.correction)))
     q = written.forward_kinematics(series.encoders[held]).q
-    return float(np.abs(simulated_readings(written, series.instrument, q) - series.readings[held] - fit.after).max())
+    return float(
+        np.abs(
+            simulated_readings(written, series.instrument, q) - series.readings[held] - fit.after
+        ).max()
+    )
 
 
 def second_program(settings: TrackerSettings, problem: CalibrationProblem) -> np.ndarray:
     """Errors (N_held, 3), m, of a fit that shares no code with Tauloop's: eq. 1's own cost, chain by chain.
 
-    The sum of the squared residuals of eq. 1, instead of squared position errors, is least; then three spheres meet.
+    The sum of the squared residuals of eq. 1, instead of squared position errors, is least; then
+    three spheres meet.
     """
     series, mechanism = problem.series[0], problem.mechanism
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
@@ -255,7 +275,9 @@ def second_program(settings: TrackerSettings, problem: CalibrationProblem) -> np
     return np.asarray(meeting(chains, q[1::2], near=joints[1::2]) - joints[1::2])
 
 
-def _spread_start(settings: TrackerSettings, session: Session, problem: CalibrationProblem) -> np.ndarray | None:
+def _spread_start(
+    settings: TrackerSettings, session: Session, problem: CalibrationProblem
+) -> np.ndarray | None:
     """The chains' linear start over all links: those of a cluster get the same length and the same A - B."""
     chains = simple_problem(settings, session)
     start = _linear_start(settings, chains)
@@ -289,7 +311,10 @@ def _linear_start(settings: TrackerSettings, problem: CalibrationProblem) -> np.
             return None
         by_name = {
             "length": chain.length,
-            **{f"offset_{axis}": float(value) for axis, value in zip("xyz", chain.offset, strict=True)},
+            **{
+                f"offset_{axis}": float(value)
+                for axis, value in zip("xyz", chain.offset, strict=True)
+            },
             "yaw": chain.yaw,
             "pitch": chain.pitch,
             "gain": chain.gain,
@@ -332,7 +357,9 @@ def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -
     """All links with priors, from both starts."""
     sizes = {name: looser * size for name, size in settings.part_errors.items()}
     tolerances = Tolerances(named=sizes, priors=("*",))
-    problem = calibration_problem(session.nominal, [session.series], settings.machine_parameters, tolerances=tolerances)
+    problem = calibration_problem(
+        session.nominal, [session.series], settings.machine_parameters, tolerances=tolerances
+    )
     fitting, judging, held = _halves(problem)
     zero = np.zeros(len(problem.free))
     guesses = {"nominal": zero, "linear": _spread_start(settings, session, fitting)}
@@ -349,7 +376,9 @@ def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -
         return float(np.sqrt((((correction - truth) / problem.tolerances * looser) ** 2).mean()))
 
     return ModelFit(
-        name="all links, tolerance priors" if looser == 1.0 else f"all links, priors {looser:g} times looser",
+        name="all links, tolerance priors"
+        if looser == 1.0
+        else f"all links, priors {looser:g} times looser",
         unknowns=len(problem.free),
         correction=solution.correction,
         before=_errors(judging, zero),
@@ -397,10 +426,15 @@ def ranks_told(settings: TrackerSettings, session: Session, rng: np.random.Gener
     size = settings.practical_tolerance
     tolerances = Tolerances(length=size, angle=size, ratio=size)
 
-    def identifiability_of(instrument: Instrument, deviation: tuple[float, ...], q: np.ndarray) -> Identifiability:
+    def identifiability_of(
+        instrument: Instrument, deviation: tuple[float, ...], q: np.ndarray
+    ) -> Identifiability:
         series = simulated_series(nominal, instrument, q, deviation)
         return identifiability(
-            calibration_problem(session.nominal, [series], settings.machine_parameters, tolerances=tolerances), rng
+            calibration_problem(
+                session.nominal, [series], settings.machine_parameters, tolerances=tolerances
+            ),
+            rng,
         )
 
     limits = replace(settings.limits, ranges=settings.ranks_ranges)

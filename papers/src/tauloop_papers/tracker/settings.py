@@ -18,7 +18,8 @@ class Stated:
         ranks_by: who states the ranks.
         rank_poses, rank_positions: of the full model at the nominal geometry, by what is measured.
         rank_with_errors: with positions, away from the nominal geometry.
-        unobservable: directions with a standard deviation above `TrackerSettings.practical_tolerance`.
+        unobservable: directions with a standard deviation above
+            `TrackerSettings.practical_tolerance`.
     """
 
     error: float
@@ -39,9 +40,11 @@ class TrackerSettings:
         poses: how many are measured.
         seed: of all random numbers.
         limits: what poses must keep.
-        noise, pose_turn_noise: of the tracker, m; of orientations, for the ranks with complete poses, rad.
+        noise, pose_turn_noise: of the tracker, m; of orientations, for the ranks with complete
+            poses, rad.
         part_errors: standard deviations by pattern of parameter names.
-        error_scales, scale_draws: factors of the part errors for the simple model's curve, and draws for each.
+        error_scales, scale_draws: factors of the part errors for the simple model's curve, and
+            draws for each.
         loose_priors: factor of the priors that shows what they do.
         chains: prefixes of the simple model's chains, in the order of the actuators.
         links: the links of the machine that each chain stands for.
@@ -72,10 +75,12 @@ class TrackerSettings:
 
 
 SETTINGS = TrackerSettings(
-    # the machine as built has all six links, with errors; eq. 1 describes it by one link per cluster
+    # the machine as built has all six links, with errors; eq. 1 describes it by one link per
+    # cluster
     machine="gantry_tau_6link",
     model="gantry_tau_3dof",
-    # the paper measured a full-size prototype: beyond the machine file's work volume, as far as reach and rods allow
+    # the paper measured a full-size prototype: beyond the machine file's work volume, as far as
+    # reach and rods allow
     poses=176,
     limits=PoseLimits(
         ranges={"platform.x": (-0.5, 0.5), "platform.y": (-0.3, 0.3), "platform.z": (-0.3, 0.3)},
@@ -94,14 +99,20 @@ SETTINGS = TrackerSettings(
         "track*.pitch": 0.2e-3,
         "track*.gain": 0.2e-3,
     },
-    # the eq. 1 fit again with all part errors scaled, and the full fit with priors scaled to as good as none
+    # the eq. 1 fit again with all part errors scaled, and the full fit with priors scaled to as
+    # good as none
     error_scales=(0.25, 0.5, 1, 2, 3, 4, 6),
     scale_draws=128,
     loose_priors=1000,
-    # eq. 1: per chain length, offset (3) and c (3) = (cos yaw cos pitch, sin yaw cos pitch, -sin pitch) / gain
+    # eq. 1: per chain length, offset (3) and c (3) = (cos yaw cos pitch, sin yaw cos pitch, -sin
+    # pitch) / gain
     chains=("track1", "track2", "track3"),
     # the linear start of the fit of all links takes a cluster's links as equal
-    links={"track1": ("triple1", "triple2", "triple3"), "track2": ("pair1", "pair2"), "track3": ("single1",)},
+    links={
+        "track1": ("triple1", "triple2", "triple3"),
+        "track2": ("pair1", "pair2"),
+        "track3": ("single1",),
+    },
     model_parameters=(
         "track*.length",
         "track*.offset_x",
@@ -114,7 +125,11 @@ SETTINGS = TrackerSettings(
     machine_parameters=("*.length", "*.A_?", "*.B_?", "track*.yaw", "track*.pitch", "track*.gain"),
     practical_tolerance=1e-3,
     # the work volume that the notes ask for, in which they may have counted
-    ranks_ranges={"platform.x": (-0.2, 0.2), "platform.y": (-0.15, 0.15), "platform.z": (-0.15, 0.15)},
+    ranks_ranges={
+        "platform.x": (-0.2, 0.2),
+        "platform.y": (-0.15, 0.15),
+        "platform.z": (-0.15, 0.15),
+    },
     stated=Stated(
         error=140e-6,
         error_by="paper, Figure 4",

@@ -15,14 +15,22 @@ def _um(value: float) -> str:
     return f"{value * 1e6:.3g}"
 
 
-def printed(simple: ModelFit, second: np.ndarray, settings: TrackerSettings) -> tuple[PrintedTable, ...]:
+def printed(
+    simple: ModelFit, second: np.ndarray, settings: TrackerSettings
+) -> tuple[PrintedTable, ...]:
     """What section 3.1 states in running text, and Figure 4 shows."""
     held, poses = len(simple.after), settings.poses
     counts = (str(simple.unknowns), str(poses), str(poses - held), str(held))
     rows = (
         PrintedRow(
             name="by Optimica; ours by Tauloop (solid)",
-            stated=("21", "176", "every second: 88", "the others: 88", f"about {_um(settings.stated.error)}"),
+            stated=(
+                "21",
+                "176",
+                "every second: 88",
+                "the others: 88",
+                f"about {_um(settings.stated.error)}",
+            ),
             ours=(*counts, _um(simple.mean(simple.after))),
         ),
         PrintedRow(
@@ -35,7 +43,14 @@ def printed(simple: ModelFit, second: np.ndarray, settings: TrackerSettings) -> 
         PrintedTable(
             name="Section 3.1 and Figure 4",
             title="calibration, and mean absolute position error of the validation poses [µm]",
-            columns=("program", "parameters", "poses", "for calibration", "for validation", "error"),
+            columns=(
+                "program",
+                "parameters",
+                "poses",
+                "for calibration",
+                "for validation",
+                "error",
+            ),
             rows=rows,
             why="The error follows from the machine's part errors, which the paper does not print; a figure below "
             "shows how. Tauloop makes squared position errors least, the second program the paper's cost: squared "
@@ -168,7 +183,9 @@ def comparisons(
 
 
 def _volume(ranges: Mapping[str, tuple[float, float]]) -> str:
-    return ", ".join(f"{name.rpartition('.')[2]} {low:g} to {high:g} m" for name, (low, high) in ranges.items())
+    return ", ".join(
+        f"{name.rpartition('.')[2]} {low:g} to {high:g} m" for name, (low, high) in ranges.items()
+    )
 
 
 def _reached(sizes: tuple[SizePoint, ...], error: float, share: float) -> str:
@@ -183,7 +200,8 @@ def _spread(settings: TrackerSettings, sizes: tuple[SizePoint, ...]) -> str:
     """Quantiles over draws with part errors of the session's size."""
     alike = [point for scale, point in zip(settings.error_scales, sizes, strict=True) if scale == 1]
     return "; ".join(
-        f"{_um(point.quantile(0.5))}; {_um(point.quantile(0.1))} to {_um(point.quantile(0.9))}" for point in alike
+        f"{_um(point.quantile(0.5))}; {_um(point.quantile(0.1))} to {_um(point.quantile(0.9))}"
+        for point in alike
     )
 
 

@@ -1,11 +1,12 @@
 """Second-order effects at the ends of a fit's intervals: whether straight error bars are true to a curved problem.
 
-With residuals r(x) and their Jacobian J at the optimum, a step d along the least certain direction leaves
+With residuals r(x) and their Jacobian J at the optimum, a step d along the least certain direction
+leaves
 
     e = r(x + d) - r(x) - J d,
 
-which a linear problem does not have. It moves the estimates by s = (J^T W J + P)^-1 J^T W e. Where s is as large as the
-interval itself, the interval is not symmetric, and its size is wrong.
+which a linear problem does not have. It moves the estimates by s = (J^T W J + P)^-1 J^T W e. Where
+s is as large as the interval itself, the interval is not symmetric, and its size is wrong.
 
 Source: Bates and Watts 1980, Relative curvature measures of nonlinearity: parameter effects.
 """
@@ -21,7 +22,9 @@ from tauloop.calibration.solving.solver import Solution
 LENGTHS = (1.0, 0.3, 0.1, 0.03)
 
 
-def second_order_share(problem: CalibrationProblem, solution: Solution, half_widths: np.ndarray) -> float | None:
+def second_order_share(
+    problem: CalibrationProblem, solution: Solution, half_widths: np.ndarray
+) -> float | None:
     """Return the largest second-order shift of an estimate over the half-width of its interval.
 
     A step longer than `LENGTHS` allows is shortened, for the shift grows with its square.

@@ -1,7 +1,8 @@
 """Encoders of redundant drives that disagree with the instrument and with each other, after a fit.
 
-A constant error e_i of an encoder's readings moves the whitened residuals by c_i e_i. With Q the part of the residuals
-that the unknowns cannot take and g_i = Q c_i, least squares give e_i = g_i.r / g_i.g_i, and
+A constant error e_i of an encoder's readings moves the whitened residuals by c_i e_i. With Q the
+part of the residuals that the unknowns cannot take and g_i = Q c_i, least squares give e_i = g_i.r
+/ g_i.g_i, and
 
     t_i = |g_i.r| / (s_(i) |g_i|)
 
@@ -33,7 +34,9 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Ev
         return ()
     states = zip(problem.stations, solution.evaluation.states, strict=True)
     count = len(problem.mechanism.actuators)
-    columns = np.concatenate([station.encoder_columns(state).reshape(-1, count) for station, state in states])
+    columns = np.concatenate(
+        [station.encoder_columns(state).reshape(-1, count) for station, state in states]
+    )
     basis, _ = np.linalg.qr(solution.jacobian * problem.tolerances)
     left = columns - basis @ (basis.T @ columns)
     residual = solution.residual - basis @ (basis.T @ solution.residual)

@@ -1,8 +1,8 @@
 """Gauge freedoms by what they are: motions of frames that no measurement shows.
 
-A null direction of the Jacobian is a change of parameters; what it *does* is seen by where the platform, the
-instruments' targets and the joints go at the measured poses, with dq/dx from the calibration's own equations. That
-motion is compared with infinitesimal motions of frames:
+A null direction of the Jacobian is a change of parameters; what it *does* is seen by where the
+platform, the instruments' targets and the joints go at the measured poses, with dq/dx from the
+calibration's own equations. That motion is compared with infinitesimal motions of frames:
 
     base frame       platform and target both move by e, or by e x p          the whole machine moves
     platform frame   the platform moves by R e, or turns about the target     the target stays, or moves too
@@ -10,7 +10,8 @@ motion is compared with infinitesimal motions of frames:
     scale            platform and target move by p                            the whole machine grows
     zero, scale      one joint's coordinate shifts by a constant, or in proportion; no body that is measured moves
 
-The null space is searched for each of them in turn (least squares), and those that it holds become its basis.
+The null space is searched for each of them in turn (least squares), and those that it holds become
+its basis.
 
 Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
 """
@@ -34,7 +35,8 @@ EXPLAINED = 0.999
 MOST_POSES = 40
 #: Motions below this share of the largest are none: derivatives are exact to about 1e-10.
 STILL = 1e-7
-#: By this share a row counts less than the one before it, so that rounding never chooses between equal ones.
+#: By this share a row counts less than the one before it, so that rounding never chooses between
+#: equal ones.
 TIE = 1e-6
 BASE_SHIFT = "translation of the base frame along"
 
@@ -45,8 +47,8 @@ class Gauge:
 
     Attributes:
         name: the motion that it is, in words; empty where it is none of those known.
-        explained: share of (the square of) the named motion that it is; without a name, share of its own motion that
-            all known motions explain together; None where nothing moves.
+        explained: share of (the square of) the named motion that it is; without a name, share of
+            its own motion that all known motions explain together; None where nothing moves.
         direction: coefficients (k,) of the null space's basis.
     """
 
@@ -127,9 +129,12 @@ def gauges(problem: CalibrationProblem, there: Linearised, null: np.ndarray) -> 
         direction, explained, shift = _nearest(fields.motion, motion)
         if explained >= EXPLAINED and _is_new(taken, direction):
             if still.shape[1]:  # of all ways to it, the one that moves the joints least
-                direction = direction - still @ np.linalg.lstsq(inner, joints @ direction, rcond=STILL)[0]
+                direction = (
+                    direction - still @ np.linalg.lstsq(inner, joints @ direction, rcond=STILL)[0]
+                )
             shifted = sum(gauge.name.startswith(BASE_SHIFT) for gauge in freedoms)
-            axis = _through(motion, shift) if shifted < 3 else ""  # where all shifts are free, so is the axis
+            # where all shifts are free, so is the axis
+            axis = _through(motion, shift) if shifted < 3 else ""
             text = motion.name + axis + _how(problem, fields, null, direction)
             keep(text, explained, direction)
     if still.shape[1]:
@@ -139,8 +144,14 @@ def gauges(problem: CalibrationProblem, there: Linearised, null: np.ndarray) -> 
                 keep(motion.name, explained, still @ part)
         for direction in _sparse(null, still @ _still(inner)).T:
             if _is_new(taken, direction):
-                keep("nothing moves: these parameters have no effect, or only together", None, direction)
-    everything = np.column_stack([column for motion in known for column in (motion.field, *motion.along.T)])
+                keep(
+                    "nothing moves: these parameters have no effect, or only together",
+                    None,
+                    direction,
+                )
+    everything = np.column_stack(
+        [column for motion in known for column in (motion.field, *motion.along.T)]
+    )
     for direction in _complement(taken, k).T:
         moved = fields.motion @ direction
         left = moved - everything @ np.linalg.lstsq(everything, moved, rcond=None)[0]
@@ -149,7 +160,9 @@ def gauges(problem: CalibrationProblem, there: Linearised, null: np.ndarray) -> 
     return tuple(freedoms)
 
 
-def _how(problem: CalibrationProblem, fields: _Fields, null: np.ndarray, direction: np.ndarray) -> str:
+def _how(
+    problem: CalibrationProblem, fields: _Fields, null: np.ndarray, direction: np.ndarray
+) -> str:
     """By what a motion comes about: instruments that move along, and actuators that shift by constants."""
     moved = np.abs(null @ direction)
     names = [
@@ -163,7 +176,11 @@ def _how(problem: CalibrationProblem, fields: _Fields, null: np.ndarray, directi
     columns = [j for j, name in enumerate(fields.names) if name in driven]
     shifts = fields.joints[:, columns] @ direction
     size = float(np.abs(fields.motion @ direction).max(initial=0.0))
-    if columns and (np.abs(shifts).min(axis=0) > STILL * size).all() and np.ptp(shifts, axis=0).max() < STILL * size:
+    if (
+        columns
+        and (np.abs(shifts).min(axis=0) > STILL * size).all()
+        and np.ptp(shifts, axis=0).max() < STILL * size
+    ):
         text += ", by constant offsets of all actuators"
     return text
 
@@ -174,11 +191,19 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
     zero = np.zeros((n, 3))
 
     def motion(
-        name: str, parts: tuple[np.ndarray, ...], along: Sequence[np.ndarray] = (), axis: np.ndarray | None = None
+        name: str,
+        parts: tuple[np.ndarray, ...],
+        along: Sequence[np.ndarray] = (),
+        axis: np.ndarray | None = None,
     ) -> _Motion:
         """Of targets, platforms and turns (N, 3)."""
         field = np.concatenate([part.ravel() for part in parts])
-        return _Motion(name=name, field=field, along=np.array(along).reshape(len(along), field.size).T, axis=axis)
+        return _Motion(
+            name=name,
+            field=field,
+            along=np.array(along).reshape(len(along), field.size).T,
+            axis=axis,
+        )
 
     axes = list(zip("xyz", np.eye(3), strict=True))
     shifts = []
@@ -187,15 +212,24 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         shifts.append(shift.field)
         yield shift
     own = [
-        motion(f"translation of the platform frame against the target along {letter}", (zero, fields.R @ e, zero))
+        motion(
+            f"translation of the platform frame against the target along {letter}",
+            (zero, fields.R @ e, zero),
+        )
         for letter, e in axes
     ]
-    # a platform that keeps its orientation does not turn with the base: its target comes off by a constant
+    # a platform that keeps its orientation does not turn with the base: its target comes off by a
+    # constant
     loose = [] if fields.turns else [shift.field for shift in own]
     for letter, e in axes:
         turn = zero + L * e if fields.turns else zero
         body, target = np.cross(e, fields.p_body), np.cross(e, fields.p_target)
-        yield motion(f"rotation of the base frame about {letter}", (target, body, turn), [*shifts, *loose], axis=e)
+        yield motion(
+            f"rotation of the base frame about {letter}",
+            (target, body, turn),
+            [*shifts, *loose],
+            axis=e,
+        )
     yield from own
     if fields.turns:
         for letter, e in axes:
@@ -204,13 +238,18 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
             name = f"rotation of the platform frame about the target, about {letter}"
             yield motion(name, (zero, body, L * world), [shift.field for shift in own])
         both = [
-            motion(f"translation of the platform frame with the target along {letter}", (R_e, R_e, zero))
+            motion(
+                f"translation of the platform frame with the target along {letter}",
+                (R_e, R_e, zero),
+            )
             for letter, R_e in ((letter, fields.R @ e) for letter, e in axes)
         ]
         loose = [shift.field for shift in both]
         yield from both
     for letter, e in axes:
-        yield motion(f"translation of the target on the platform along {letter}", (fields.R @ e, zero, zero))
+        yield motion(
+            f"translation of the target on the platform along {letter}", (fields.R @ e, zero, zero)
+        )
     # tools keep their size where they are no unknowns
     comes_along = [*shifts, *(shift.field for shift in own), *loose]
     yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), comes_along)
@@ -223,7 +262,9 @@ def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
         shift, stretch = np.zeros((2, n, width))
         shift[:, j] = 1.0
         stretch[:, j] = fields.coordinates[:, j]
-        yield _Motion(name=f"zero point of {name}", field=shift.ravel(), along=np.zeros((n * width, 0)))
+        yield _Motion(
+            name=f"zero point of {name}", field=shift.ravel(), along=np.zeros((n * width, 0))
+        )
         yield _Motion(name=f"scale of {name}", field=stretch.ravel(), along=shift.reshape(-1, 1))
 
 
@@ -251,22 +292,31 @@ def leading_rows(null: np.ndarray) -> list[int]:
     Source: Businger and Golub 1965, Linear least squares solutions by Householder transformations.
     """
     n, k = null.shape
-    _, _, pivots = scipy.linalg.qr(null.T * (1.0 - TIE * np.arange(n)), pivoting=True, mode="economic")
+    _, _, pivots = scipy.linalg.qr(
+        null.T * (1.0 - TIE * np.arange(n)), pivoting=True, mode="economic"
+    )
     return [int(i) for i in pivots[:k]]
 
 
 def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np.ndarray]:
     """Coefficients (k,) of fields (m, k) that come nearest a motion, what share of it they are, and what comes along.
 
-    Least squares of |fields c - motion - along t| over c and t; the share is of what `along` cannot make up alone.
+    Least squares of |fields c - motion - along t| over c and t; the share is of what `along` cannot
+    make up alone.
     """
     k = fields.shape[1]
     size = max(float(np.abs(fields).max(initial=0.0)), np.finfo(float).tiny)
-    solution = np.linalg.lstsq(np.column_stack([fields / size, -motion.along]), motion.field, rcond=STILL)[0]
+    solution = np.linalg.lstsq(
+        np.column_stack([fields / size, -motion.along]), motion.field, rcond=STILL
+    )[0]
     left = fields @ solution[:k] / size - motion.field - motion.along @ solution[k:]
     own = motion.field - motion.along @ np.linalg.lstsq(motion.along, motion.field, rcond=None)[0]
     total = float(own @ own)
-    share = 1.0 - float(left @ left) / total if total > STILL**2 * float(motion.field @ motion.field) else 0.0
+    share = (
+        1.0 - float(left @ left) / total
+        if total > STILL**2 * float(motion.field @ motion.field)
+        else 0.0
+    )
     return solution[:k] / size, share, solution[k:]
 
 
@@ -301,17 +351,24 @@ def _fields(problem: CalibrationProblem, there: Linearised, directions: np.ndarr
     loops = problem.assembly.loops
     shape, L = loops.topology, loops.length
     full, x = problem.whole(directions), problem.whole(there.evaluation.correction)
-    scalars = [i for i, j in enumerate(shape.q_of_v) if j >= 0 and i not in problem.assembly.independent]
+    scalars = [
+        i for i, j in enumerate(shape.q_of_v) if j >= 0 and i not in problem.assembly.independent
+    ]
     parts: list[tuple[np.ndarray, ...]] = []
     turns = False
-    for station, state, tangent in zip(problem.stations, there.evaluation.states, there.tangents, strict=True):
+    for station, state, tangent in zip(
+        problem.stations, there.evaluation.states, there.tangents, strict=True
+    ):
         pose = symbolic_pose(problem.reach, station.series.instrument)
         some = np.linspace(0, len(state.q) - 1, min(len(state.q), MOST_POSES)).round().astype(int)
         q, q_x = state.q[some], tangent[some]
         places, rates, changes = _placed(pose, station.series.instrument.name, q, x)
         v = q_x @ directions
         moved = rates @ v + changes @ full
-        R, dR = places[:, 6:].reshape(-1, 3, 3).transpose(0, 2, 1), moved[:, 6:].reshape(len(some), 3, 3, -1)
+        R, dR = (
+            places[:, 6:].reshape(-1, 3, 3).transpose(0, 2, 1),
+            moved[:, 6:].reshape(len(some), 3, 3, -1),
+        )
         # columns of R are stacked: dR R^T is skew, its vector the turn
         spin = np.einsum("njik,nlj->nilk", dR, R)
         turn = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
@@ -345,7 +402,11 @@ def _placed(
     scene = pose.scene
     body = scene.motion.bodies[scene.mechanism.platform.body]
     place = ca.densify(ca.vertcat(scene.target(instrument), body.p, ca.vec(ca.SX(body.R))))
-    outputs = [place, ca.densify(ca.vec(pose.rates(place))), ca.densify(ca.vec(ca.jacobian(place, pose.x)))]
+    outputs = [
+        place,
+        ca.densify(ca.vec(pose.rates(place))),
+        ca.densify(ca.vec(ca.jacobian(place, pose.x))),
+    ]
     function = BatchFunction(ca.Function("placed", [pose.q, pose.x], outputs))
     n = len(q)
     places, rates, changes = function([q, np.broadcast_to(x, (n, len(x)))], n)

@@ -36,7 +36,9 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Eviden
             place = f"{station.functions.cables[cable]}, {station.series.instrument.name}, {label}"
     return (
         Evidence(
-            name=f"least tension of a cable at equilibrium ({place})" if place else "least tension of a cable",
+            name=f"least tension of a cable at equilibrium ({place})"
+            if place
+            else "least tension of a cable",
             value=least if place else None,
             unit="N",
             lower=0.0,

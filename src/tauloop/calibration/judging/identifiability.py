@@ -1,10 +1,10 @@
 """What measurements can tell about the unknowns, before anything is fitted.
 
-Unknowns are compared in units of their tolerances, residuals in standard deviations: with the scaled Jacobian
-J diag(tolerance) = U S V^T, a direction v of size one tolerance moves the residuals by s, so its standard deviation
-is 1/s tolerances. Directions that move nothing at *any* geometry are gauge freedoms; those that move nothing at the
-nominal geometry only, or less than the noise, are practically unobservable, which is another thing: more poses, less
-noise or a prior mend them.
+Unknowns are compared in units of their tolerances, residuals in standard deviations: with the
+scaled Jacobian J diag(tolerance) = U S V^T, a direction v of size one tolerance moves the residuals
+by s, so its standard deviation is 1/s tolerances. Directions that move nothing at *any* geometry
+are gauge freedoms; those that move nothing at the nominal geometry only, or less than the noise,
+are practically unobservable, which is another thing: more poses, less noise or a prior mend them.
 
 Source: Golub and Van Loan 2013, Matrix Computations: rank by singular values.
 """
@@ -31,7 +31,8 @@ MOST_POSES = 5
 NO_EFFECT = 1e-10
 #: How the reason begins why an unknown is left out that takes part in a gauge freedom.
 NOT_TOLD_APART = "cannot be told from others"
-#: Tried sizes (in tolerances) of the random geometry at which gauge freedoms are told from accidents of the nominal.
+#: Tried sizes (in tolerances) of the random geometry at which gauge freedoms are told from
+#: accidents of the nominal.
 SIZES = (1.0, 0.3, 0.1, 0.03)
 
 
@@ -41,11 +42,13 @@ class Direction:
 
     Attributes:
         terms: (unknown, change in SI) for one tolerance of the first, largest first.
-        deviation: standard deviation along it, in tolerances; None where the data say nothing at all.
-        name: of a gauge freedom: the motion that it is, such as "translation of the base frame along x"; empty where
-            it is none of the known ones (`tauloop.calibration.judging.gauges`).
-        explained: share of that motion which the freedom is, 1 for all; without a name, share of what it moves that
-            known motions explain; None where nothing moves or nobody asked.
+        deviation: standard deviation along it, in tolerances; None where the data say nothing at
+            all.
+        name: of a gauge freedom: the motion that it is, such as "translation of the base frame
+            along x"; empty where it is none of the known ones
+            (`tauloop.calibration.judging.gauges`).
+        explained: share of that motion which the freedom is, 1 for all; without a name, share of
+            what it moves that known motions explain; None where nothing moves or nobody asked.
     """
 
     terms: tuple[tuple[str, float], ...]
@@ -72,12 +75,15 @@ class Identifiability(Shown):
     Attributes:
         unknowns: names (n,).
         equations: number of residuals.
-        singular_values: of the scaled Jacobian at the given geometry, in standard deviations per tolerance.
+        singular_values: of the scaled Jacobian at the given geometry, in standard deviations per
+            tolerance.
         rank: how many are not zero there.
-        generic_rank: the same at a geometry some tolerances away; what is missing are gauge freedoms.
+        generic_rank: the same at a geometry some tolerances away; what is missing are gauge
+            freedoms.
         gauge: combinations that no geometry shows.
         silent: combinations that this geometry does not show, beyond the gauge freedoms' number.
-        weak: combinations that are seen, with a standard deviation above the tolerance, at the geometry away.
+        weak: combinations that are seen, with a standard deviation above the tolerance, at the
+            geometry away.
         subset: unknowns that can be told.
         left_out: the others, with the reason.
     """
@@ -104,13 +110,17 @@ def identifiability(
     """Rank, null directions and an identifiable subset of the free unknowns.
 
     Args:
-        problem: the calibration; priors are not counted, but unknowns with a prior are never left out.
+        problem: the calibration; priors are not counted, but unknowns with a prior are never left
+            out.
         rng: draws the geometry away from the nominal one.
-        leave_out_weak: also leave out unknowns, the worst first, until all standard deviations are below tolerances.
+        leave_out_weak: also leave out unknowns, the worst first, until all standard deviations are
+            below tolerances.
         near: the problem at the geometry to look at; at the start values without it.
     """
     tolerances = problem.tolerances
-    here = problem.linearised(problem.evaluate(np.zeros(len(problem.free)))) if near is None else near
+    here = (
+        problem.linearised(problem.evaluate(np.zeros(len(problem.free)))) if near is None else near
+    )
     J = here.jacobian * tolerances
     sizes, directions = _directions(J)
     rank = _rank(sizes)
@@ -122,7 +132,11 @@ def identifiability(
     apart, pivots = _readable(problem, null)
     freedoms = gauges(problem, there, null)
     gauge = tuple(
-        replace(_direction(problem, null @ freedom.direction, None), name=freedom.name, explained=freedom.explained)
+        replace(
+            _direction(problem, null @ freedom.direction, None),
+            name=freedom.name,
+            explained=freedom.explained,
+        )
         for freedom in freedoms
     )
     silent, _ = _readable(problem, directions[:, rank:]) if rank < generic else ((), ())
@@ -137,7 +151,9 @@ def identifiability(
     for direction, pivot in zip(apart, pivots, strict=True):
         if not with_prior[pivot]:
             own = problem.names[pivot]
-            motions = [freedom.name for freedom in gauge if freedom.name and own in dict(freedom.terms)]
+            motions = [
+                freedom.name for freedom in gauge if freedom.name and own in dict(freedom.terms)
+            ]
             because = f": {'; '.join(motions)}" if motions else ""
             left[pivot] = (
                 "has no effect on any of these measurements"
@@ -183,7 +199,9 @@ def _away(problem: CalibrationProblem, here: Linearised, rng: np.random.Generato
         if evaluation.is_reached:
             return problem.linearised(evaluation)
         unreached = _unreached(evaluation)
-    what = f"{unreached} cannot be reached when unknowns change by {SIZES[-1]:g} of their tolerances"
+    what = (
+        f"{unreached} cannot be reached when unknowns change by {SIZES[-1]:g} of their tolerances"
+    )
     remedy = (
         "leave them out: they lie at the edge of the work volume or in a singularity (`tauloop workspace`); "
         "or state smaller tolerances"
@@ -200,21 +218,29 @@ def _unreached(evaluation: Evaluation) -> str:
         poses = np.flatnonzero(~state.is_reached) + 1
         if len(poses):
             more = f" and {len(poses) - MOST_POSES} more" if len(poses) > MOST_POSES else ""
-            texts.append(f"no. {', '.join(map(str, poses[:MOST_POSES]))}{more} of {len(state.is_reached)}")
+            texts.append(
+                f"no. {', '.join(map(str, poses[:MOST_POSES]))}{more} of {len(state.is_reached)}"
+            )
     return "; ".join(texts)
 
 
-def _readable(problem: CalibrationProblem, null: np.ndarray) -> tuple[tuple[Direction, ...], tuple[int, ...]]:
+def _readable(
+    problem: CalibrationProblem, null: np.ndarray
+) -> tuple[tuple[Direction, ...], tuple[int, ...]]:
     """A null space (n, k) by directions that each have an unknown of their own, and these unknowns."""
     if not null.shape[1]:
         return (), ()
     own = leading_rows(null)
     basis = null @ np.linalg.inv(null[own])
     order = np.argsort(own)
-    return tuple(_direction(problem, basis[:, i], None) for i in order), tuple(own[i] for i in order)
+    return tuple(_direction(problem, basis[:, i], None) for i in order), tuple(
+        own[i] for i in order
+    )
 
 
-def _direction(problem: CalibrationProblem, scaled: np.ndarray, deviation: float | None) -> Direction:
+def _direction(
+    problem: CalibrationProblem, scaled: np.ndarray, deviation: float | None
+) -> Direction:
     """A direction in tolerances as changes in SI, the largest term one tolerance."""
     largest = int(np.abs(scaled).argmax())
     shares = scaled / scaled[largest]
@@ -226,12 +252,16 @@ def _direction(problem: CalibrationProblem, scaled: np.ndarray, deviation: float
     return Direction(terms=terms, deviation=deviation)
 
 
-def _leave_out_weak(problem: CalibrationProblem, J: np.ndarray, with_prior: list[bool], left: dict[int, str]) -> None:
+def _leave_out_weak(
+    problem: CalibrationProblem, J: np.ndarray, with_prior: list[bool], left: dict[int, str]
+) -> None:
     """Leave out the unknown with the largest standard deviation over tolerance until all are below one."""
     kept = [i for i in range(J.shape[1]) if i not in left]
     information = J.T @ J + np.diag([1.0 if prior else 0.0 for prior in with_prior])
     while kept:
-        deviations = np.sqrt(np.abs(np.diag(np.linalg.pinv(information[np.ix_(kept, kept)], hermitian=True))))
+        deviations = np.sqrt(
+            np.abs(np.diag(np.linalg.pinv(information[np.ix_(kept, kept)], hermitian=True)))
+        )
         deviations[[with_prior[i] for i in kept]] = 0.0
         worst = int(deviations.argmax())
         if deviations[worst] <= 1.0:

@@ -1,7 +1,7 @@
 """Observability indices: how well a set of poses shows the parameters, as one number of five kinds.
 
-With the singular values s_1 >= ... >= s_m of the stacked Jacobian of N poses, made free of units (residuals in standard
-deviations, parameters in tolerances):
+With the singular values s_1 >= ... >= s_m of the stacked Jacobian of N poses, made free of units
+(residuals in standard deviations, parameters in tolerances):
 
     O1 = (s_1 s_2 ... s_m)^(1/m) / sqrt(N)     volume: the mean of what the directions show (Borm and Menq 1989)
     O2 = s_m / s_1                             eccentricity: inverse condition number (Driels and Pathre 1990)
@@ -9,8 +9,8 @@ deviations, parameters in tolerances):
     O4 = s_m^2 / s_1                           noise amplification index (Nahvi and Hollerbach 1996)
     O5 = 1 / (1/s_1 + ... + 1/s_m)             harmonic mean (Sun and Hollerbach 2008)
 
-O1 ranks designs as D-optimality does and O3 as E-optimality; A-optimality has the sum of 1/s^2 where O5 has that of
-1/s. All grow with better poses.
+O1 ranks designs as D-optimality does and O3 as E-optimality; A-optimality has the sum of 1/s^2
+where O5 has that of 1/s. All grow with better poses.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import numpy as np
 from tauloop.errors import IdentificationError, InputError
 from tauloop.records import dataclass
 
-#: Singular values below this share of the largest are zero: directions that no pose shows. Of 51 parameters of a
-#: six-link machine the last that is not comes out as 4e-11 to 2e-10, zeros as below 1e-15 (18 sessions).
+#: Singular values below this share of the largest are zero: directions that no pose shows. Of 51
+#: parameters of a six-link machine the last that is not comes out as 4e-11 to 2e-10, zeros as below
+#: 1e-15 (18 sessions).
 NULL = 1e-12
 
 
@@ -50,7 +51,8 @@ def observability(jacobians: np.ndarray, *, null: float = NULL) -> Observability
     """Observability indices of a set of poses.
 
     Args:
-        jacobians: Jacobians (N, r, n) of the whitened residuals of every pose in the parameters in tolerances.
+        jacobians: Jacobians (N, r, n) of the whitened residuals of every pose in the parameters in
+            tolerances.
         null: share of the largest singular value below which a direction is silent.
 
     Raises:
@@ -60,7 +62,9 @@ def observability(jacobians: np.ndarray, *, null: float = NULL) -> Observability
     J = require_jacobians(jacobians)
     sizes = np.linalg.svd(J.reshape(-1, J.shape[2]), compute_uv=False)
     if not sizes.max(initial=0.0) > 0.0:
-        raise IdentificationError.of("poses", "show none of the parameters", "measure more components")
+        raise IdentificationError.of(
+            "poses", "show none of the parameters", "measure more components"
+        )
     kept = sizes[sizes > null * sizes[0]]
     return Observability(
         O1=float(np.exp(np.log(kept).mean()) / np.sqrt(len(J))),
@@ -90,12 +94,13 @@ def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
     """
     J = np.asarray(jacobians, dtype=float)
     if J.ndim != 3 or 0 in J.shape:
-        what, remedy = f"have shape {J.shape}", "give (poses, residuals of a pose, parameters), none of them zero"
+        what, remedy = (
+            f"have shape {J.shape}",
+            "give (poses, residuals of a pose, parameters), none of them zero",
+        )
         raise InputError.of("jacobians", what, remedy)
     bad = ~np.isfinite(J).all(axis=(1, 2))
     if bad.any():
-        what = (
-            f"{int(bad.sum())} of {len(J)} poses have numbers that are not finite, first pose {int(bad.argmax()) + 1}"
-        )
+        what = f"{int(bad.sum())} of {len(J)} poses have numbers that are not finite, first pose {int(bad.argmax()) + 1}"
         raise InputError.of("jacobians", what, "leave unreachable and singular poses out")
     return J

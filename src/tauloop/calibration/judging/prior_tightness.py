@@ -1,16 +1,18 @@
 """Whether priors are as wide as the data want them: the likelihood of the measurements against the priors' width.
 
-With whitened residuals r = r_0 + J x, linear at the optimum, unknowns u with priors of deviation s D (D the stated
-ones) and the others free, the measurements are normal about zero in the directions P that no free unknown reaches:
+With whitened residuals r = r_0 + J x, linear at the optimum, unknowns u with priors of deviation s
+D (D the stated ones) and the others free, the measurements are normal about zero in the directions
+P that no free unknown reaches:
 
     P r_0 ~ N(0, f I + s^2 (P J_u D) (P J_u D)^T),
 
-f the size of the noise. In the singular directions of P J_u D (values S, coordinates c of P r_0 along them, rho the sum
-of squares in the n directions left) that is
+f the size of the noise. In the singular directions of P J_u D (values S, coordinates c of P r_0
+along them, rho the sum of squares in the n directions left) that is
 
     -2 log L(s, f) = sum log(f + s^2 S^2) + c^2 / (f + s^2 S^2) + n log f + rho / f.
 
-The s with the largest likelihood is what the data want (empirical Bayes; MacKay 1992, "Bayesian interpolation").
+The s with the largest likelihood is what the data want (empirical Bayes; MacKay 1992, "Bayesian
+interpolation").
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from tauloop.result import Evidence
 WIDEST = 3.0
 #: Points on which the likelihood is looked at before the best is refined.
 GRID = 25
-#: Quantiles of chi squared with one degree of freedom, of a doubled difference of log likelihoods: 95 %, for intervals,
-#: and 99.9 %, beyond which the stated width is doubtful.
+#: Quantiles of chi squared with one degree of freedom, of a doubled difference of log likelihoods:
+#: 95 %, for intervals, and 99.9 %, beyond which the stated width is doubtful.
 LIKELY, UNLIKELY = 3.84, 10.83
 #: Singular values below this share of the largest are none.
 NOTHING = 1e-12
@@ -40,9 +42,11 @@ class PriorTightness:
 
     Attributes:
         unknowns: with priors.
-        width: by which the stated deviations would have to be multiplied to be as likely as can be; at most 1000.
+        width: by which the stated deviations would have to be multiplied to be as likely as can be;
+            at most 1000.
         lower, upper: widths that are not much less likely (95 %).
-        ratio: twice the difference of log likelihoods between that width and one; above 10.83 one is unlikely.
+        ratio: twice the difference of log likelihoods between that width and one; above 10.83 one
+            is unlikely.
     """
 
     unknowns: int
@@ -120,14 +124,20 @@ def prior_tightness(
     )
 
 
-def _cost(width: float, S: np.ndarray, c: np.ndarray, rest: float, left: int, known_noise: bool) -> float:
+def _cost(
+    width: float, S: np.ndarray, c: np.ndarray, rest: float, left: int, known_noise: bool
+) -> float:
     """-2 log L of a width; without known noise the least over its size."""
 
     def at(noise: float) -> float:
         spread = noise + (width * S) ** 2
-        return float(np.log(spread).sum() + (c**2 / spread).sum() + left * np.log(noise) + rest / noise)
+        return float(
+            np.log(spread).sum() + (c**2 / spread).sum() + left * np.log(noise) + rest / noise
+        )
 
     if known_noise or left < 1:
         return at(1.0)
-    minimum = minimize_scalar(lambda e: at(10.0**e), bounds=(-8.0, 8.0), method="bounded", options={"xatol": 1e-2})
+    minimum = minimize_scalar(
+        lambda e: at(10.0**e), bounds=(-8.0, 8.0), method="bounded", options={"xatol": 1e-2}
+    )
     return float(minimum.fun)

@@ -1,17 +1,17 @@
 """What residuals look like after a fit: trends, correlation from pose to pose, and their distribution.
 
-Noise has none of these. What the model lacks (deflection, heat, a swapped sign) shows as a trend against the place or
-the time; standard deviations then say too little.
+Noise has none of these. What the model lacks (deflection, heat, a swapped sign) shows as a trend
+against the place or the time; standard deviations then say too little.
 
-- trend against a coordinate u: share of the residuals' square that a + b P1(u) + c P2(u) takes (Legendre
-  polynomials), with the F test of b = c = 0;
-- correlation of neighbours in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and Ljung and Box's Q of
-  the first lags against chi square (Ljung and Box 1978);
+- trend against a coordinate u: share of the residuals' square that a + b P1(u) + c P2(u) takes
+  (Legendre polynomials), with the F test of b = c = 0;
+- correlation of neighbours in the order of measurement, r1 = sum(e_i e_(i+1)) / sum(e_i^2), and
+  Ljung and Box's Q of the first lags against chi square (Ljung and Box 1978);
 - skewness, excess kurtosis, and Shapiro and Wilk's test of a normal distribution.
 
-All are of the instruments' errors over the standard deviation that leverage leaves them, so that poses which fits bend
-to do not look better than others. Least squares have taken out what the parameters can mimic: these tests are
-cautious, not keen.
+All are of the instruments' errors over the standard deviation that leverage leaves them, so that
+poses which fits bend to do not look better than others. Least squares have taken out what the
+parameters can mimic: these tests are cautious, not keen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ LEAST = 12
 LAGS = 8
 #: Most residuals for which Shapiro and Wilk's p is good (SciPy says so).
 MOST_SHAPIRO = 5000
-#: A coordinate that spreads less than this share of the largest of its unit is none to trend against.
+#: A coordinate that spreads less than this share of the largest of its unit is none to trend
+#: against.
 SPREAD = 1e-3
 #: Residuals of which less than this is free (1 - leverage) say nothing about noise.
 FREE = 1e-3
@@ -46,7 +47,8 @@ class Trend:
     Attributes:
         against: a coordinate of the target, an actuator, or ``order`` of measurement.
         share: of the sum of squares about the mean that the trend takes.
-        slope, curvature: factors of P1 and P2 over the range of the coordinate, SI unit of the quantity.
+        slope, curvature: factors of P1 and P2 over the range of the coordinate, SI unit of the
+            quantity.
         p: chance of such a share without a trend.
     """
 
@@ -89,7 +91,8 @@ class ResidualAnalysis(Shown):
 
     Attributes:
         quantities: series by series.
-        level: p below which a single test counts: `FALSE_ALARM` over the number of tests (Bonferroni).
+        level: p below which a single test counts: `FALSE_ALARM` over the number of tests
+            (Bonferroni).
         remarks: what chance does not make, in words; empty for noise.
     """
 
@@ -125,7 +128,10 @@ def analyse_residuals(
     for station, own, free in zip(problem.predicting().stations, errors, shares, strict=True):
         points, encoders = station.points(start, station.q), station.series.encoders
         if station.poses > 1:  # of a reading between poses: the middle of them
-            points, encoders = (rows.reshape(len(own), station.poses, -1).mean(axis=1) for rows in (points, encoders))
+            points, encoders = (
+                rows.reshape(len(own), station.poses, -1).mean(axis=1)
+                for rows in (points, encoders)
+            )
         against = _coordinates(problem, points, encoders)
         scale = np.sqrt(np.maximum(free, FREE))
         sound = free > FREE
@@ -136,7 +142,9 @@ def analyse_residuals(
     tests = sum(len(item.trends) + 2 for item in rows if item.correlation is not None)
     level = FALSE_ALARM / max(tests, 1)
     return ResidualAnalysis(
-        quantities=tuple(rows), level=level, remarks=tuple(line for item in rows for line in _remarks(item, level))
+        quantities=tuple(rows),
+        level=level,
+        remarks=tuple(line for item in rows for line in _remarks(item, level)),
     )
 
 
@@ -146,11 +154,15 @@ def _free_shares(problem: CalibrationProblem, solution: Solution) -> list[np.nda
     J = solution.jacobian * scale
     free = 1.0 - solution.weights * ((J @ solution.inverse(scale)) * J).sum(axis=1)
     counts = np.bincount(problem.pose_of_row, minlength=problem.n_poses)
-    of_pose = np.bincount(problem.pose_of_row, weights=free, minlength=problem.n_poses) / np.maximum(counts, 1)
+    of_pose = np.bincount(
+        problem.pose_of_row, weights=free, minlength=problem.n_poses
+    ) / np.maximum(counts, 1)
     return np.split(of_pose, np.cumsum([len(series) for series in problem.series])[:-1])
 
 
-def _coordinates(problem: CalibrationProblem, points: np.ndarray, encoders: np.ndarray) -> dict[str, np.ndarray]:
+def _coordinates(
+    problem: CalibrationProblem, points: np.ndarray, encoders: np.ndarray
+) -> dict[str, np.ndarray]:
     """What residuals may trend against, each scaled to -1..1; what hardly varies is left out."""
     named = {}
     groups = (
@@ -173,7 +185,9 @@ def _quantity(
     about = {"series": series, "quantity": quantity, "unit": unit, "number": len(e)}
     d = e - e.mean() if len(e) else e
     if len(e) < LEAST or not float(d @ d) > 0.0:
-        nothing = dict.fromkeys(("correlation", "correlation_p", "skewness", "kurtosis", "normality_p"))
+        nothing = dict.fromkeys(
+            ("correlation", "correlation_p", "skewness", "kurtosis", "normality_p")
+        )
         return QuantityResiduals(**about, trends=(), **nothing)  # type: ignore[arg-type]
     lags = min(LAGS, len(e) // 5)
     r = np.array([float(d[: len(d) - j] @ d[j:]) for j in range(1, lags + 1)]) / float(d @ d)
@@ -210,7 +224,9 @@ def _remarks(item: QuantityResiduals, level: float) -> list[str]:
     lines = []
     clear = sorted((trend for trend in item.trends if trend.p < level), key=lambda trend: trend.p)
     for trend in clear[:1]:
-        more = f" (and against {', '.join(other.against for other in clear[1:])})" if clear[1:] else ""
+        more = (
+            f" (and against {', '.join(other.against for other in clear[1:])})" if clear[1:] else ""
+        )
         cause = (
             "heat, or something that came loose"
             if trend.against == "order"

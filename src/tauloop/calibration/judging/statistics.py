@@ -17,8 +17,8 @@ MOST_OUTLIERS = 0.1
 CONFIDENCE = 0.95
 #: Chance that sound noise has a variance factor below, or above, the range that is believed.
 BY_CHANCE = 1e-3
-#: Eigenvalues of the scaled information below this share of the largest are rounding: the information squares the
-#: Jacobian, whose entries have 1e-8 from Newton's method at worst.
+#: Eigenvalues of the scaled information below this share of the largest are rounding: the
+#: information squares the Jacobian, whose entries have 1e-8 from Newton's method at worst.
 UNDETERMINED = 1e-14
 #: An unknown takes part in a direction of length one when its share is at least this.
 SMALL_SHARE = 1e-3
@@ -94,7 +94,8 @@ def degrees_of_freedom(solution: Solution) -> int:
 def interval_factor(freedom: int, *, known_noise: bool) -> float | None:
     """Half-width of a 95 % interval over the standard deviation; None where nothing sizes the noise.
 
-    Student's quantile where the noise is found from the residuals, the normal one where it is known.
+    Student's quantile where the noise is found from the residuals, the normal one where it is
+    known.
 
     Args:
         freedom: degrees of freedom of the fit.
@@ -110,8 +111,8 @@ def interval_factor(freedom: int, *, known_noise: bool) -> float | None:
 def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
     """Which unknowns (n,) take part in a direction that nothing determines at the optimum.
 
-    A direction counts where its eigenvalue of the information (in units of `scale`) is lost in rounding: the
-    pseudo-inverse would give such a direction no variance at all.
+    A direction counts where its eigenvalue of the information (in units of `scale`) is lost in
+    rounding: the pseudo-inverse would give such a direction no variance at all.
 
     Args:
         solution: the optimum.
@@ -143,7 +144,9 @@ def variance_range(freedom: int, usual: tuple[float, float]) -> tuple[float, flo
     """
     if freedom <= 0:
         return usual
-    least, largest = (float(scipy.special.chdtri(freedom, p)) / freedom for p in (1.0 - BY_CHANCE, BY_CHANCE))
+    least, largest = (
+        float(scipy.special.chdtri(freedom, p)) / freedom for p in (1.0 - BY_CHANCE, BY_CHANCE)
+    )
     return min(usual[0], least), max(usual[1], largest)
 
 
@@ -155,15 +158,20 @@ def covariance(solution: Solution, factor: float, scale: np.ndarray) -> np.ndarr
 def correlations(covariance: np.ndarray) -> np.ndarray:
     """Correlation matrix (n, n)."""
     deviations = np.sqrt(np.diag(covariance))
-    return np.asarray(covariance / np.maximum(np.outer(deviations, deviations), np.finfo(float).tiny))
+    return np.asarray(
+        covariance / np.maximum(np.outer(deviations, deviations), np.finfo(float).tiny)
+    )
 
 
-def outliers(problem: CalibrationProblem, solution: Solution, errors: tuple[np.ndarray, ...]) -> tuple[Outlier, ...]:
+def outliers(
+    problem: CalibrationProblem, solution: Solution, errors: tuple[np.ndarray, ...]
+) -> tuple[Outlier, ...]:
     """Poses whose externally studentised residuals are too large, the worst first.
 
-    t_i = r_i / (s_(i) sqrt(1 - h_i)) with the leverage h_i and the standard deviation s_(i) without that residual;
-    named when beyond Student's quantile for a false alarm in one of a hundred sound sets (Bonferroni). After each
-    find, its pose leaves the (linearised) fit, so that a gross error does not hide a smaller one.
+    t_i = r_i / (s_(i) sqrt(1 - h_i)) with the leverage h_i and the standard deviation s_(i) without
+    that residual; named when beyond Student's quantile for a false alarm in one of a hundred sound
+    sets (Bonferroni). After each find, its pose leaves the (linearised) fit, so that a gross error
+    does not hide a smaller one.
 
     Args:
         problem: the calibration.
@@ -182,7 +190,9 @@ def outliers(problem: CalibrationProblem, solution: Solution, errors: tuple[np.n
             break
         scale = problem.tolerances
         Js = J * scale
-        inverse = np.linalg.pinv(Js[kept].T @ Js[kept] + prior * np.outer(scale, scale), hermitian=True)
+        inverse = np.linalg.pinv(
+            Js[kept].T @ Js[kept] + prior * np.outer(scale, scale), hermitian=True
+        )
         step = inverse @ (Js[kept].T @ r[kept] + scale * solution.prior**2 * solution.correction)
         now = r - Js @ step
         leverage = np.einsum("ij,jk,ik->i", Js, inverse, Js)
@@ -198,7 +208,9 @@ def outliers(problem: CalibrationProblem, solution: Solution, errors: tuple[np.n
     return tuple(outlying)
 
 
-def _outlier(problem: CalibrationProblem, errors: tuple[np.ndarray, ...], row: int, deviations: float) -> Outlier:
+def _outlier(
+    problem: CalibrationProblem, errors: tuple[np.ndarray, ...], row: int, deviations: float
+) -> Outlier:
     pose = local = int(problem.pose_of_row[row])
     for series, of_series in zip(problem.series, errors, strict=True):
         if local < len(series):

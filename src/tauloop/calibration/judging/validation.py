@@ -35,7 +35,8 @@ class HeldOut(Shown):
     """Errors at poses by fits that had not seen them.
 
     Attributes:
-        residuals: whitened, one row (r,) for each pose; padded with NaN where series differ in length.
+        residuals: whitened, one row (r,) for each pose; padded with NaN where series differ in
+            length.
         errors: the instruments' errors in SI, likewise.
     """
 
@@ -108,23 +109,32 @@ def _held_out(
     return tuple(result)
 
 
-def _tested(work: tuple[CalibrationProblem, np.ndarray], part: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _tested(
+    work: tuple[CalibrationProblem, np.ndarray], part: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Whitened residuals and errors of each series at a part's poses, by a fit to all other poses from a correction."""
     problem, start = work
     fitted = solve(problem.take(np.setdiff1d(np.arange(problem.n_poses), part)), start)
-    return [(state.residual, state.errors) for state in problem.take(part).evaluate(fitted.correction).states]
+    return [
+        (state.residual, state.errors)
+        for state in problem.take(part).evaluate(fitted.correction).states
+    ]
 
 
 def _at_solution(problem: CalibrationProblem, solution: Solution) -> CalibrationProblem:
     """The same problem whose coordinates start at the optimum."""
     stations = tuple(
-        replace(station, q=state.q) for station, state in zip(problem.stations, solution.evaluation.states, strict=True)
+        replace(station, q=state.q)
+        for station, state in zip(problem.stations, solution.evaluation.states, strict=True)
     )
     return replace(problem, stations=stations)
 
 
 def leave_one_out(
-    problem: CalibrationProblem, solution: Solution, progress: Progress = _silent, processes: SharedWork = ALONE
+    problem: CalibrationProblem,
+    solution: Solution,
+    progress: Progress = _silent,
+    processes: SharedWork = ALONE,
 ) -> HeldOut:
     """Every pose judged by a fit to all the others."""
     return held_out(problem, solution, _alone(problem.n_poses), progress, processes)
@@ -142,7 +152,9 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
         InputError: more parts than poses, or fewer than two.
     """
     if not 2 <= count <= n_poses:
-        raise InputError.of("folds", f"{count} folds of {n_poses} poses", f"give a number from 2 to {n_poses}")
+        raise InputError.of(
+            "folds", f"{count} folds of {n_poses} poses", f"give a number from 2 to {n_poses}"
+        )
     return [np.sort(part) for part in np.array_split(rng.permutation(n_poses), count)]
 
 
@@ -171,7 +183,8 @@ class PairedDifference:
 
     Attributes:
         first, second: names.
-        leave_one_out: mean difference, in variances of the noise; negative where the second predicts better.
+        leave_one_out: mean difference, in variances of the noise; negative where the second
+            predicts better.
         leave_one_out_error: its standard error over poses.
         folds: mean difference over the draws.
         folds_spread: standard deviation over the draws (same poses: not an error of the mean).
@@ -216,8 +229,8 @@ def compare_unknowns(
 ) -> Comparison:
     """Compare sets of unknowns by leave-one-out and repeated k folds, all on the same poses and the same folds.
 
-    The larger set is recommended only where both ways agree: it must win leave-one-out by more than a standard error
-    and most of the k-fold draws; else the smaller one.
+    The larger set is recommended only where both ways agree: it must win leave-one-out by more than
+    a standard error and most of the k-fold draws; else the smaller one.
 
     Args:
         problems: by name, with the same measurements.
@@ -259,7 +272,9 @@ def compare_unknowns(
         )
     differences = tuple(_paired(scores[0], other) for other in scores[1:])
     recommended, reason = _recommended(scores)
-    return Comparison(models=tuple(scores), differences=differences, recommended=recommended, reason=reason)
+    return Comparison(
+        models=tuple(scores), differences=differences, recommended=recommended, reason=reason
+    )
 
 
 def _paired(first: ModelScore, second: ModelScore) -> PairedDifference:
@@ -281,7 +296,11 @@ def _recommended(scores: list[ModelScore]) -> tuple[str, str]:
     reasons = []
     for other in scores[1:]:
         pair = _paired(best, other)
-        wins = -pair.leave_one_out > pair.leave_one_out_error and pair.folds < 0 and pair.folds_won > 0.5
+        wins = (
+            -pair.leave_one_out > pair.leave_one_out_error
+            and pair.folds < 0
+            and pair.folds_won > 0.5
+        )
         share = 100 / best.leave_one_out.pose_squares.mean()
         figures = (
             f"leave-one-out {share * pair.leave_one_out:+.0f} % of the mean square "
@@ -293,7 +312,9 @@ def _recommended(scores: list[ModelScore]) -> tuple[str, str]:
             reasons.append(f"{other.name} predicts better than {best.name} ({figures})")
             best = other
         else:
-            reasons.append(f"{other.name} does not predict better than the smaller {best.name} ({figures})")
+            reasons.append(
+                f"{other.name} does not predict better than the smaller {best.name} ({figures})"
+            )
     return best.name, "; ".join(reasons)
 
 
@@ -326,7 +347,8 @@ def bootstrap(
 ) -> Bootstrap:
     """Refit to poses drawn with replacement, within each series: accuracy without assuming the noise.
 
-    Every replicate is found by Gauss-Newton steps from the optimum, the first of them with the Jacobian there.
+    Every replicate is found by Gauss-Newton steps from the optimum, the first of them with the
+    Jacobian there.
 
     Raises:
         InputError: fewer than two replicates.
@@ -338,7 +360,9 @@ def bootstrap(
     distinct = 0.63 * n_rows + float((solution.prior > 0).sum())
     if distinct < n:
         what = f"a draw holds about {distinct:.0f} different residuals for {n} unknowns"
-        raise IdentificationError.of("bootstrap", what, "measure more poses, or rely on the covariance")
+        raise IdentificationError.of(
+            "bootstrap", what, "measure more poses, or rely on the covariance"
+        )
     counts_of = [len(station.series) for station in problem.stations]
     drawn = [
         np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])
@@ -357,7 +381,9 @@ def bootstrap(
     )
 
 
-def _refitted(work: tuple[CalibrationProblem, Solution, np.ndarray], counts: np.ndarray) -> np.ndarray:
+def _refitted(
+    work: tuple[CalibrationProblem, Solution, np.ndarray], counts: np.ndarray
+) -> np.ndarray:
     """Corrections (n,) refitted with every pose so often: Gauss-Newton steps from the optimum."""
     problem, solution, deviations = work
     scale, prior = problem.tolerances, solution.prior

@@ -1,8 +1,9 @@
 """Instruments: what each kind of measurement reads at a pose, and the unknowns that it brings along itself.
 
-An instrument gives expressions: its readings as they should be at coordinates q, less what was read. Frames, targets,
-centres and zero points of instruments are *nuisance* parameters with names of their own (``tracker.frame.x``); they
-are fixed at their start values unless a calibration names them among its unknowns.
+An instrument gives expressions: its readings as they should be at coordinates q, less what was
+read. Frames, targets, centres and zero points of instruments are *nuisance* parameters with names
+of their own (``tracker.frame.x``); they are fixed at their start values unless a calibration names
+them among its unknowns.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Scene:
     Attributes:
         mechanism, topology, values, motion: the machine, its parameters and where its bodies are.
         nuisances: values or symbols of all nuisance parameters by name.
-        others: the same machine at the further poses that a reading belongs to, for instruments with several `poses`.
+        others: the same machine at the further poses that a reading belongs to, for instruments
+            with several `poses`.
     """
 
     mechanism: Mechanism
@@ -84,7 +86,9 @@ class Scene:
         return self.motion.bodies[self.mechanism.platform.tool.body].R @ R_tool
 
 
-def nominal_scene(mechanism: Mechanism, topology: Topology, instrument: Instrument) -> tuple[ca.SX, Scene]:
+def nominal_scene(
+    mechanism: Mechanism, topology: Topology, instrument: Instrument
+) -> tuple[ca.SX, Scene]:
     """Symbols of the coordinates of all poses of a reading, one after the other, and the machine there.
 
     The machine is at rest, with nominal parameters and start values.
@@ -101,7 +105,9 @@ def nominal_scene(mechanism: Mechanism, topology: Topology, instrument: Instrume
         )
         for _ in range(instrument.poses)
     ]
-    return ca.vertcat(*(scene.motion.q for scene in scenes)), replace(scenes[0], others=tuple(scenes[1:]))
+    return ca.vertcat(*(scene.motion.q for scene in scenes)), replace(
+        scenes[0], others=tuple(scenes[1:])
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +116,11 @@ class Instrument(ABC):
 
     Attributes:
         name: prefix of its nuisance parameters; one name for each real instrument.
-        kind, usual_name: what files and the command line call it, and its name where nobody gives it one.
+        kind, usual_name: what files and the command line call it, and its name where nobody gives
+            it one.
         touches: whether it is read at poses where its one error is zero: a contact.
-        reads: name and SI unit of every number that it reads, where that is the same for all of its kind.
+        reads: name and SI unit of every number that it reads, where that is the same for all of its
+            kind.
     """
 
     kind: ClassVar[str] = ""
@@ -152,8 +160,8 @@ class Instrument(ABC):
     def readings_at(self, errors: np.ndarray) -> np.ndarray:
         """Readings (N, n_columns) that are predicted, from the errors (N, n_errors) at readings of zero.
 
-        From the unit quaternion the error of a turn by a about e is 2 sin(a/2) e, twice the vector part of the
-        quaternion that would be read.
+        From the unit quaternion the error of a turn by a about e is 2 sin(a/2) e, twice the vector
+        part of the quaternion that would be read.
         """
         first = self.quaternion_column
         if first is None:
@@ -197,11 +205,15 @@ _TURN_LETTERS = ("rx", "ry", "rz")
 
 def _nuisances(prefix: str, *rows: tuple[str, float, str]) -> tuple[Nuisance, ...]:
     """Unknowns ``prefix.NAME`` by name, start value and unit."""
-    return tuple(Nuisance(name=f"{prefix}.{name}", value=value, unit=unit) for name, value, unit in rows)
+    return tuple(
+        Nuisance(name=f"{prefix}.{name}", value=value, unit=unit) for name, value, unit in rows
+    )
 
 
 def _vector(prefix: str, start: Vector3) -> tuple[Nuisance, ...]:
-    return _nuisances(prefix, *((letter, value, "m") for letter, value in zip("xyz", start, strict=True)))
+    return _nuisances(
+        prefix, *((letter, value, "m") for letter, value in zip("xyz", start, strict=True))
+    )
 
 
 def _turn(prefix: str) -> tuple[Nuisance, ...]:
@@ -269,7 +281,8 @@ def _not_unit(where: str, quaternion: tuple[float, float, float, float]) -> list
 class _Oriented(Framed):
     """An instrument that reads the orientation of a target on the tool: R_F^T R_tool R_T.
 
-    The unknown turn ``target.rx, ry, rz`` is R_T = R(rho) R_0, from the tool's axes to the target's own.
+    The unknown turn ``target.rx, ry, rz`` is R_T = R(rho) R_0, from the tool's axes to the target's
+    own.
 
     Attributes:
         target_quaternion: start orientation R_0 of the target in the tool frame (w, x, y, z).
@@ -321,10 +334,17 @@ class Position(Framed):
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """Components are distinct letters, and the frame is one."""
         wrong = Framed.check(self, mechanism, topology)
-        if self.components and set(self.components) <= set("xyz") and len(set(self.components)) == len(self.components):
+        if (
+            self.components
+            and set(self.components) <= set("xyz")
+            and len(set(self.components)) == len(self.components)
+        ):
             return wrong
         remedy = "give distinct letters of x, y and z"
-        return [*wrong, Problem(where=f"{self.name}.components", what=f"is {self.components!r}", remedy=remedy)]
+        return [
+            *wrong,
+            Problem(where=f"{self.name}.components", what=f"is {self.components!r}", remedy=remedy),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,7 +364,12 @@ class Pose(_Oriented):
     """Position and orientation of a target on the tool."""
 
     kind: ClassVar[str] = "pose"
-    reads: ClassVar[tuple[tuple[str, str], ...]] = (("x", "m"), ("y", "m"), ("z", "m"), *_QUATERNION)
+    reads: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("x", "m"),
+        ("y", "m"),
+        ("z", "m"),
+        *_QUATERNION,
+    )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Predicted less measured position, and the rotation vector."""
@@ -386,7 +411,8 @@ class Contact(Instrument):
 
     Attributes:
         surface: a plane, sphere or cylinder.
-        target: start value of the touching point's offset from the tool centre point, in the tool frame, m.
+        target: start value of the touching point's offset from the tool centre point, in the tool
+            frame, m.
     """
 
     kind: ClassVar[str] = "contact"
@@ -403,17 +429,26 @@ class Contact(Instrument):
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Place of the surface, and target (3)."""
-        return (*_nuisances(self.name, *self.surface.unknowns()), *_vector(f"{self.name}.target", self.target))
+        return (
+            *_nuisances(self.name, *self.surface.unknowns()),
+            *_vector(f"{self.name}.target", self.target),
+        )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Signed distance from the surface less the gap."""
-        place = {name: scene.nuisances[f"{self.name}.{name}"] for name, _, _ in self.surface.unknowns()}
+        place = {
+            name: scene.nuisances[f"{self.name}.{name}"] for name, _, _ in self.surface.unknowns()
+        }
         return self.surface.distance(scene.target(self.name), place) - reading
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """The surface has a direction and a size."""
         return [
-            Problem(where=f"{self.name}.surface.{where}", what=what, remedy="give a direction or a size above zero")
+            Problem(
+                where=f"{self.name}.surface.{where}",
+                what=what,
+                remedy="give a direction or a size above zero",
+            )
             for where, what in self.surface.faults()
         ]
 
@@ -444,7 +479,13 @@ class Inclinometer(Instrument):
         """There must be gravity to tell the vertical."""
         if any(mechanism.value(component) != 0.0 for component in mechanism.gravity):
             return []
-        return [Problem(where=self.name, what="gravity is zero, so there is no vertical", remedy="state gravity")]
+        return [
+            Problem(
+                where=self.name,
+                what="gravity is zero, so there is no vertical",
+                remedy="state gravity",
+            )
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,18 +516,26 @@ class JointSensor(Instrument):
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Predicted less measured reading."""
         q = scene.motion.configuration.q[scene.topology.coordinate_names.index(self.coordinate)]
-        return scene.nuisances[f"{self.name}.scale"] * q + scene.nuisances[f"{self.name}.offset"] - reading
+        return (
+            scene.nuisances[f"{self.name}.scale"] * q
+            + scene.nuisances[f"{self.name}.offset"]
+            - reading
+        )
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """The coordinate is there and is a scalar of that unit."""
         units = {
-            topology.coordinate_names[j]: "rad" if topology.is_angle[j] else "m" for j in topology.q_of_v if j >= 0
+            topology.coordinate_names[j]: "rad" if topology.is_angle[j] else "m"
+            for j in topology.q_of_v
+            if j >= 0
         }
         remedy = f"scalar coordinates are {', '.join(units)}"
         what, where = "{!r} is no scalar coordinate", f"{self.name}.coordinate"
         problems = Problems(unknown_names([self.coordinate], units, what, where, remedy))
         if (unit := units.get(self.coordinate, self.unit)) != self.unit:
-            problems.add(f"{self.name}.unit", f"is {self.unit!r}", f"{self.coordinate} is in {unit}")
+            problems.add(
+                f"{self.name}.unit", f"is {self.unit!r}", f"{self.coordinate} is in {unit}"
+            )
         return problems
 
 
@@ -494,14 +543,14 @@ class JointSensor(Instrument):
 class Between(Instrument):
     """Distance between two poses of a target on the tool: a width of a printed part, a gauge block, a ball bar.
 
-    What is read is scale |p_B - p_A| + offset, or scale |e.(p_B - p_A)| + offset along a direction e. It does not
-    depend on where the base frame is.
+    What is read is scale |p_B - p_A| + offset, or scale |e.(p_B - p_A)| + offset along a direction
+    e. It does not depend on where the base frame is.
 
     Attributes:
         length: of a gauge or ball bar, m: the reading where a table has none.
         target: start value of the target's offset from the tool centre point, in the tool frame, m.
-        direction: of the measurement in the base frame, of any length, as of a caliper across two walls; none for the
-            distance itself.
+        direction: of the measurement in the base frame, of any length, as of a caliper across two
+            walls; none for the distance itself.
     """
 
     kind: ClassVar[str] = "between"
@@ -530,8 +579,12 @@ class Between(Instrument):
         problems = Problems()
         for i in np.flatnonzero(np.abs(np.diff(rows[:, :, 0], axis=1)[:, 0]) > SAME_DISTANCE):
             first, second = (1e3 * float(value) for value in rows[i, :, 0])
-            what = f"both ends of distance {i + 1} have other numbers: {first:.6g} and {second:.6g} mm"
-            problems.add(f"{self.name}.distance", what, "give both rows of a pair the same distance")
+            what = (
+                f"both ends of distance {i + 1} have other numbers: {first:.6g} and {second:.6g} mm"
+            )
+            problems.add(
+                f"{self.name}.distance", what, "give both rows of a pair the same distance"
+            )
         InputError.raise_if_any(problems)
         return rows[:, 0]
 
@@ -551,7 +604,11 @@ class Between(Instrument):
         else:
             e = np.asarray(self.direction) / np.linalg.norm(self.direction)
             distance = ca.fabs(ca.dot(ca.DM(e), d))
-        return scene.nuisances[f"{self.name}.scale"] * distance + scene.nuisances[f"{self.name}.offset"] - reading
+        return (
+            scene.nuisances[f"{self.name}.scale"] * distance
+            + scene.nuisances[f"{self.name}.offset"]
+            - reading
+        )
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """A direction has a length, and a gauge a positive one."""
@@ -560,7 +617,11 @@ class Between(Instrument):
             what = "has no direction: all three numbers are zero"
             problems.add(f"{self.name}.direction", what, "give a vector, or leave it out")
         if self.length is not None and not self.length > 0.0:
-            problems.add(f"{self.name}.length", f"is {1e3 * self.length:g} mm", "give the length of the gauge")
+            problems.add(
+                f"{self.name}.length",
+                f"is {1e3 * self.length:g} mm",
+                "give the length of the gauge",
+            )
         return problems
 
 
@@ -568,8 +629,9 @@ class Between(Instrument):
 class StepGauge(Instrument):
     """Places of several touches along a step gauge or scale that lies anywhere, as its certificate has them.
 
-    With the direction e from the first to the last touch, scale e.p_k is the place y_k but for a constant: where the
-    gauge begins is unknown. Of the K differences d_k the K - 1 Helmert contrasts are the errors:
+    With the direction e from the first to the last touch, scale e.p_k is the place y_k but for a
+    constant: where the gauge begins is unknown. Of the K differences d_k the K - 1 Helmert
+    contrasts are the errors:
 
         (d_1 + ... + d_k - k d_(k+1)) / sqrt(k (k + 1)),
 
@@ -577,7 +639,8 @@ class StepGauge(Instrument):
 
     Attributes:
         count: number K of touches in one placement of the gauge.
-        target: start value of the touching point's offset from the tool centre point, in the tool frame, m.
+        target: start value of the touching point's offset from the tool centre point, in the tool
+            frame, m.
     """
 
     kind: ClassVar[str] = "steps"
@@ -619,7 +682,10 @@ class StepGauge(Instrument):
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Target (3) and a scale (expansion of the gauge)."""
-        return (*_vector(f"{self.name}.target", self.target), *_nuisances(self.name, ("scale", 1.0, "1")))
+        return (
+            *_vector(f"{self.name}.target", self.target),
+            *_nuisances(self.name, ("scale", 1.0, "1")),
+        )
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Contrasts of predicted less measured places."""
@@ -635,7 +701,9 @@ class StepGauge(Instrument):
         if self.count >= 2:
             return []
         what = f"{self.count} touch of the gauge shows no step"
-        return [Problem(where=f"{self.name}.count", what=what, remedy="touch it at two places or more")]
+        return [
+            Problem(where=f"{self.name}.count", what=what, remedy="touch it at two places or more")
+        ]
 
 
 def _contrasts(count: int) -> np.ndarray:
@@ -651,7 +719,17 @@ def _contrasts(count: int) -> np.ndarray:
 #: Instruments by kind.
 INSTRUMENTS: dict[str, type[Instrument]] = {
     kind.kind: kind
-    for kind in (Position, Pose, Orientation, Distance, Between, StepGauge, Contact, Inclinometer, JointSensor)
+    for kind in (
+        Position,
+        Pose,
+        Orientation,
+        Distance,
+        Between,
+        StepGauge,
+        Contact,
+        Inclinometer,
+        JointSensor,
+    )
 }
 
 
@@ -664,13 +742,17 @@ def needed(kind: type[Instrument]) -> tuple[str, ...]:
     )
 
 
-def require_instruments(instruments: list[Instrument], mechanism: Mechanism, topology: Topology) -> None:
+def require_instruments(
+    instruments: list[Instrument], mechanism: Mechanism, topology: Topology
+) -> None:
     """Refuse instruments that cannot work on a machine, all problems at once.
 
     Raises:
         InputError: with every problem.
     """
-    problems = Problems(problem for instrument in instruments for problem in instrument.check(mechanism, topology))
+    problems = Problems(
+        problem for instrument in instruments for problem in instrument.check(mechanism, topology)
+    )
     by_name: dict[str, Instrument] = {}
     for instrument in instruments:
         if by_name.setdefault(instrument.name, instrument) != instrument:

@@ -24,7 +24,10 @@ def _columns(of: str) -> MapOf:
 PLANE = Shape(
     name="plane",
     doc="A plane in the base frame.",
-    fields=(field("point", _POINT, "point on it"), field("normal", _DIRECTION, "its normal; z if absent")),
+    fields=(
+        field("point", _POINT, "point on it"),
+        field("normal", _DIRECTION, "its normal; z if absent"),
+    ),
 )
 SPHERE = Shape(
     name="sphere",
@@ -53,8 +56,16 @@ INSTRUMENT = Shape(
         field("name", _TEXT, "its name; its kind if absent"),
         field("components", _TEXT, "of a position: letters of the axes; xyz if absent"),
         field("center", _POINT, "of a distance: fixed end of the bar"),
-        field("direction", _DIRECTION, "of a distance between poses: along what it is measured; their line if absent"),
-        field("length", _LENGTH, "of a distance between poses: the reading, where the table has no column"),
+        field(
+            "direction",
+            _DIRECTION,
+            "of a distance between poses: along what it is measured; their line if absent",
+        ),
+        field(
+            "length",
+            _LENGTH,
+            "of a distance between poses: the reading, where the table has no column",
+        ),
         field("target", _POINT, "point on the tool; its origin if absent"),
         field("coordinate", _TEXT, "of a joint sensor: the coordinate"),
         field("unit", _TEXT, "of a joint sensor: SI unit of the coordinate; rad if absent"),
@@ -67,9 +78,21 @@ SERIES = Shape(
     fields=(
         need("path", _TEXT, "the table"),
         field("header", _TEXTS, "names of the columns, where the table has none"),
-        field("encoders", _columns("actuator"), "column of each actuator; those of standard headers if absent"),
-        field("readings", _columns("column"), "column of each reading; those of standard headers if absent"),
-        field("together", _TEXT, "of readings between poses: column whose equal numbers mark the poses of one reading"),
+        field(
+            "encoders",
+            _columns("actuator"),
+            "column of each actuator; those of standard headers if absent",
+        ),
+        field(
+            "readings",
+            _columns("column"),
+            "column of each reading; those of standard headers if absent",
+        ),
+        field(
+            "together",
+            _TEXT,
+            "of readings between poses: column whose equal numbers mark the poses of one reading",
+        ),
         field("units", _columns("column"), "units by group or column"),
         need("noise", Either(kinds=(_ANY, ListOf(item=_ANY))), "standard deviation of each error"),
         *INSTRUMENT.fields,
@@ -95,7 +118,11 @@ MEASUREMENTS = Shape(
         need("series", ListOf(item=SERIES), "the measurements"),
         field("parameters", _TEXTS, "unknowns, by name or pattern"),
         field("tolerances", TOLERANCES, "usual sizes of corrections"),
-        field("encoder_noise", Value(linear=None, among=(LENGTH, ANGLE)), "standard deviation of the encoders"),
+        field(
+            "encoder_noise",
+            Value(linear=None, among=(LENGTH, ANGLE)),
+            "standard deviation of the encoders",
+        ),
         field("bounds", MapOf(item=_TEXT, key="unknown", is_known=True), "LOW to HIGH of unknowns"),
     ),
 )

@@ -58,8 +58,9 @@ def read_measurements(
     """Read measurements of a machine.
 
     Args:
-        path: a YAML as above; or a CSV, Parquet or MAT file whose columns are ``encoder.ACTUATOR`` and
-            ``measured.COLUMN`` with units in the header (``encoder.motor1 [mm]``, ``measured.x [mm]``).
+        path: a YAML as above; or a CSV, Parquet or MAT file whose columns are ``encoder.ACTUATOR``
+            and ``measured.COLUMN`` with units in the header (``encoder.motor1 [mm]``, ``measured.x
+            [mm]``).
         mechanism: the machine, whose actuators the encoders belong to.
         kind: what a bare table holds, one of `KINDS` that need no more than columns.
         noise: standard deviation of its readings, SI, or such as ``0.02 mm``.
@@ -71,7 +72,11 @@ def read_measurements(
     """
     path = Path(path)
     if path.suffix.lower() in (".yaml", ".yml"):
-        return _file(open_document(path, MEASUREMENTS), Path(folder) if folder is not None else path.parent, mechanism)
+        return _file(
+            open_document(path, MEASUREMENTS),
+            Path(folder) if folder is not None else path.parent,
+            mechanism,
+        )
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError.of("noise", "is not stated", remedy, file=str(path))
@@ -85,10 +90,19 @@ def read_measurements(
     table = open_table(path)
     encoders, columns = _standard_encoders(mechanism), _standard_readings(table, instrument)
     if isinstance(instrument, Position):
-        columns = {letter: name for letter, name in columns.items() if name in table.names} or columns
+        columns = {
+            letter: name for letter, name in columns.items() if name in table.names
+        } or columns
         instrument = Position(name="tracker", components="".join(columns))
     series = _series(
-        table, instrument, encoders, columns, {}, (noise,), mechanism, _standard_together(table, instrument)
+        table,
+        instrument,
+        encoders,
+        columns,
+        {},
+        (noise,),
+        mechanism,
+        _standard_together(table, instrument),
     )
     return MeasurementSet(series=(series,))
 
@@ -101,7 +115,9 @@ def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
 def _standard_readings(table: Table, instrument: Instrument) -> dict[str, str]:
     """Columns of the readings in a table with standard headers; none for contacts whose gaps are left out."""
     columns = {name: f"measured.{name}" for name, _ in instrument.row_columns}
-    is_left_out = instrument.assumed is not None and not any(column in table.names for column in columns.values())
+    is_left_out = instrument.assumed is not None and not any(
+        column in table.names for column in columns.values()
+    )
     return {} if is_left_out else columns
 
 
@@ -155,7 +171,10 @@ def _series(
     chosen = []
     assumed = instrument.assumed if not readings else None
     measured = [] if assumed is not None else [name for name, _ in instrument.row_columns]
-    for group, wanted, columns in (("encoders", actuators, encoders), ("readings", measured, readings)):
+    for group, wanted, columns in (
+        ("encoders", actuators, encoders),
+        ("readings", measured, readings),
+    ):
         for name in wanted:
             if name in columns:
                 chosen.append(channel(group, name, columns[name]))
@@ -164,20 +183,33 @@ def _series(
     if together:
         chosen.append(channel("together", "column", together))
     findings.raise_if_any()
-    values = table.numbers([index for index, _ in chosen], findings) * np.array([factor for _, factor in chosen])
+    values = table.numbers([index for index, _ in chosen], findings) * np.array(
+        [factor for _, factor in chosen]
+    )
     findings.raise_if_any()
     n_u = len(mechanism.actuators)
     lines = [table.line(row) for row in range(len(values))] if len(values) < 1000 else []
     positions = values[:, :n_u]
-    read = values[:, n_u : n_u + len(measured)] if assumed is None else np.full((len(values), 1), assumed)
+    read = (
+        values[:, n_u : n_u + len(measured)]
+        if assumed is None
+        else np.full((len(values), 1), assumed)
+    )
     if instrument.poses == 1:
         labels = tuple(
-            f"pose {i + 1}" + (f" (line {line})" if line is not None else "") for i, line in enumerate(lines)
+            f"pose {i + 1}" + (f" (line {line})" if line is not None else "")
+            for i, line in enumerate(lines)
         )
-        return Series(instrument=instrument, encoders=positions, readings=read, noise=noise, labels=labels)
+        return Series(
+            instrument=instrument, encoders=positions, readings=read, noise=noise, labels=labels
+        )
     rows = _rows_together(table, instrument, values[:, -1] if together else None, len(values))
     instrument = instrument.at_poses(rows.shape[1])
-    labels = tuple(_label(i, [lines[row] for row in each]) for i, each in enumerate(rows)) if lines else ()
+    labels = (
+        tuple(_label(i, [lines[row] for row in each]) for i, each in enumerate(rows))
+        if lines
+        else ()
+    )
     return Series(
         instrument=instrument,
         encoders=positions[rows.ravel()],
@@ -193,7 +225,9 @@ def _label(reading: int, lines: list[int | None]) -> str:
     return f"reading {reading + 1}" + (f" (lines {', '.join(stated)})" if stated else "")
 
 
-def _rows_together(table: Table, instrument: Instrument, marks: np.ndarray | None, count: int) -> np.ndarray:
+def _rows_together(
+    table: Table, instrument: Instrument, marks: np.ndarray | None, count: int
+) -> np.ndarray:
     """Rows (N, poses) of every reading: those with equal marks (count,), or one after the other.
 
     Raises:
@@ -204,9 +238,7 @@ def _rows_together(table: Table, instrument: Instrument, marks: np.ndarray | Non
         size = count if is_any_number else instrument.poses
         if size < 2 or count % size:
             what = f"has {count} rows, and each reading belongs to {max(size, 2)} poses"
-            remedy = (
-                f"give the poses of one reading one after the other, or number the readings in a column {TOGETHER!r}"
-            )
+            remedy = f"give the poses of one reading one after the other, or number the readings in a column {TOGETHER!r}"
             raise InputError.of("rows", what, remedy, file=table.file)
         return np.arange(count).reshape(-1, size)
     _, first, group = np.unique(marks, return_index=True, return_inverse=True)
@@ -232,7 +264,9 @@ def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
     series = [_series_of(place, values, folder, mechanism) for place in root.items_of("series")]
     tolerances = dict(content.get("tolerances") or {})
     if "named" in tolerances:
-        tolerances["named"] = {name: amount.value for name, amount in tolerances["named"].items() if amount is not None}
+        tolerances["named"] = {
+            name: amount.value for name, amount in tolerances["named"].items() if amount is not None
+        }
     if "priors" in tolerances:
         tolerances["priors"] = _several(tolerances["priors"])
     bounds: dict[str, Bounds] = {}
@@ -256,23 +290,38 @@ def _several(words: str | tuple[str, ...]) -> tuple[str, ...]:
     return (words,) if isinstance(words, str) else words
 
 
-def _series_of(place: Cursor, values: ValueReader, folder: Path, mechanism: Mechanism) -> Series | None:
+def _series_of(
+    place: Cursor, values: ValueReader, folder: Path, mechanism: Mechanism
+) -> Series | None:
     """One series; None where something is wrong with it, which is noted."""
     before = place.collector.count
     entry = contents(place, values) or {}
     instrument = instrument_of(place, entry)
     noise = _noise(place, entry.get("noise"), instrument)
     if instrument is not None and instrument.poses == 1 and "together" in entry:
-        place.problem(f"is no key of a measurement of kind {instrument.kind}", "leave it out", "together")
+        place.problem(
+            f"is no key of a measurement of kind {instrument.kind}", "leave it out", "together"
+        )
     if place.collector.count > before or instrument is None or not entry.get("path") or not noise:
         return None
     try:
         path = folder / entry["path"]
         table = CsvTable(path, _several(entry["header"])) if "header" in entry else open_table(path)
         encoders = entry.get("encoders", _standard_encoders(mechanism))
-        readings = entry["readings"] if "readings" in entry else _standard_readings(table, instrument)
+        readings = (
+            entry["readings"] if "readings" in entry else _standard_readings(table, instrument)
+        )
         together = entry.get("together", _standard_together(table, instrument))
-        return _series(table, instrument, encoders, readings, entry.get("units", {}), noise, mechanism, together)
+        return _series(
+            table,
+            instrument,
+            encoders,
+            readings,
+            entry.get("units", {}),
+            noise,
+            mechanism,
+            together,
+        )
     except (LogError, InputError) as error:
         place.collector.include(error.problems)
         return None
@@ -285,7 +334,9 @@ def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[f
         return ()
     units = [unit for _, unit in instrument.errors]
     if len(amounts) == 1 and len(set(units)) > 1:
-        place.problem(f"is one for errors in {' and '.join(sorted(set(units)))}", "give a list", "noise")
+        place.problem(
+            f"is one for errors in {' and '.join(sorted(set(units)))}", "give a list", "noise"
+        )
         return ()
     for amount, unit in zip(amounts, units, strict=False):
         if amount.value and not amount.dimension.suits(DIMENSIONS[unit]):
@@ -310,5 +361,7 @@ def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
         return None
     values = {key: entry[key] for key in docs.keys() & entry.keys() & own}
     if "surface" in values:
-        values["surface"] = next((SURFACES[name](**numbers) for name, numbers in values["surface"].items()), Plane())
+        values["surface"] = next(
+            (SURFACES[name](**numbers) for name, numbers in values["surface"].items()), Plane()
+        )
     return kind(**{"name": kind.kind, **values})

@@ -21,10 +21,11 @@ class Series(Shown):
 
     Attributes:
         instrument: what was read.
-        encoders: readings of all actuators at every pose (N * poses, n_u), in the order of the machine file, the poses
-            of one reading one after the other; m or rad.
+        encoders: readings of all actuators at every pose (N * poses, n_u), in the order of the
+            machine file, the poses of one reading one after the other; m or rad.
         readings: what the instrument read (N, n_columns), SI, columns as `instrument.columns`.
-        noise: standard deviation of the instrument's errors, SI: one number, or one for each of `instrument.errors`.
+        noise: standard deviation of the instrument's errors, SI: one number, or one for each of
+            `instrument.errors`.
         labels: a name for each reading, for messages; counted from 1 without them.
     """
 
@@ -52,21 +53,40 @@ class Series(Shown):
         count, rest = divmod(len(encoders), poses)
         if rest:
             what = f"have {len(encoders)} rows, and each reading belongs to {poses} poses"
-            refuse("encoders", what, "give the poses of one reading one after the other, none left over")
+            refuse(
+                "encoders",
+                what,
+                "give the poses of one reading one after the other, none left over",
+            )
         expected = (count, len(self.instrument.columns))
         if readings.shape != expected:
             columns = ", ".join(column for column, _ in self.instrument.columns)
-            refuse("readings", f"have shape {readings.shape} instead of {expected}", f"give columns {columns}")
+            refuse(
+                "readings",
+                f"have shape {readings.shape} instead of {expected}",
+                f"give columns {columns}",
+            )
         for where, values in (("encoders", encoders), ("readings", readings)):
             bad = np.argwhere(~np.isfinite(values))
             if len(bad):
-                refuse(where, f"{len(bad)} are not finite, first in row {bad[0, 0] + 1}", "leave these poses out")
+                refuse(
+                    where,
+                    f"{len(bad)} are not finite, first in row {bad[0, 0] + 1}",
+                    "leave these poses out",
+                )
         noise = np.atleast_1d(numbers(self.noise, f"{name}.noise"))
-        if noise.shape not in ((1,), (len(self.instrument.errors),)) or not (np.isfinite(noise) & (noise > 0)).all():
+        if (
+            noise.shape not in ((1,), (len(self.instrument.errors),))
+            or not (np.isfinite(noise) & (noise > 0)).all()
+        ):
             remedy = f"give one standard deviation above zero, or {len(self.instrument.errors)} of them, SI"
             refuse("noise", f"is {self.noise}", remedy)
         if self.labels and len(self.labels) != count:
-            refuse("labels", f"are {len(self.labels)} for {count} readings", "give one for each reading, or none")
+            refuse(
+                "labels",
+                f"are {len(self.labels)} for {count} readings",
+                "give one for each reading, or none",
+            )
         InputError.raise_if_any(problems)
 
     def __len__(self) -> int:

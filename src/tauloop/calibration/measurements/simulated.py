@@ -5,7 +5,11 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
+from tauloop.calibration.measurements.instruments import (
+    Instrument,
+    nominal_scene,
+    require_instruments,
+)
 from tauloop.calibration.measurements.series import Series
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError
@@ -15,7 +19,8 @@ from tauloop.model import Model
 def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> np.ndarray:
     """Readings without noise (N, n_columns), SI, of an instrument with its start values.
 
-    Errors are predictions less readings, so at readings of zero they are the predictions (`Instrument.readings_at`).
+    Errors are predictions less readings, so at readings of zero they are the predictions
+    (`Instrument.readings_at`).
 
     Args:
         model: the machine as it is.
@@ -34,7 +39,9 @@ def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> n
     count = len(q) // instrument.poses
     if count * instrument.poses != len(q):
         what = f"{len(q)} poses, and each reading belongs to {instrument.poses}"
-        raise InputError.of("q", what, "give the poses of one reading one after the other, none left over")
+        raise InputError.of(
+            "q", what, "give the poses of one reading one after the other, none left over"
+        )
     together = np.ascontiguousarray(q).reshape(count, -1)
     (errors,) = BatchFunction(ca.Function("readings", [symbol], [error]))([together], count)
     return instrument.readings_at(np.asarray(errors))
@@ -61,7 +68,11 @@ def simulated_series(
             w, vector = readings[:, first : first + 1], readings[:, first + 1 :]
             half = draw[:, first:] / 2
             turned = np.concatenate(
-                [w - (vector * half).sum(axis=1, keepdims=True), vector + w * half + np.cross(vector, half)], axis=1
+                [
+                    w - (vector * half).sum(axis=1, keepdims=True),
+                    vector + w * half + np.cross(vector, half),
+                ],
+                axis=1,
             )
             turned /= np.linalg.norm(turned, axis=1, keepdims=True)
             readings = np.concatenate([readings[:, :first] + draw[:, :first], turned], axis=1)

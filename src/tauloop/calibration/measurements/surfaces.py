@@ -32,7 +32,11 @@ class Surface(ABC):
 
 
 def _no_direction(name: str, vector: Vector3) -> tuple[tuple[str, str], ...]:
-    return () if np.linalg.norm(vector) > 0 else ((name, "has no direction: all three numbers are zero"),)
+    return (
+        ()
+        if np.linalg.norm(vector) > 0
+        else ((name, "has no direction: all three numbers are zero"),)
+    )
 
 
 def _no_size(radius: float) -> tuple[tuple[str, str], ...]:
@@ -72,7 +76,9 @@ class Plane(Surface):
         u, w, n = (ca.DM(e) for e in self.directions())
         d = point - ca.DM(list(self.point))
         height = place["offset"] + place["slope_u"] * ca.dot(u, d) + place["slope_w"] * ca.dot(w, d)
-        return (ca.dot(n, d) - height) / ca.sqrt(1 + ca.SX(place["slope_u"]) ** 2 + ca.SX(place["slope_w"]) ** 2)
+        return (ca.dot(n, d) - height) / ca.sqrt(
+            1 + ca.SX(place["slope_u"]) ** 2 + ca.SX(place["slope_w"]) ** 2
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +99,10 @@ class Sphere(Surface):
 
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
         """Centre (3) and radius, m."""
-        centre = tuple((f"center.{letter}", value, "m") for letter, value in zip("xyz", self.center, strict=True))
+        centre = tuple(
+            (f"center.{letter}", value, "m")
+            for letter, value in zip("xyz", self.center, strict=True)
+        )
         return (*centre, ("radius", self.radius, "m"))
 
     def distance(self, point: ca.SX, place: Mapping[str, Any]) -> ca.SX:

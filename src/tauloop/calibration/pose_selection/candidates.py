@@ -29,7 +29,8 @@ from tauloop.shown import Shown
 TRIES = 30
 #: Share of the rods' mean length that their centre lines keep apart where nobody says more.
 SLENDER = 0.02
-#: StepGauge of the range in which a platform position without limits is tried, as a share of the characteristic length.
+#: StepGauge of the range in which a platform position without limits is tried, as a share of the
+#: characteristic length.
 FINENESS = 0.01
 
 
@@ -38,11 +39,12 @@ class PoseLimits(Options):
     """What a measuring pose must keep.
 
     Attributes:
-        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit); without it those of
-            the machine file.
-        singularity: least distance to singularities, free of units (see `Singularities`); without it 0.05, or half of
-            what the reference pose has where that is less.
-        clearance: least distance of rod centre lines, m; without it a share of the rods' length; 0: none.
+        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit);
+            without it those of the machine file.
+        singularity: least distance to singularities, free of units (see `Singularities`); without
+            it 0.05, or half of what the reference pose has where that is less.
+        clearance: least distance of rod centre lines, m; without it a share of the rods' length; 0:
+            none.
         turn: largest turn of a platform that can turn about each axis from its reference, rad.
         joint_ranges: whether ranges of joints and rods in the machine file must be kept.
     """
@@ -68,7 +70,8 @@ class Candidates(Shown):
         encoders: actuator positions (N, n_u), m or rad.
         tried: how many poses were tried.
         excluded: how many of them were left out, by reason.
-        clearance: distance that centre lines of rods keep, m; None for a machine without pairs of rods.
+        clearance: distance that centre lines of rods keep, m; None for a machine without pairs of
+            rods.
     """
 
     columns: tuple[str, ...]
@@ -87,8 +90,9 @@ class Candidates(Shown):
 def usual_clearance(model: Model) -> float | None:
     """Distance that centre lines of rods keep where nobody says more, m; None for a machine without pairs of rods.
 
-    Machine files give rods no thickness. A fiftieth of their mean length is about what slender rods are thick, and half
-    of the least distance at the reference pose is allowed at any rate, so that it is never left out itself.
+    Machine files give rods no thickness. A fiftieth of their mean length is about what slender rods
+    are thick, and half of the least distance at the reference pose is allowed at any rate, so that
+    it is never left out itself.
     """
     clearance, q = rod_clearance(model), model.assembly.q[None]
     if not len(clearance.pairs):
@@ -116,7 +120,8 @@ def candidate_poses(
         touching: an instrument whose surface every pose touches: positions are moved onto it.
 
     Raises:
-        InputError: a count below one, unknown or empty ranges, or a platform that cannot be moved onto a surface.
+        InputError: a count below one, unknown or empty ranges, or a platform that cannot be moved
+            onto a surface.
         PoseError: too few poses keep the limits; which limits left out how many.
     """
     if count < 1:
@@ -142,7 +147,9 @@ def candidate_poses(
     if kept < count:
         reasons = ", ".join(f"{reason} {number}" for reason, number in (+excluded).most_common())
         what = f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}"
-        remedy = "widen the limits, narrow the ranges to the work volume, or ask for fewer candidates"
+        remedy = (
+            "widen the limits, narrow the ranges to the work volume, or ask for fewer candidates"
+        )
         raise PoseError.of("candidates", what, remedy)
     position, q = (np.concatenate(parts)[:count] for parts in zip(*batches, strict=True))
     return Candidates(
@@ -185,7 +192,8 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
         elif i in turned:
             box.append((-limits.turn, limits.turn))
         elif unit in ("1", "rad"):
-            turn = limits.turn / 2 if unit == "1" else limits.turn  # a quaternion's component turns by twice its size
+            # a quaternion's component turns by twice its size
+            turn = limits.turn / 2 if unit == "1" else limits.turn
             box.append((reference[i] - turn, reference[i] + turn))
         else:
             axis = section_axes(model, (name,), FINENESS * model.assembly.loops.length)[name]
@@ -215,7 +223,9 @@ def _kept(
         # `--range` takes the place of the ranges in which a given coordinate is drawn
         is_named = np.zeros(len(ranges.names), dtype=bool)
         is_named[: len(ranges.columns)] = [i in held for i in ranges.columns]
-        is_inside = ((ranges.margins(state.q[good]) >= 0.0) | is_named & ~ranges.is_stop).all(axis=1)
+        is_inside = ((ranges.margins(state.q[good]) >= 0.0) | is_named & ~ranges.is_stop).all(
+            axis=1
+        )
         excluded["joint range"] += int((~is_inside).sum())
         good = good[is_inside]
     if len(good):

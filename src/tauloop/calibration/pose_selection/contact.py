@@ -7,7 +7,11 @@ from collections import Counter
 import casadi as ca
 import numpy as np
 
-from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
+from tauloop.calibration.measurements.instruments import (
+    Instrument,
+    nominal_scene,
+    require_instruments,
+)
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError
 from tauloop.model import Model
@@ -23,7 +27,8 @@ class Gap:
         """Prepare the gap and its slope.
 
         Raises:
-            InputError: the instrument does not suit the machine, or its platform has no positions to be moved.
+            InputError: the instrument does not suit the machine, or its platform has no positions
+                to be moved.
         """
         mechanism, shape = model.mechanism, model.topology
         require_instruments([contact], mechanism, shape)
@@ -31,13 +36,18 @@ class Gap:
         self._model = model
         self._moved = [i for i, unit in enumerate(port.units) if unit == "m"]
         if not self._moved:
-            what, remedy = "has no positions in metres to be moved", "plan contacts of machines whose platform shifts"
+            what, remedy = (
+                "has no positions in metres to be moved",
+                "plan contacts of machines whose platform shifts",
+            )
             raise InputError.of("platform", what, remedy)
         q, scene = nominal_scene(mechanism, shape, contact)
         gap = contact.error(scene, ca.SX(1, 1))
         columns = [model.platform.ports.q[i] for i in self._moved]
         slope = ca.jacobian(gap, q)[:, columns]
-        self._function = BatchFunction(ca.Function("gap", [q], [ca.densify(gap), ca.densify(slope.T)]))
+        self._function = BatchFunction(
+            ca.Function("gap", [q], [ca.densify(gap), ca.densify(slope.T)])
+        )
 
     def closed(self, position: np.ndarray, box: np.ndarray, excluded: Counter[str]) -> np.ndarray:
         """Positions moved along the gap's slope until it is closed; those that leave the box are counted and left out.
@@ -57,8 +67,13 @@ class Gap:
         touches = np.abs(gap[:, 0]) < TOUCHES
         some = position[:, self._moved]
         edge = TOUCHES + 1e-9 * np.abs(box[self._moved])
-        inside = ((some >= box[self._moved, 0] - edge[:, 0]) & (some <= box[self._moved, 1] + edge[:, 1])).all(axis=1)
+        inside = (
+            (some >= box[self._moved, 0] - edge[:, 0]) & (some <= box[self._moved, 1] + edge[:, 1])
+        ).all(axis=1)
         excluded.update(
-            {"off the surface": int((~touches).sum()), "outside the ranges": int((touches & ~inside).sum())}
+            {
+                "off the surface": int((~touches).sum()),
+                "outside the ranges": int((touches & ~inside).sum()),
+            }
         )
         return np.asarray(position[touches & inside])

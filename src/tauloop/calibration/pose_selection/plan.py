@@ -12,7 +12,12 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.assembly.ports import PLATFORM, entry_ports, motor_port
-from tauloop.calibration.measurements.instruments import INSTRUMENTS, Distance, Instrument, JointSensor
+from tauloop.calibration.measurements.instruments import (
+    INSTRUMENTS,
+    Distance,
+    Instrument,
+    JointSensor,
+)
 from tauloop.calibration.measurements.measurement_grammar import KINDS
 from tauloop.calibration.measurements.reading import read_instrument
 from tauloop.calibration.measurements.simulated import simulated_series
@@ -40,8 +45,8 @@ from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
-#: Poses are enough when the calibrated machine's expected error is below this share of the instrument's noise: it then
-#: adds an eighth to the noise at most.
+#: Poses are enough when the calibrated machine's expected error is below this share of the
+#: instrument's noise: it then adds an eighth to the noise at most.
 ENOUGH = 0.5
 #: Random sets of poses that the curve compares with.
 RANDOM_SETS = 20
@@ -58,7 +63,11 @@ def _point(text: str) -> Vector3:
         what, remedy = f"{text!r} is not three lengths", "such as '0 m, 0.1 m, -0.6 m'"
         raise InputError.of("center", what, remedy)
     y, z = others
-    return quantity("center", x, LENGTH), quantity("center", y, LENGTH), quantity("center", z, LENGTH)
+    return (
+        quantity("center", x, LENGTH),
+        quantity("center", y, LENGTH),
+        quantity("center", z, LENGTH),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +79,12 @@ class PosePlanOptions(Options):
         measure: what is measured; contacts are with the plane z = 0.
         center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
         coordinate: coordinate that a joint sensor reads.
-        instrument: YAML that describes the instrument as a series of measurements does (kind, surface, ...); in Python
-            also the instrument itself.
+        instrument: YAML that describes the instrument as a series of measurements does (kind,
+            surface, ...); in Python also the instrument itself.
         count: how many poses to choose.
         candidates: how many poses to choose from.
-        criterion: least volume of the ellipsoid of uncertainty (D), least mean variance (A), or least uncertainty of
-            the worst direction (E).
+        criterion: least volume of the ellipsoid of uncertainty (D), least mean variance (A), or
+            least uncertainty of the worst direction (E).
         noise: standard deviation of measured lengths, m, such as '20 um'.
         turn_noise: standard deviation of measured angles, rad, such as '0.01 deg'.
         tolerance: usual size of corrections, m, rad or 1.
@@ -83,7 +92,8 @@ class PosePlanOptions(Options):
         tolerances: sizes of corrections, and priors, in place of the two above.
         limits: what poses must keep.
         curve: also try other numbers of poses: how many are enough?
-        counts: numbers of poses of that curve; shares of the count and multiples of it without them.
+        counts: numbers of poses of that curve; shares of the count and multiples of it without
+            them.
         goal: enough: expected error below this share of the noise, at all candidates.
         seed: seed of the candidates, and of random sets to compare with.
 
@@ -102,7 +112,9 @@ class PosePlanOptions(Options):
     candidates: int = option(2000, least=1)
     criterion: Criterion = option(D_OPTIMAL, named=CRITERIA)
     noise: float = option(20e-6, least=0.0, read=quantity_reader("noise", LENGTH), metavar="LENGTH")
-    turn_noise: float = option(20e-6, least=0.0, read=quantity_reader("turn_noise", ANGLE), metavar="ANGLE")
+    turn_noise: float = option(
+        20e-6, least=0.0, read=quantity_reader("turn_noise", ANGLE), metavar="ANGLE"
+    )
     tolerance: float = option(1e-3, least=0.0)
     priors: bool = True
     tolerances: Tolerances | None = option(None, flag="")
@@ -126,9 +138,10 @@ class CurvePoint:
     Attributes:
         count: number of poses.
         value: of the criterion for the selected poses, in tolerances.
-        error: expected error of the calibrated machine over all candidates, RMS, in standard deviations of the
-            instrument's noise.
-        random_error: median of the same for random poses; None where they cannot show all directions.
+        error: expected error of the calibrated machine over all candidates, RMS, in standard
+            deviations of the instrument's noise.
+        random_error: median of the same for random poses; None where they cannot show all
+            directions.
     """
 
     count: int
@@ -146,7 +159,8 @@ class PosePlan(Result):
         problem: the calibration that is planned for, on all candidates.
         candidates: poses to choose from.
         selection: the poses to measure, indices of candidates.
-        deviations: expected standard deviation (n,) of every unknown, SI; infinite where nothing tells it.
+        deviations: expected standard deviation (n,) of every unknown, SI; infinite where nothing
+            tells it.
         error: as in `CurvePoint`.
         curve: for several numbers of poses; empty without.
         enough: smallest number of the curve whose error is below the goal; None if none is.
@@ -165,7 +179,10 @@ class PosePlan(Result):
     def variables(self) -> Iterator[Variable]:
         """Poses to measure, as positions of the platform and of the actuators; expected deviations of the unknowns."""
         number, assembly = ("pose",), self.problem.assembly
-        ports = entry_ports(assembly, PLATFORM).position, motor_port(assembly, "position", "rad", "m")
+        ports = (
+            entry_ports(assembly, PLATFORM).position,
+            motor_port(assembly, "position", "rad", "m"),
+        )
         yield Variable(name=number[0], values=np.arange(1, len(self.positions) + 1), over=number)
         for port, values in zip(ports, (self.positions, self.encoders), strict=True):
             yield from columns("position", port.columns, port.units, values, number)
@@ -202,7 +219,9 @@ class PosePlan(Result):
             },
             columns=candidates.columns,
             parameters=self.problem.names,
-            expected_deviations=[float(value) if np.isfinite(value) else None for value in self.deviations],
+            expected_deviations=[
+                float(value) if np.isfinite(value) else None for value in self.deviations
+            ],
             expected_error_over_noise=self.error,
             goal=self.options.goal,
         )
@@ -229,8 +248,9 @@ def plan_poses(
 ) -> PosePlan:
     """Choose the poses that show the parameters of a calibration best, and say what they will give.
 
-    Candidates are spread over the work volume within reach and limits (`candidate_poses`), and an exchange algorithm
-    chooses among them by the Jacobians of the calibration itself (`select_poses`).
+    Candidates are spread over the work volume within reach and limits (`candidate_poses`), and an
+    exchange algorithm chooses among them by the Jacobians of the calibration itself
+    (`select_poses`).
 
     Args:
         machine: the nominal machine.
@@ -254,22 +274,38 @@ def plan_poses(
     instrument = _instrument(model, options)
     if instrument.poses > 1:
         what = f"{instrument.name!r} reads {instrument.poses} poses together, and poses are chosen one by one"
-        raise InputError.of("measure", what, "plan for an instrument that reads single poses, such as a position")
+        raise InputError.of(
+            "measure", what, "plan for an instrument that reads single poses, such as a position"
+        )
     touching = instrument if instrument.touches else None
-    candidates = candidate_poses(model, options.candidates, rng, limits=options.limits, touching=touching)
-    noise = tuple(options.noise if unit == "m" else options.turn_noise for _, unit in instrument.errors)
+    candidates = candidate_poses(
+        model, options.candidates, rng, limits=options.limits, touching=touching
+    )
+    noise = tuple(
+        options.noise if unit == "m" else options.turn_noise for _, unit in instrument.errors
+    )
     size, priors = options.tolerance, ("*",) if options.priors else ()
-    tolerances = options.tolerances or Tolerances(length=size, angle=size, ratio=size, priors=priors)
+    tolerances = options.tolerances or Tolerances(
+        length=size, angle=size, ratio=size, priors=priors
+    )
     series = simulated_series(model, instrument, candidates.q, noise)
-    problem = calibration_problem(model.mechanism, [series], options.parameters, tolerances=tolerances)
+    problem = calibration_problem(
+        model.mechanism, [series], options.parameters, tolerances=tolerances
+    )
     (per_pose,) = problem.pose_jacobians(problem.evaluate(np.zeros(len(problem.free))))
     J = per_pose * problem.tolerances
     prior = np.array([float(unknown.has_prior) for unknown in problem.estimated])
     report = None if progress is None else partial(progress, "poses")
     selection = select_poses(J, count, criterion=criterion, prior=prior, progress=report)
     chosen = list(selection.chosen)
-    usual = [round(share * count) for share in SHARES if share * count <= options.candidates] if options.curve else ()
-    points = [_curve_point(J, int(k), criterion, prior, rng) for k in sorted(set(options.counts or usual))]
+    usual = (
+        [round(share * count) for share in SHARES if share * count <= options.candidates]
+        if options.curve
+        else ()
+    )
+    points = [
+        _curve_point(J, int(k), criterion, prior, rng) for k in sorted(set(options.counts or usual))
+    ]
     shown = tuple(point for point in points if point is not None)
     error = _expected_error(J, chosen, prior)
     return PosePlan(
@@ -284,7 +320,9 @@ def plan_poses(
         evidence=(
             Evidence(
                 name="largest residual of the candidates' equations",
-                value=float(np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0)),
+                value=float(
+                    np.abs(model.assembly.loops.residuals(candidates.q)[0]).max(initial=0.0)
+                ),
                 unit="m",
                 upper=1e-9,
             ),
@@ -304,7 +342,11 @@ def plan_poses(
                 "noise": noise,
                 "seed": options.seed,
             },
-            inputs={"machine": model.mechanism.name, "instrument": instrument.name, "parameters": problem.names},
+            inputs={
+                "machine": model.mechanism.name,
+                "instrument": instrument.name,
+                "parameters": problem.names,
+            },
         ),
     )
 
@@ -328,7 +370,11 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
         shape, name = model.topology, options.coordinate
         scalars = [shape.coordinate_names[j] for j in shape.q_of_v if j >= 0]
         if name is None:
-            raise InputError.of("coordinate", "is missing", f"name the coordinate that is read: {', '.join(scalars)}")
+            raise InputError.of(
+                "coordinate",
+                "is missing",
+                f"name the coordinate that is read: {', '.join(scalars)}",
+            )
         is_angle = name not in scalars or shape.is_angle[shape.coordinate_names.index(name)]
         return JointSensor(name=kind.usual_name, coordinate=name, unit="rad" if is_angle else "m")
     return kind(name=kind.usual_name)

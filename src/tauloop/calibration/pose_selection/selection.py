@@ -1,21 +1,22 @@
 """Optimal selection of measuring poses by exchange.
 
-A set of poses has the information M = P + sum of J_i^T J_i (whitened residuals, parameters in tolerances, P from
-priors). A criterion says how good M is; its value is given as a size of standard deviations, in tolerances, so that
-smaller is better for all three:
+A set of poses has the information M = P + sum of J_i^T J_i (whitened residuals, parameters in
+tolerances, P from priors). A criterion says how good M is; its value is given as a size of standard
+deviations, in tolerances, so that smaller is better for all three:
 
     D   det(M)^(-1/2m)          their geometric mean over the directions (axes of the ellipsoid)
     A   sqrt(trace(M^-1) / m)   their root mean square
     E   lambda_min(M)^(-1/2)    the largest
 
-The exchange algorithm (Fedorov 1972, in the form of Cook and Nachtsheim 1980) takes every selected pose out in turn and
-puts in its place the candidate that is best there, until a whole round changes nothing. Taking a pose out and putting
-one in are changes of rank r, so only r x r matrices are worked on per candidate: with C = (M - J_i^T J_i)^-1,
+The exchange algorithm (Fedorov 1972, in the form of Cook and Nachtsheim 1980) takes every selected
+pose out in turn and puts in its place the candidate that is best there, until a whole round changes
+nothing. Taking a pose out and putting one in are changes of rank r, so only r x r matrices are
+worked on per candidate: with C = (M - J_i^T J_i)^-1,
 
     det(M') = det(C)^-1 det(I + J C J^T),   trace(M'^-1) = trace(C) - trace((I + J C J^T)^-1 J C C J^T).
 
-Source: Fedorov 1972, Theory of Optimal Experiments; Cook and Nachtsheim 1980, A comparison of algorithms for
-constructing exact D-optimal designs.
+Source: Fedorov 1972, Theory of Optimal Experiments; Cook and Nachtsheim 1980, A comparison of
+algorithms for constructing exact D-optimal designs.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ from tauloop.records import dataclass
 
 #: A round that betters the criterion by less than this share is the last.
 ENOUGH = 1e-4
-#: A poor set is made regular by this share of the candidates' mean information while the first poses are chosen.
+#: A poor set is made regular by this share of the candidates' mean information while the first
+#: poses are chosen.
 RIDGE = 1e-6
-#: Directions below this share of the largest are left out where no prior holds them: information squares it.
+#: Directions below this share of the largest are left out where no prior holds them: information
+#: squares it.
 SHOWN = 1e-6
-#: Lowest eigenvectors of M in which candidates are compared (E), and how many of the best are worked out in full, at
-#: once and at most.
+#: Lowest eigenvectors of M in which candidates are compared (E), and how many of the best are
+#: worked out in full, at once and at most.
 LOWEST, FINALISTS, WORKED_OUT = 12, 12, 48
 
 
@@ -102,9 +105,10 @@ class EOptimal(Criterion):
     def best(self, M: np.ndarray, J: np.ndarray, allowed: np.ndarray) -> int:
         """Largest smallest eigenvalue of M + J^T J.
 
-        In the span of a few eigenvectors of M it is never smaller than in full (Rayleigh and Ritz), so candidates are
-        worked out in full in the order of that bound, until no bound is above the best value found (or some dozens are
-        worked out: where the lowest eigenvalues are nearly equal, bounds hardly differ).
+        In the span of a few eigenvectors of M it is never smaller than in full (Rayleigh and Ritz),
+        so candidates are worked out in full in the order of that bound, until no bound is above the
+        best value found (or some dozens are worked out: where the lowest eigenvalues are nearly
+        equal, bounds hardly differ).
         """
         sizes, V = np.linalg.eigh(M)
         few = min(LOWEST, len(sizes))
@@ -131,10 +135,12 @@ class Selection:
     """Selected poses.
 
     Attributes:
-        chosen: indices (k,) of candidates in rising order; one that is to be measured again comes again.
+        chosen: indices (k,) of candidates in rising order; one that is to be measured again comes
+            again.
         value: of the criterion: size of standard deviations in tolerances.
         start_value: the same of the first set, chosen one pose after the other.
-        rounds, exchanges: how many rounds over all selected poses, and how many poses were exchanged.
+        rounds, exchanges: how many rounds over all selected poses, and how many poses were
+            exchanged.
         indices: observability of the selected poses.
         silent: directions that no candidate shows; they are left out.
     """
@@ -164,14 +170,16 @@ def select_poses(
         jacobians: of all candidates (N, r, n): whitened residuals in parameters in tolerances.
         count: how many poses to choose.
         criterion: what is best.
-        prior: information (n,) of each parameter from elsewhere, in tolerances^-2 (ones for tolerance priors).
+        prior: information (n,) of each parameter from elsewhere, in tolerances^-2 (ones for
+            tolerance priors).
         repeated: whether one candidate may be chosen more than once.
         rounds: of exchanges at most.
         progress: called with poses gone over and a bound of their number.
 
     Raises:
         InputError: wrong shapes, or more poses than candidates.
-        IdentificationError: fewer residuals than directions and no prior, or nothing moves what is measured.
+        IdentificationError: fewer residuals than directions and no prior, or nothing moves what is
+            measured.
     """
     J = require_jacobians(jacobians)
     n_candidates, r, n = J.shape
@@ -182,7 +190,9 @@ def select_poses(
     m = basis.shape[1]
     if m == 0:
         what = "none of them moves what is measured"
-        raise IdentificationError.of("parameters", what, "name geometry of the loops or of the tool")
+        raise IdentificationError.of(
+            "parameters", what, "name geometry of the loops or of the tool"
+        )
     if count * r + int((weights > 0).sum()) < m:
         what = f"{count} poses with {r} residuals each cannot show {m} directions"
         remedy = f"choose at least {-(-m // r)} poses, estimate fewer parameters, or use tolerance priors"
@@ -228,7 +238,9 @@ def information(W: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:
     return np.asarray(P + rows.T @ rows)
 
 
-def _one_by_one(W: np.ndarray, P: np.ndarray, count: int, criterion: Criterion, repeated: bool) -> list[int]:
+def _one_by_one(
+    W: np.ndarray, P: np.ndarray, count: int, criterion: Criterion, repeated: bool
+) -> list[int]:
     """A first set: each pose the best beside those before it, made regular by a little of all candidates."""
     everything = W.reshape(-1, W.shape[2])
     M = P + everything.T @ everything * (RIDGE / len(W))
@@ -242,7 +254,12 @@ def _one_by_one(W: np.ndarray, P: np.ndarray, count: int, criterion: Criterion, 
 
 
 def _exchange(
-    W: np.ndarray, P: np.ndarray, chosen: list[int], place: int, criterion: Criterion, repeated: bool
+    W: np.ndarray,
+    P: np.ndarray,
+    chosen: list[int],
+    place: int,
+    criterion: Criterion,
+    repeated: bool,
 ) -> bool:
     """Exchange one selected pose for the candidate that is best in its place; whether that made the set better."""
     old = chosen[place]
@@ -254,7 +271,9 @@ def _exchange(
     if not repeated:
         allowed[others] = False
     new = criterion.best(M, W, allowed)
-    if new == old or criterion.value(M + W[new].T @ W[new]) >= criterion.value(M + W[old].T @ W[old]) * (1 - 1e-12):
+    if new == old or criterion.value(M + W[new].T @ W[new]) >= criterion.value(
+        M + W[old].T @ W[old]
+    ) * (1 - 1e-12):
         return False
     chosen[place] = new
     return True

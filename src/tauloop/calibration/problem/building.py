@@ -23,7 +23,13 @@ OPEN = 1e-8
 
 
 def build_station(
-    reach: Reach, series: Series, kind: ResidualKind, encoder_noise: np.ndarray, twin: Station | None, *, where: str
+    reach: Reach,
+    series: Series,
+    kind: ResidualKind,
+    encoder_noise: np.ndarray,
+    twin: Station | None,
+    *,
+    where: str,
 ) -> Station:
     """Functions and elimination of one series; the functions are those of a twin with the same instrument.
 
@@ -40,20 +46,29 @@ def build_station(
         InputError: the instrument reads more than `LoopEquations` can use.
     """
     assembly = reach.assembly
-    functions = twin.functions if twin is not None else station_functions(reach, series.instrument, len(series))
+    functions = (
+        twin.functions
+        if twin is not None
+        else station_functions(reach, series.instrument, len(series))
+    )
     if reach.equilibrium is not None and not isinstance(kind, ForwardKinematics):
         what = "equilibrium gives coordinates together with loops and encoders, and here loops are the residuals"
         remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
         raise InputError.of(series.instrument.name, what, remedy)
     if series.instrument.poses > 1 and not isinstance(kind, ForwardKinematics):
-        what = f"one reading belongs to {series.instrument.poses} poses, so it cannot give coordinates"
+        what = (
+            f"one reading belongs to {series.instrument.poses} poses, so it cannot give coordinates"
+        )
         remedy = "use ForwardKinematics() residuals (`--residuals forward-kinematics`)"
         raise InputError.of(series.instrument.name, what, remedy)
     hard, soft = kind.split(*functions.sizes)
     n = len(series)
     n_v = series.instrument.poses * assembly.topology.n_v
     nothing = Elimination(
-        hard=hard, soft=soft, closing=np.zeros((n, 0, len(soft))), whitening=np.zeros((n, 0, len(soft)))
+        hard=hard,
+        soft=soft,
+        closing=np.zeros((n, 0, len(soft))),
+        whitening=np.zeros((n, 0, len(soft))),
     )
     station = Station(
         series=series,
@@ -74,7 +89,9 @@ def build_station(
         station = replace(station, q=station.state(zero, station.q).q)
     _, rates = station.evaluate(zero, station.q)
     _require_finite(station, rates)
-    if len(hard) > n_v or (np.linalg.matrix_rank(rates[0, hard], tol=OPEN * np.abs(rates[0]).max()) < len(hard)):
+    if len(hard) > n_v or (
+        np.linalg.matrix_rank(rates[0, hard], tol=OPEN * np.abs(rates[0]).max()) < len(hard)
+    ):
         what = f"{len(hard)} equations are to give {n_v} coordinates, and they are not independent"
         remedy = "use ForwardKinematics() residuals, which need no more than actuators and loops"
         raise InputError.of(series.instrument.name, what, remedy)
@@ -89,7 +106,11 @@ def _require_finite(station: Station, rates: np.ndarray) -> None:
     problems = Problems()
     for i in np.flatnonzero(~np.isfinite(rates).all(axis=(1, 2))):
         what = "the reading has no derivative there: its poses coincide"
-        problems.add(f"{series.instrument.name}, {series.label(int(i))}", what, "leave it out, or check the encoders")
+        problems.add(
+            f"{series.instrument.name}, {series.label(int(i))}",
+            what,
+            "leave it out, or check the encoders",
+        )
     InputError.raise_if_any(problems)
 
 
@@ -98,7 +119,8 @@ def followed(station: Station, x: np.ndarray) -> np.ndarray:
     q = station.q
     loops, encoders, _, _ = station.n_equations
     f, _ = station.evaluate(x, q)
-    # readings at which the reference pose solves the encoders' equations (their scales are near one)
+    # readings at which the reference pose solves the encoders' equations (their scales are near
+    # one)
     origin = station.series.encoders.copy()
     origin[:, list(station.leading)] += f[:, loops : loops + encoders].reshape(len(origin), -1)
     for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:]:
@@ -119,7 +141,9 @@ def exchanged(encoders: np.ndarray, i: int, j: int) -> np.ndarray:
     return result
 
 
-def with_encoders(station: Station, encoders: np.ndarray, reference: np.ndarray, x: np.ndarray) -> Station:
+def with_encoders(
+    station: Station, encoders: np.ndarray, reference: np.ndarray, x: np.ndarray
+) -> Station:
     """The same series with other readings of the encoders, its coordinates followed from the reference pose (n_q,)."""
     other = replace(station, series=replace(station.series, encoders=encoders))
     other = replace(other, q=np.broadcast_to(reference, station.q.shape).copy())
@@ -187,7 +211,9 @@ def _require_stable(reach: Reach, station: Station, x: np.ndarray) -> None:
     for i in np.flatnonzero(stiffness.min(axis=1) <= 0.0)[:10]:
         what = f"hangs in an unstable equilibrium with the nominal geometry (scaled stiffness {stiffness[i].min():.3g})"
         remedy = "check encoders and masses, or give a reference pose near the one that hangs"
-        problems.add(f"{station.series.instrument.name}, {station.series.label(int(i))}", what, remedy)
+        problems.add(
+            f"{station.series.instrument.name}, {station.series.label(int(i))}", what, remedy
+        )
     PoseError.raise_if_any(problems)
 
 
@@ -207,7 +233,9 @@ def stiffness_of(
         balance = np.arange(first + closing - balance_count, first + closing)
         leading = np.arange(loops + k * read, loops + (k + 1) * read)
         kinematic = np.concatenate([np.arange(first, first + closing - balance_count), leading])
-        result[:, k] = least_stiffness(assembly, equilibrium, rates[:, kinematic, columns], rates[:, balance, columns])
+        result[:, k] = least_stiffness(
+            assembly, equilibrium, rates[:, kinematic, columns], rates[:, balance, columns]
+        )
     return result
 
 
@@ -217,7 +245,9 @@ def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -
     for i, j in combinations(range(len(names)), 2):
         other = with_encoders(station, exchanged(station.series.encoders, i, j), assembly.q, x)
         if other.state(x, other.q).is_reached.all():
-            what = f"all poses are within reach with the columns of {names[i]} and {names[j]} swapped"
+            what = (
+                f"all poses are within reach with the columns of {names[i]} and {names[j]} swapped"
+            )
             where = f"{station.series.instrument.name}.encoders"
             problems.add(where, what, "check the order of these columns")
     return problems
@@ -255,7 +285,9 @@ def _closed(station: Station, x: np.ndarray, open_count: int, encoder_noise: np.
 def _soft_scale(station: Station, encoder_noise: np.ndarray) -> np.ndarray:
     """Standard deviations of the soft equations, one for those without noise of their own."""
     loops, encoders, _, _ = station.n_equations
-    sigma = np.concatenate([np.ones(loops + encoders), station.series.sigma, _of_spares(station, encoder_noise)])
+    sigma = np.concatenate(
+        [np.ones(loops + encoders), station.series.sigma, _of_spares(station, encoder_noise)]
+    )
     return np.asarray(sigma[station.elimination.soft])
 
 
@@ -270,9 +302,7 @@ def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
     except np.linalg.LinAlgError as error:
         bad = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
         listed = ", ".join(str(i) for i in bad[:LISTED])
-        what = (
-            f"singular pose (of the measurement: its coordinates do not follow from it) in pose {listed} of {len(F_v)}"
-        )
+        what = f"singular pose (of the measurement: its coordinates do not follow from it) in pose {listed} of {len(F_v)}"
         where = station.series.instrument.name
         raise PoseError.of(where, what, "leave these poses out") from error
 
@@ -285,7 +315,8 @@ def _of_spares(station: Station, encoder_noise: np.ndarray) -> np.ndarray:
 def _whitened(station: Station, x: np.ndarray, encoder_noise: np.ndarray) -> Elimination:
     """Residual combinations of covariance one, from the noise of the instrument and of the encoders.
 
-    An error e of the equations moves the coordinates by -F_v^-1 e, so the soft ones vary by e_soft - s_v F_v^-1 e_F.
+    An error e of the equations moves the coordinates by -F_v^-1 e, so the soft ones vary by e_soft
+    - s_v F_v^-1 e_F.
     """
     part = station.elimination
     loops = station.n_equations[0]
@@ -296,9 +327,9 @@ def _whitened(station: Station, x: np.ndarray, encoder_noise: np.ndarray) -> Eli
     _, rates = station.evaluate(x, station.q)
     _, F_v = square(np.zeros((n, rates.shape[1])), rates, part)
     D = rates[:, part.soft] @ _inverse(F_v, station)[:, :, : len(part.hard)]
-    S = np.broadcast_to(np.diag(variance[part.soft]), (n, n_soft, n_soft)) + (D * variance[part.hard]) @ D.transpose(
-        0, 2, 1
-    )
+    S = np.broadcast_to(np.diag(variance[part.soft]), (n, n_soft, n_soft)) + (
+        D * variance[part.hard]
+    ) @ D.transpose(0, 2, 1)
     if k:
         scale = _soft_scale(station, encoder_noise)
         Q, _ = np.linalg.qr((part.closing * scale).transpose(0, 2, 1), mode="complete")

@@ -1,16 +1,18 @@
 """Static equilibrium as equations of a pose: machines that hang freely in the freedoms that their actuators leave.
 
-With all actuators held, velocities satisfy J v = 0, J = (K; A): loops and leading encoders. A machine at rest hangs
-still where loops and actuators carry all forces tau(q) that it needs (weight, springs), tau = J^T mu. Velocities are
-scaled by D, so that angles count as lengths: J_s = J D^-1, tau_s = D^-1 tau. With
+With all actuators held, velocities satisfy J v = 0, J = (K; A): loops and leading encoders. A
+machine at rest hangs still where loops and actuators carry all forces tau(q) that it needs (weight,
+springs), tau = J^T mu. Velocities are scaled by D, so that angles count as lengths: J_s = J D^-1,
+tau_s = D^-1 tau. With
 
     mu = (J_s J_s^T)^-1 J_s tau_s,    r = tau_s - J_s^T mu,
 
-r is zero at equilibrium. It has as many independent components as the machine has open freedoms. Rows of it that are
-independent at the reference pose are the equations; the characteristic length over the weight makes them lengths.
+r is zero at equilibrium. It has as many independent components as the machine has open freedoms.
+Rows of it that are independent at the reference pose are the equations; the characteristic length
+over the weight makes them lengths.
 
-Source: Abbasnejad and Carricato 2015, Direct geometrico-static problem of underconstrained cable-driven parallel robots
-with n cables.
+Source: Abbasnejad and Carricato 2015, Direct geometrico-static problem of underconstrained
+cable-driven parallel robots with n cables.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ def equilibrium_of(assembly: Assembly, kept: Sequence[int]) -> Equilibrium:
         remedy = "state gravity and masses, or leave the option out"
         raise InputError.of(where, "no weight or spring acts at the reference pose", remedy)
     _, pivots = scipy.linalg.qr(open_directions, mode="r", pivoting=True)
-    return Equilibrium(rows=tuple(sorted(int(i) for i in pivots[:count])), force=force, length=length)
+    return Equilibrium(
+        rows=tuple(sorted(int(i) for i in pivots[:count])), force=force, length=length
+    )
 
 
 def equilibrium_equations(
@@ -85,10 +89,13 @@ def equilibrium_equations(
     return ca.SX(equilibrium.length / equilibrium.force * balance[list(equilibrium.rows)])
 
 
-def cable_tensions(assembly: Assembly, motion: TreeMotion, kept: Sequence[int]) -> tuple[tuple[str, ...], ca.SX]:
+def cable_tensions(
+    assembly: Assembly, motion: TreeMotion, kept: Sequence[int]
+) -> tuple[tuple[str, ...], ca.SX]:
     """Names of all cables and their tensions at a pose at rest, N: minus the multipliers of their equations.
 
-    Cables are rods with bounds of their tension, and lines over pulleys, by the winches that let them out.
+    Cables are rods with bounds of their tension, and lines over pulleys, by the winches that let
+    them out.
     """
     J, tau = _scaled(assembly, motion, kept)
     multipliers = _multipliers(J, tau)
@@ -115,7 +122,9 @@ def _scaled(assembly: Assembly, motion: TreeMotion, kept: Sequence[int]) -> tupl
     K = ca.jacobian(phi, q) @ coordinate_rates(shape, q)
     A = transmission(mechanism, shape, motion.values)
     parameters = dynamic_parameters(mechanism, shape)
-    pi = ca.vertcat(*(ca.SX(motion.values.scalar(parameter.expression)) for parameter in parameters))
+    pi = ca.vertcat(
+        *(ca.SX(motion.values.scalar(parameter.expression)) for parameter in parameters)
+    )
     tau = tree_forces(mechanism, motion, Entries(parameters, pi))
     inverse = ca.DM(velocity_scale(assembly))
     return ca.vertcat(K, A[list(assembly.leading), :]) @ ca.diag(inverse), ca.SX(inverse * tau)
@@ -132,8 +141,8 @@ def least_stiffness(
 ) -> np.ndarray:
     """Least eigenvalue (N,) of the stiffness against motions with held actuators, over weight per length.
 
-    Positive where the machine hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the chosen rows R, the
-    rates of the equations are (L/F) R Z H Z^T, H the stiffness.
+    Positive where the machine hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the
+    chosen rows R, the rates of the equations are (L/F) R Z H Z^T, H the stiffness.
 
     Args:
         assembly: the machine.

@@ -13,7 +13,11 @@ import scipy.linalg
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.loops import closure, nominal, stacked
 from tauloop.calibration.measurements.instruments import ORIGIN, Instrument, Nuisance, Scene
-from tauloop.calibration.problem.equilibrium import Equilibrium, cable_tensions, equilibrium_equations
+from tauloop.calibration.problem.equilibrium import (
+    Equilibrium,
+    cable_tensions,
+    equilibrium_equations,
+)
 from tauloop.calibration.problem.unknowns import Unknown
 from tauloop.codegen.evaluator import Evaluator, Kernel, c_function
 from tauloop.equations.newton_euler import transmission
@@ -69,7 +73,9 @@ def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) 
     mechanism, shape = reach.assembly.mechanism, reach.assembly.topology
     x = ca.SX.sym("x", len(reach.unknowns)) if x is None else x
     target = zip("xyz", ORIGIN, strict=True)
-    nuisances: dict[str, Any] = {f"{instrument.name}.target.{letter}": value for letter, value in target}
+    nuisances: dict[str, Any] = {
+        f"{instrument.name}.target.{letter}": value for letter, value in target
+    }
     nuisances |= {nuisance.name: nuisance.value for nuisance in reach.nuisances}
     leaves: dict[str, Any] = {}
     for i, unknown in enumerate(reach.unknowns):
@@ -80,7 +86,9 @@ def symbolic_pose(reach: Reach, instrument: Instrument, x: ca.SX | None = None) 
                 leaves[member] = mechanism.parameters[member].value + x[i]
     values: Values = nominal(mechanism, leaves)
     motion = symbolic_motion(shape, values, is_moving=False)
-    scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances)
+    scene = Scene(
+        mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances
+    )
     return SymbolicPose(q=motion.q, x=x, scene=scene)
 
 
@@ -92,7 +100,8 @@ class StationFunctions:
         equations: (q, x, p, y) -> all equations and their derivatives in the velocities.
         sensitivity: (q, x, p, y) -> derivatives of all equations in the unknowns.
         target: (q, x) -> point (3,) in the base frame that the instrument looks at, m.
-        sizes: numbers of (loops, leading encoders, errors, spare encoders); equations of equilibrium count as loops.
+        sizes: numbers of (loops, leading encoders, errors, spare encoders); equations of
+            equilibrium count as loops.
         cables: names of the cables that hold a machine at equilibrium.
         tensions: (q, x) -> their tensions, N; None without any.
     """
@@ -115,7 +124,9 @@ class PoseFunction:
         self._outputs = tuple(function.name_out())
         self._kernel: Kernel | None = None
         step = Evaluate(function=self._interpreted, inputs=self._inputs, outputs=self._outputs)
-        program = Program(name=function.name(), steps=(step,), outputs=self._outputs, closed_forms=(), pivots=())
+        program = Program(
+            name=function.name(), steps=(step,), outputs=self._outputs, closed_forms=(), pivots=()
+        )
         if evaluator.wants_code(program, samples):
             sizes = {name: np.zeros((1, function.numel_in(name))) for name in self._inputs}
             self._kernel = evaluator.kernel(c_function(program, sizes))
@@ -132,7 +143,10 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     """All equations of a reading with their derivatives, ready for numbers: loops and encoders of all its poses."""
     assembly = reach.assembly
     first = symbolic_pose(reach, instrument)
-    poses = [first, *(symbolic_pose(reach, instrument, first.x) for _ in range(instrument.poses - 1))]
+    poses = [
+        first,
+        *(symbolic_pose(reach, instrument, first.x) for _ in range(instrument.poses - 1)),
+    ]
     x = first.x
     q = ca.vertcat(*(pose.q for pose in poses))
     p = ca.SX.sym("p", len(assembly.mechanism.actuators), len(poses))
@@ -140,10 +154,14 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
     rows = independent_rows(assembly)
     closings = [_closing(reach, pose.scene, rows) for pose in poses]
     phi = ca.vertcat(*closings)
-    misfits = [_encoder_misfits(assembly, pose.scene, pose.q, p[:, k]) for k, pose in enumerate(poses)]
+    misfits = [
+        _encoder_misfits(assembly, pose.scene, pose.q, p[:, k]) for k, pose in enumerate(poses)
+    ]
     leading = ca.vertcat(*(misfit[list(assembly.leading)] for misfit in misfits))
     spare = ca.vertcat(*(misfit[list(assembly.spare)] for misfit in misfits))
-    error = instrument.error(replace(first.scene, others=tuple(pose.scene for pose in poses[1:])), y)
+    error = instrument.error(
+        replace(first.scene, others=tuple(pose.scene for pose in poses[1:])), y
+    )
     f = ca.densify(ca.vertcat(phi, leading, error, spare))
     f_v = ca.horzcat(*(pose.rates(f) for pose in poses))
     f_x = ca.jacobian(f, x)
@@ -154,7 +172,9 @@ def station_functions(reach: Reach, instrument: Instrument, samples: int) -> Sta
         ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"]),
         ca.Function("target", [first.q, x], [place], ["q", "x"], ["target"]),
     )
-    equations, sensitivity, target = (PoseFunction(function, reach.evaluator, samples) for function in made)
+    equations, sensitivity, target = (
+        PoseFunction(function, reach.evaluator, samples) for function in made
+    )
     cables: tuple[str, ...] = ()
     tensions = None
     if reach.equilibrium is not None:
@@ -177,7 +197,9 @@ def _closing(reach: Reach, scene: Scene, rows: Sequence[int]) -> ca.SX:
     phi, _, _ = stacked(tuple(equations[i] for i in rows))
     if reach.equilibrium is None:
         return phi
-    return ca.vertcat(phi, equilibrium_equations(reach.assembly, scene.motion, rows, reach.equilibrium))
+    return ca.vertcat(
+        phi, equilibrium_equations(reach.assembly, scene.motion, rows, reach.equilibrium)
+    )
 
 
 def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca.SX:

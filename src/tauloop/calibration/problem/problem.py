@@ -6,11 +6,11 @@ Every pose has unknown coordinates q of the extended space. Its equations are
     A q - (s p + o) = 0          encoders, with their scale s and offset o; those beyond the freedoms are soft
     h(q, theta) - y = 0          the instrument
 
-and two ways to make residuals of them are offered (`ForwardKinematics`, `LoopEquations`). In both, *hard* equations
-give the coordinates and the *soft* ones are left over as residuals. Where hard equations leave coordinates open (an
-orientation that nobody measured), combinations of soft ones close them, and only what is left counts. With
-F = (hard; combinations) the coordinates follow the parameters by dq/dx = -F_v^-1 F_x, hence
-dr/dx = C (s_x + s_v dq/dx).
+and two ways to make residuals of them are offered (`ForwardKinematics`, `LoopEquations`). In both,
+*hard* equations give the coordinates and the *soft* ones are left over as residuals. Where hard
+equations leave coordinates open (an orientation that nobody measured), combinations of soft ones
+close them, and only what is left counts. With F = (hard; combinations) the coordinates follow the
+parameters by dq/dx = -F_v^-1 F_x, hence dr/dx = C (s_x + s_v dq/dx).
 """
 
 from __future__ import annotations
@@ -30,9 +30,19 @@ from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.building import build_station
 from tauloop.calibration.problem.equilibrium import Equilibrium, equilibrium_of
 from tauloop.calibration.problem.pose_equations import Reach, independent_rows
-from tauloop.calibration.problem.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
+from tauloop.calibration.problem.residuals import (
+    FORWARD_KINEMATICS,
+    ForwardKinematics,
+    ResidualKind,
+)
 from tauloop.calibration.problem.stations import Station, StationState
-from tauloop.calibration.problem.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
+from tauloop.calibration.problem.unknowns import (
+    Bounds,
+    Tolerances,
+    Unknown,
+    bounded,
+    select_unknowns,
+)
 from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled, Evaluator
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, PoseError, Problem, solving
@@ -101,10 +111,12 @@ class CalibrationProblem(Shown):
         stations: one for each series, with its functions.
         residuals: how residuals are made.
         evaluator: how functions are run.
-        encoder_noise: standard deviation of the encoders' errors, m or rad; zero takes them as exact, but for redundant
-            drives: there it is 1e-5 rad, and 1e-5 of the machine's characteristic length.
+        encoder_noise: standard deviation of the encoders' errors, m or rad; zero takes them as
+            exact, but for redundant drives: there it is 1e-5 rad, and 1e-5 of the machine's
+            characteristic length.
         free: indices of the unknowns that are estimated; the others stay at their start values.
-        equilibrium: equations by which the machine hangs still at every pose; None where it need not.
+        equilibrium: equations by which the machine hangs still at every pose; None where it need
+            not.
     """
 
     mechanism: Mechanism
@@ -145,7 +157,9 @@ class CalibrationProblem(Shown):
     @cached_property
     def pose_of_row(self) -> np.ndarray:
         """Number of the pose (counted over all series) behind every residual (R,)."""
-        return np.repeat(np.arange(self.n_poses), [s.n_rows for s in self.stations for _ in range(len(s.series))])
+        return np.repeat(
+            np.arange(self.n_poses), [s.n_rows for s in self.stations for _ in range(len(s.series))]
+        )
 
     def whole(self, correction: np.ndarray) -> np.ndarray:
         """Corrections (n_all, ...) of all unknowns from those of the estimated ones (n, ...); zero of the others."""
@@ -153,7 +167,9 @@ class CalibrationProblem(Shown):
         full[list(self.free)] = correction
         return full
 
-    def evaluate(self, correction: np.ndarray, near: Evaluation | Linearised | None = None) -> Evaluation:
+    def evaluate(
+        self, correction: np.ndarray, near: Evaluation | Linearised | None = None
+    ) -> Evaluation:
         """Residuals at corrections of the free unknowns (n,), started from (or along the tangent of) another place."""
         x = self.whole(correction)
         if isinstance(near, Linearised):
@@ -163,10 +179,16 @@ class CalibrationProblem(Shown):
                 for state, tangent in zip(near.evaluation.states, near.tangents, strict=True)
             ]
         else:
-            starts = [station.q for station in self.stations] if near is None else [state.q for state in near.states]
+            starts = (
+                [station.q for station in self.stations]
+                if near is None
+                else [state.q for state in near.states]
+            )
         return Evaluation(
             correction=np.array(correction, dtype=float),
-            states=tuple(station.state(x, q) for station, q in zip(self.stations, starts, strict=True)),
+            states=tuple(
+                station.state(x, q) for station, q in zip(self.stations, starts, strict=True)
+            ),
         )
 
     def pose_jacobians(self, evaluation: Evaluation) -> tuple[np.ndarray, ...]:
@@ -188,7 +210,10 @@ class CalibrationProblem(Shown):
 
     def _sensitivities(self, evaluation: Evaluation) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         x, free = self.whole(evaluation.correction), list(self.free)
-        both = [station.jacobian(x, state) for station, state in zip(self.stations, evaluation.states, strict=True)]
+        both = [
+            station.jacobian(x, state)
+            for station, state in zip(self.stations, evaluation.states, strict=True)
+        ]
         return tuple((J[:, :, free], q_x[:, :, free]) for J, q_x in both)
 
     def only(self, names: Iterable[str]) -> CalibrationProblem:
@@ -226,7 +251,10 @@ class CalibrationProblem(Shown):
     def reading(self, *readings: np.ndarray) -> CalibrationProblem:
         """The same problem with other readings (N, n_columns), SI, of the same poses: one array for each series."""
         both = zip(self.stations, readings, strict=True)
-        stations = [replace(station, series=replace(station.series, readings=other)) for station, other in both]
+        stations = [
+            replace(station, series=replace(station.series, readings=other))
+            for station, other in both
+        ]
         return replace(self, stations=tuple(stations))
 
     @property
@@ -287,15 +315,18 @@ def calibration_problem(
     Args:
         mechanism: the nominal machine.
         series: measurements, of one or several kinds.
-        parameters: unknowns by name or pattern (see `select_unknowns`): leaf parameters of the machine, nuisance
-            parameters of instruments (``tracker.frame.*``) and ``encoder.ACTUATOR.scale`` or ``.offset``.
+        parameters: unknowns by name or pattern (see `select_unknowns`): leaf parameters of the
+            machine, nuisance parameters of instruments (``tracker.frame.*``) and
+            ``encoder.ACTUATOR.scale`` or ``.offset``.
         residuals: `ForwardKinematics()` or `LoopEquations()`.
         tolerances: usual sizes of corrections, and priors.
         encoder_noise: standard deviation of encoders, m or rad; propagated into the weights.
-        bounds: least and largest values of unknowns by name or pattern, SI, besides those of the machine file.
-        equilibrium: whether the machine hangs still at every pose, in the freedoms that its actuators leave open.
-        evaluator: how functions are run. Without it they are interpreted, and compiled for very many poses; use
-            `Compiled()` for many fits.
+        bounds: least and largest values of unknowns by name or pattern, SI, besides those of the
+            machine file.
+        equilibrium: whether the machine hangs still at every pose, in the freedoms that its
+            actuators leave open.
+        evaluator: how functions are run. Without it they are interpreted, and compiled for very
+            many poses; use `Compiled()` for many fits.
 
     Raises:
         InputError: wrong names or shapes.
@@ -318,7 +349,13 @@ def calibration_problem(
     unknowns = bounded(unknowns, bounds or {})
     how = Compiled(at_least=WORTH_COMPILING) if evaluator is None else evaluator
     balance = equilibrium_of(assembly, independent_rows(assembly)) if equilibrium else None
-    reach = Reach(assembly=assembly, unknowns=unknowns, nuisances=everything, evaluator=how, equilibrium=balance)
+    reach = Reach(
+        assembly=assembly,
+        unknowns=unknowns,
+        nuisances=everything,
+        evaluator=how,
+        equilibrium=balance,
+    )
     return CalibrationProblem(
         mechanism=mechanism,
         assembly=assembly,
@@ -336,8 +373,9 @@ def calibration_problem(
 def hanging_coordinates(mechanism: Mechanism, encoders: np.ndarray) -> np.ndarray:
     """Return the coordinates (N, n_q) at which a machine hangs still, from positions of its actuators.
 
-    The geometrico-static problem of platforms on fewer cables than freedoms: loops, encoders and static equilibrium,
-    from the reference pose along straight lines of the encoders. `simulated_series` takes such coordinates.
+    The geometrico-static problem of platforms on fewer cables than freedoms: loops, encoders and
+    static equilibrium, from the reference pose along straight lines of the encoders.
+    `simulated_series` takes such coordinates.
 
     Args:
         mechanism: the machine.
@@ -350,7 +388,9 @@ def hanging_coordinates(mechanism: Mechanism, encoders: np.ndarray) -> np.ndarra
     """
     encoders = np.atleast_2d(encoders)
     instrument = Position(name="hanging")
-    series = Series(instrument=instrument, encoders=encoders, readings=np.zeros((len(encoders), 3)), noise=1.0)
+    series = Series(
+        instrument=instrument, encoders=encoders, readings=np.zeros((len(encoders), 3)), noise=1.0
+    )
     problem = calibration_problem(mechanism, [series], ["hanging.frame.x"], equilibrium=True)
     (state,) = problem.evaluate(np.zeros(1)).states
     return state.q
@@ -364,7 +404,9 @@ def _stations(
     for i, item in enumerate(series):
         # series of one instrument share their functions
         twin = next((s for s in stations if s.series.instrument == item.instrument), None)
-        stations.append(build_station(reach, item, residuals, deviations, twin, where=f"series {i + 1}"))
+        stations.append(
+            build_station(reach, item, residuals, deviations, twin, where=f"series {i + 1}")
+        )
     return tuple(stations)
 
 

@@ -12,14 +12,16 @@ from tauloop.calibration.problem.pose_equations import StationFunctions
 from tauloop.equations.topology import Topology, integrate
 from tauloop.records import dataclass
 
-#: Newton's method stops when no coordinate moves by more than this, characteristic lengths or rad: what is left then is
-#: its square.
+#: Newton's method stops when no coordinate moves by more than this, characteristic lengths or rad:
+#: what is left then is its square.
 STEP = 1e-7
-#: It need not start where a motion by less than this, characteristic lengths or rad, would satisfy each hard equation.
+#: It need not start where a motion by less than this, characteristic lengths or rad, would satisfy
+#: each hard equation.
 CLOSED = 1e-12
 #: Steps before a pose counts as out of reach, and the longest step, characteristic lengths or rad.
 ITERATIONS, LONGEST = 40, 1.0
-#: Hard equations that need a motion by more than this, characteristic lengths or rad, are not solved.
+#: Hard equations that need a motion by more than this, characteristic lengths or rad, are not
+#: solved.
 SOLVED = 1e-9
 
 
@@ -29,7 +31,8 @@ class Elimination:
 
     Attributes:
         hard, soft: indices of the equations.
-        closing: combinations (N, k, n_soft) that close the coordinates which hard equations leave open.
+        closing: combinations (N, k, n_soft) that close the coordinates which hard equations leave
+            open.
         whitening: combinations (N, r, n_soft) that are the residuals, of covariance one.
     """
 
@@ -75,9 +78,10 @@ class Station:
         functions: of poses and corrections.
         leading: actuators whose encoders give coordinates; the misfits of the others are residuals.
         elimination: which equations give coordinates and which are residuals.
-        q: coordinates (N m, n_q) at the start values, the m poses of each reading one after the other.
-        scale: unit displacement of every velocity of the poses of a reading (m n_v,): the characteristic length, or one
-            radian.
+        q: coordinates (N m, n_q) at the start values, the m poses of each reading one after the
+            other.
+        scale: unit displacement of every velocity of the poses of a reading (m n_v,): the
+            characteristic length, or one radian.
     """
 
     series: Series
@@ -134,7 +138,12 @@ class Station:
         """Inputs of the functions: coordinates and encoders of the poses of a reading side by side."""
         n = len(self.series)
         p = self.series.encoders if encoders is None else encoders
-        return [q.reshape(n, -1), np.broadcast_to(x, (n, len(x))), p.reshape(n, -1), self.series.readings]
+        return [
+            q.reshape(n, -1),
+            np.broadcast_to(x, (n, len(x))),
+            p.reshape(n, -1),
+            self.series.readings,
+        ]
 
     def state(self, x: np.ndarray, q: np.ndarray) -> StationState:
         """Coordinates by Newton's method from q (N m, n_q), and what is left."""
@@ -172,7 +181,9 @@ class Station:
         step = solved(F_v, F[:, :, None])[:, :, 0]
         length = np.abs(step / self.scale).max(axis=1, initial=0.0)
         step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
-        return integrate(self.topology, q, -step.reshape(len(q), -1)), float(length.max(initial=0.0))
+        return integrate(self.topology, q, -step.reshape(len(q), -1)), float(
+            length.max(initial=0.0)
+        )
 
     def encoder_columns(self, state: StationState) -> np.ndarray:
         """Derivatives of the whitened residuals (N, r, n_u) in errors of all encoders' readings, of scale one."""
@@ -184,7 +195,9 @@ class Station:
         equations[loops + encoders + errors :, leading:] = np.tile(-np.eye(spares), (self.poses, 1))
         hard = np.broadcast_to(equations[part.hard], (len(self.series), len(part.hard), count))
         F = np.concatenate([hard, part.closing @ equations[part.soft]], axis=1)
-        F_v = np.concatenate([state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1)
+        F_v = np.concatenate(
+            [state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1
+        )
         moved = -solved(F_v, F)
         columns = part.whitening @ (equations[part.soft] + state.rates[:, part.soft] @ moved)
         order = np.argsort([*self.leading, *(i for i in range(count) if i not in self.leading)])
@@ -196,7 +209,9 @@ class Station:
         (columns,) = self.functions.sensitivity(self._given(x, state.q, None), n)
         f_x = columns.reshape(n, len(x), -1).transpose(0, 2, 1)
         F_x = np.concatenate([f_x[:, part.hard], part.closing @ f_x[:, part.soft]], axis=1)
-        F_v = np.concatenate([state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1)
+        F_v = np.concatenate(
+            [state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1
+        )
         q_x = -solved(F_v, F_x)
         residuals = part.whitening @ (f_x[:, part.soft] + state.rates[:, part.soft] @ q_x)
         return np.asarray(residuals), q_x.reshape(len(state.q), -1, len(x))
@@ -218,4 +233,6 @@ def solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
         except np.linalg.LinAlgError:
             pass
     sound = np.isfinite(A).all(axis=(1, 2))[:, None, None]
-    return np.asarray(np.linalg.pinv(np.where(sound, A, 0.0), rcond=1e-10) @ np.where(np.isfinite(b), b, 0.0))
+    return np.asarray(
+        np.linalg.pinv(np.where(sound, A, 0.0), rcond=1e-10) @ np.where(np.isfinite(b), b, 0.0)
+    )

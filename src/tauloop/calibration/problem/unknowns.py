@@ -22,8 +22,9 @@ from tauloop.shown import Shown
 DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}
 #: Units of unknowns in words.
 _SPOKEN = {"m": "a length", "rad": "an angle", "1": "a plain number"}
-#: Groups of leaf parameters that a pattern with * or ? picks, and those of a drive in one of `_SPOKEN`'s units only: a
-#: rotor's inertia shows in no measured pose. Others must be named in full.
+#: Groups of leaf parameters that a pattern with * or ? picks, and those of a drive in one of
+#: `_SPOKEN`'s units only: a rotor's inertia shows in no measured pose. Others must be named in
+#: full.
 PICKED_GROUPS = ("geometry", "drive")
 
 
@@ -47,8 +48,8 @@ class Unknown(Corrected):
         name: of its parameter, or the name given to several that move together.
         members: parameters that get the correction.
         unit: SI unit: m, rad or 1 (or another).
-        tolerance: usual size of the correction, SI: scale of the problem, limit of what counts as observable, and
-            standard deviation of the prior where there is one.
+        tolerance: usual size of the correction, SI: scale of the problem, limit of what counts as
+            observable, and standard deviation of the prior where there is one.
         has_prior: whether the correction is drawn to zero with that standard deviation.
         is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
         value: start value of the first member, SI.
@@ -82,7 +83,8 @@ def bounds_of(text: str, between: str) -> Bounds:
         between: what stands between both sides.
 
     Raises:
-        UnitError: no two sides, both left out, two units, or a side that is no length, angle or number.
+        UnitError: no two sides, both left out, two units, or a side that is no length, angle or
+            number.
     """
     ends = interval(text, between, *DIMENSIONS.values())
     unit = next(unit for unit, dimension in DIMENSIONS.items() if dimension == ends.dimension)
@@ -114,9 +116,11 @@ class Tolerances(Shown):
     """Usual sizes of corrections.
 
     Attributes:
-        length, angle, ratio: for parameters in m, rad and plain numbers; others count as a plain number times value.
+        length, angle, ratio: for parameters in m, rad and plain numbers; others count as a plain
+            number times value.
         named: by name of an unknown (or pattern), before the three above, SI.
-        priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all of the machine's.
+        priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all of the
+            machine's.
     """
 
     length: float = TYPICAL["m"]
@@ -135,15 +139,18 @@ class Tolerances(Shown):
 
 
 def select_unknowns(
-    mechanism: Mechanism, nuisances: Iterable[Nuisance], patterns: Iterable[str], tolerances: Tolerances
+    mechanism: Mechanism,
+    nuisances: Iterable[Nuisance],
+    patterns: Iterable[str],
+    tolerances: Tolerances,
 ) -> tuple[Unknown, ...]:
     """Unknowns that patterns name.
 
     Args:
         mechanism: its leaf parameters with bounds.
         nuisances: nuisance parameters of instruments and encoders.
-        patterns: names or shell patterns such as ``track*.length``; ``radius=tower*.radius`` ties all that match into
-            one unknown of that name: they get the same correction.
+        patterns: names or shell patterns such as ``track*.length``; ``radius=tower*.radius`` ties
+            all that match into one unknown of that name: they get the same correction.
         tolerances: usual sizes of corrections.
 
     Raises:
@@ -171,7 +178,8 @@ def select_unknowns(
         unit = unit_of(first)
         tolerance = tolerances.of(name, unit, value)
         has_prior = any(
-            fnmatchcase(name, pattern) and (not is_nuisance or pattern != "*") for pattern in tolerances.priors
+            fnmatchcase(name, pattern) and (not is_nuisance or pattern != "*")
+            for pattern in tolerances.priors
         )
         return Unknown(
             name=name,
@@ -191,26 +199,38 @@ def select_unknowns(
         matches = tuple(
             name
             for name in known
-            if name == pattern or (fnmatchcase(name, pattern) and (name in other or is_picked(name)))
+            if name == pattern
+            or (fnmatchcase(name, pattern) and (name in other or is_picked(name)))
         )
         if not matches:
-            remedy = suggestion(pattern, known) or "see `tauloop show MACHINE --parameters`; nuisance parameters are "
+            remedy = (
+                suggestion(pattern, known)
+                or "see `tauloop show MACHINE --parameters`; nuisance parameters are "
+            )
             remedy += "" if remedy.startswith("did") else ", ".join(list(other)[:12]) or "none"
             problems.add(text, "no parameter has this name", remedy)
             continue
         units = {unit_of(name) for name in matches}
         if tie and len(units) > 1:
-            problems.add(text, f"ties parameters in {' and '.join(sorted(units))}", "tie parameters of one unit")
+            problems.add(
+                text,
+                f"ties parameters in {' and '.join(sorted(units))}",
+                "tie parameters of one unit",
+            )
             continue
         for name in matches:
             if name in taken:
-                problems.add(text, f"{name} is already named by {taken[name]!r}", "name each parameter once")
+                problems.add(
+                    text, f"{name} is already named by {taken[name]!r}", "name each parameter once"
+                )
             taken[name] = text
         result += [unknown(tie, matches)] if tie else [unknown(name, (name,)) for name in matches]
     if not problems and not result:
         problems.add("parameters", "none are named", "name at least one")
     problems += [
-        Problem(where=u.name, what=f"the tolerance is {u.tolerance:g}", remedy="give a size above zero")
+        Problem(
+            where=u.name, what=f"the tolerance is {u.tolerance:g}", remedy="give a size above zero"
+        )
         for u in result
         if not (np.isfinite(u.tolerance) and u.tolerance > 0)
     ]
@@ -226,7 +246,8 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
         bounds: by name or pattern.
 
     Raises:
-        InputError: nothing matches a pattern, bounds are empty or in another unit, or a start value lies outside.
+        InputError: nothing matches a pattern, bounds are empty or in another unit, or a start value
+            lies outside.
     """
     result = list(unknowns)
     problems = Problems()
@@ -239,7 +260,11 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
             remedy = suggestion(pattern, names) or f"unknowns are {', '.join(names[:12])}"
             problems.add(where, "no unknown has this name", remedy)
         if not low < high:
-            problems.add(where, f"{low:g} to {high:g} is no range", "give a lower bound and a larger upper one")
+            problems.add(
+                where,
+                f"{low:g} to {high:g} is no range",
+                "give a lower bound and a larger upper one",
+            )
             continue
         for i in matches:
             unknown = result[i]

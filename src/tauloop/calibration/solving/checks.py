@@ -25,7 +25,8 @@ FLAT = 1e-2
 GROSS = 20.0
 #: Gross poses that are named one by one.
 NAMED = 5
-#: A joint may be beyond its stops by this share of it: zero points are among what calibrations find.
+#: A joint may be beyond its stops by this share of it: zero points are among what calibrations
+#: find.
 BEYOND = 0.05
 #: Ratios of lengths that are two units mixed up.
 UNIT_RATIOS = {
@@ -48,8 +49,9 @@ def inspect(
 
     Args:
         problem: measurements and unknowns.
-        gross: also look for single poses that are far off before anything is fitted; a least-squares fit bends to
-            them until they hide behind others, a robust loss may take them.
+        gross: also look for single poses that are far off before anything is fitted; a
+            least-squares fit bends to them until they hide behind others, a robust loss may take
+            them.
         start: the evaluation of `problem.predicting()` without corrections, where it is at hand.
         exchanges: processor time in which swapped encoders are looked for, s.
     """
@@ -60,13 +62,17 @@ def inspect(
     if rows + priors < n:
         what = f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns"
         problems.add(
-            "measurements", what, "measure more poses, estimate fewer parameters, or give priors from tolerances"
+            "measurements",
+            what,
+            "measure more poses, estimate fewer parameters, or give priors from tolerances",
         )
     forward = problem.predicting()
     evaluation = forward.evaluate(np.zeros(n)) if start is None else start
     nothing = np.zeros(len(problem.unknowns))
     jacobians = forward.pose_jacobians(evaluation)
-    for station, state, jacobian in zip(forward.stations, evaluation.states, jacobians, strict=True):
+    for station, state, jacobian in zip(
+        forward.stations, evaluation.states, jacobians, strict=True
+    ):
         points = station.points(nothing, state.q)
         problems += _on_a_line(station.series, points)
         if station.series.instrument.position_columns:
@@ -80,7 +86,9 @@ def inspect(
             continue
         if gross:
             problems += _beyond_range(forward, station, state.q)
-            problems += _gross(forward, station, state.errors, float(np.linalg.norm(_spreads(points))))
+            problems += _gross(
+                forward, station, state.errors, float(np.linalg.norm(_spreads(points)))
+            )
     return tuple(problems)
 
 
@@ -97,10 +105,16 @@ def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
     spreads = _spreads(points)
     if spreads[1] > FLAT * max(spreads[0], 1e-12):
         return []
-    on_plane = isinstance(series.instrument, Contact) and isinstance(series.instrument.surface, Plane)
+    on_plane = isinstance(series.instrument, Contact) and isinstance(
+        series.instrument.surface, Plane
+    )
     what = "the plane is touched on one line only" if on_plane else "all poses lie on one line"
     what = f"{what}: they spread by {1e3 * spreads[0]:.3g} mm along it and {1e3 * spreads[1]:.3g} mm across"
-    remedy = "touch the plane in two directions" if on_plane else "spread the poses over the whole work volume"
+    remedy = (
+        "touch the plane in two directions"
+        if on_plane
+        else "spread the poses over the whole work volume"
+    )
     return [Problem(series.instrument.name, what, remedy)]
 
 
@@ -144,16 +158,27 @@ def _wrong_reading(
                     f"{names}, {1e3 * as_is:.3g} mm as xyz",
                     f"map the columns in the order {names}, or let the frame be unknown",
                 )
-    encoders, drives = station.series.encoders, [actuator.name for actuator in problem.mechanism.actuators]
+    encoders, drives = (
+        station.series.encoders,
+        [actuator.name for actuator in problem.mechanism.actuators],
+    )
     remedy = "state the unit of the encoder columns"
-    scaled = ((ratio * encoders, "in another unit", f"multiplied by {ratio:g}", remedy) for ratio in UNIT_RATIOS)
+    scaled = (
+        (ratio * encoders, "in another unit", f"multiplied by {ratio:g}", remedy)
+        for ratio in UNIT_RATIOS
+    )
     units = next(_other_encoders(problem, station, measured, as_is, frame_free, scaled), None)
     if units is not None:
         return [*problems, units]
     # another explanation is named only where it fits about as well as the ones before
     best = as_is if not problems else min(as_is, FITS_BETTER**2 * mirrored)
     swaps = (
-        (exchanged(encoders, i, j), f"{drives[i]} and {drives[j]} look swapped", "swapped back", "swap the two columns")
+        (
+            exchanged(encoders, i, j),
+            f"{drives[i]} and {drives[j]} look swapped",
+            "swapped back",
+            "swap the two columns",
+        )
         for i, j in alike_pairs(encoders, exchanges)
     )
     return [*problems, *_other_encoders(problem, station, measured, best, frame_free, swaps)]
@@ -187,7 +212,8 @@ def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[
     usual = np.median(distance)
     reach = float(np.linalg.norm(predicted - predicted.mean(axis=0), axis=1).max())
     far = np.flatnonzero(distance > 20 * max(min(usual, reach), 1e-12))
-    if 2 <= len(far) <= len(series) / 2:  # else it is the prediction that is wrong: encoders in another unit
+    # else it is the prediction that is wrong: encoders in another unit
+    if 2 <= len(far) <= len(series) / 2:
         names = ", ".join(series.label(int(i)) for i in far[:5])
         times = distance[far].min() / max(min(usual, reach), 1e-12)
         what = (
@@ -199,7 +225,11 @@ def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[
 
 
 def _left(
-    problem: CalibrationProblem, station: Station, encoders: np.ndarray, measured: np.ndarray, frame_free: bool
+    problem: CalibrationProblem,
+    station: Station,
+    encoders: np.ndarray,
+    measured: np.ndarray,
+    frame_free: bool,
 ) -> float | None:
     """RMS distance of nominal and measured positions with other encoder readings, m; None where out of reach."""
     zero = np.zeros(len(problem.unknowns))
@@ -234,7 +264,9 @@ def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) 
     return problems
 
 
-def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, spread: float) -> list[Problem]:
+def _gross(
+    problem: CalibrationProblem, station: Station, errors: np.ndarray, spread: float
+) -> list[Problem]:
     """Single poses so far off that their readings are wrong, whatever the geometry is."""
     series = station.series
     lengths = [k for k, (_, unit) in enumerate(series.instrument.errors) if unit == "m"]

@@ -19,8 +19,8 @@ from tauloop.records import dataclass
 SECONDS = 10.0
 #: A cost so near that of the best fit cannot be told from it.
 SAME_FIT = 1.05
-#: A fit to exchanged columns may take so many times the evaluations of the fit as it is, and so many more: one that
-#: fits as well arrives as soon, and one that does not would wander on.
+#: A fit to exchanged columns may take so many times the evaluations of the fit as it is, and so
+#: many more: one that fits as well arrives as soon, and one that does not would wander on.
 LONGER, MORE = 3, 10
 
 
@@ -28,7 +28,9 @@ def alike_pairs(encoders: np.ndarray, seconds: float = SECONDS) -> Iterator[tupl
     """Pairs of columns (N, n_u) until the processor time is over; those first that are most alike."""
     spread = np.maximum(encoders.std(axis=0), 1e-300)
     alike = {
-        (i, j): float(np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2)) / min(spread[i], spread[j]))
+        (i, j): float(
+            np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2)) / min(spread[i], spread[j])
+        )
         for i, j in combinations(range(encoders.shape[1]), 2)
     }
     began = process_time()
@@ -55,13 +57,16 @@ class Exchanges:
     seconds: float
 
 
-def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution, seconds: float = SECONDS) -> Exchanges:
+def indistinguishable_swaps(
+    problem: CalibrationProblem, solution: Solution, seconds: float = SECONDS
+) -> Exchanges:
     """Pairs of actuators whose encoder columns could be swapped without the data telling: the fit is as good.
 
     Args:
         problem: the calibration.
         solution: its optimum.
-        seconds: processor time after which no further pair is tried; one fit more may begin just before that.
+        seconds: processor time after which no further pair is tried; one fit more may begin just
+            before that.
     """
     names = [actuator.name for actuator in problem.mechanism.actuators]
     cost = float(solution.residual @ solution.residual)
@@ -73,7 +78,9 @@ def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution, sec
     for i, j in alike_pairs(every, seconds):
         tried += 1
         stations = tuple(
-            with_encoders(station, exchanged(station.series.encoders, i, j), problem.assembly.q, zero)
+            with_encoders(
+                station, exchanged(station.series.encoders, i, j), problem.assembly.q, zero
+            )
             for station in forward.stations
         )
         try:

@@ -1,7 +1,7 @@
 """Loss functions: how much a residual of so many standard deviations counts.
 
-Source: Huber 1964, Robust estimation of a location parameter; Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle
-adjustment: a modern synthesis.
+Source: Huber 1964, Robust estimation of a location parameter; Triggs, McLauchlan, Hartley and
+Fitzgibbon 2000, Bundle adjustment: a modern synthesis.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tauloop.records import dataclass
 class Loss(ABC):
     """Counts a whitened residual r as rho(r^2).
 
-    Whoever adds one derives from this, lets it pass `tauloop.testing.check_loss` and hands it to `FitOptions`; a
-    package may bring it by the entry points of `tauloop.losses`.
+    Whoever adds one derives from this, lets it pass `tauloop.testing.check_loss` and hands it to
+    `FitOptions`; a package may bring it by the entry points of `tauloop.losses`.
     """
 
     __slots__ = ()
@@ -79,4 +79,6 @@ class Cauchy(Loss):
 
 
 #: Losses by the names that the command line uses.
-LOSSES = Offered("tauloop.losses", Loss, {"squares": Squares(), "huber": Huber(), "cauchy": Cauchy()})
+LOSSES = Offered(
+    "tauloop.losses", Loss, {"squares": Squares(), "huber": Huber(), "cauchy": Cauchy()}
+)

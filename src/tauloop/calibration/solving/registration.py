@@ -9,7 +9,8 @@ def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, flo
     """Turn (3, 3) that carries measured points onto predicted ones, best in the least squares (Kabsch 1976).
 
     Returns:
-        R with p - mean(p) = R (y - mean(y)), the RMS distance left, and that with a mirror instead of a turn.
+        R with p - mean(p) = R (y - mean(y)), the RMS distance left, and that with a mirror instead
+        of a turn.
     """
     y, p = measured - measured.mean(axis=0), predicted - predicted.mean(axis=0)
     U, _, Vt = np.linalg.svd(p.T @ y)

@@ -1,8 +1,8 @@
 """Readings that belong to other rows of the table: some rows late or early, or in another order than the encoders.
 
-A reading that is k rows late is compared with the prediction k rows before it. Other orders are found without the
-instrument's frame: distances between points do not depend on it, so quantiles of the distances from a point to all
-others recognise the point.
+A reading that is k rows late is compared with the prediction k rows before it. Other orders are
+found without the instrument's frame: distances between points do not depend on it, so quantiles of
+the distances from a point to all others recognise the point.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ ROUNDS = 5
 NAMED = 4
 
 
-def wrong_rows(station: Station, residual: np.ndarray, errors: np.ndarray, jacobian: np.ndarray) -> list[Problem]:
+def wrong_rows(
+    station: Station, residual: np.ndarray, errors: np.ndarray, jacobian: np.ndarray
+) -> list[Problem]:
     """Return what is wrong where readings fit other rows much better than their own.
 
     Args:
@@ -79,12 +81,16 @@ def _late_readings(station: Station, residual: np.ndarray, jacobian: np.ndarray)
     series = station.series
     count = len(series)
     first = station.n_equations[0] + station.n_equations[1]
-    is_error = (station.elimination.soft >= first) & (station.elimination.soft < first + len(series.instrument.errors))
+    is_error = (station.elimination.soft >= first) & (
+        station.elimination.soft < first + len(series.instrument.errors)
+    )
     weights = station.elimination.whitening[:, :, is_error]
 
     def left(rows: np.ndarray, sources: np.ndarray) -> float | None:
         """Root mean square of what the unknowns leave where rows get the readings of other rows."""
-        change = (weights[rows] @ (series.readings[rows] - series.readings[sources])[:, :, None])[:, :, 0]
+        change = (weights[rows] @ (series.readings[rows] - series.readings[sources])[:, :, None])[
+            :, :, 0
+        ]
         r = (residual[rows] + change).ravel()
         J = jacobian[rows].reshape(len(r), -1)
         U, sizes, _ = np.linalg.svd(J, full_matrices=False)
@@ -106,14 +112,20 @@ def _late_readings(station: Station, residual: np.ndarray, jacobian: np.ndarray)
     best = min(moved, key=lambda shift: moved[shift], default=0)
     if as_is is None or not best or as_is <= FITS_BETTER * max(moved[best], 1.0):
         return []
-    fits = f"{moved[best]:.3g} standard deviations RMS after a fit when moved, {as_is:.3g} as they are"
+    fits = (
+        f"{moved[best]:.3g} standard deviations RMS after a fit when moved, {as_is:.3g} as they are"
+    )
     return [_late(station, best, fits)]
 
 
 def _shifted(count: int, late: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of readings that are so many rows late (early where negative), and the rows of their poses."""
     every = np.arange(count)
-    return (every[late:], every[: count - late]) if late > 0 else (every[: count + late], every[-late:])
+    return (
+        (every[late:], every[: count - late])
+        if late > 0
+        else (every[: count + late], every[-late:])
+    )
 
 
 def _late(station: Station, shift: int, fits: str) -> Problem:
@@ -121,8 +133,14 @@ def _late(station: Station, shift: int, fits: str) -> Problem:
     each = "pose" if station.poses == 1 else "reading"
     poses = each if size == 1 else f"{each}s"
     where = f"{station.series.instrument.name}.readings"
-    remedy = f"move the readings {'up' if shift > 0 else 'down'} by {size} row{'' if size == 1 else 's'}"
-    return Problem(where, f"the readings look {size} {poses} {when}: {fits}", f"{remedy}, and leave out rows without")
+    remedy = (
+        f"move the readings {'up' if shift > 0 else 'down'} by {size} row{'' if size == 1 else 's'}"
+    )
+    return Problem(
+        where,
+        f"the readings look {size} {poses} {when}: {fits}",
+        f"{remedy}, and leave out rows without",
+    )
 
 
 def _shuffled(station: Station, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
@@ -136,7 +154,9 @@ def _shuffled(station: Station, measured: np.ndarray, predicted: np.ndarray) -> 
     tree = cKDTree(predicted)
     neighbour = tree.query(predicted, k=2)[0][:, 1]
     spacing = float(np.median(neighbour))
-    known, seen = (np.quantile(cdist(points, points), QUANTILES, axis=1).T for points in (predicted, measured))
+    known, seen = (
+        np.quantile(cdist(points, points), QUANTILES, axis=1).T for points in (predicted, measured)
+    )
     order = cKDTree(known).query(seen)[1]
     distance = np.full(count, np.inf)
     for _ in range(ROUNDS):
@@ -149,7 +169,11 @@ def _shuffled(station: Station, measured: np.ndarray, predicted: np.ndarray) -> 
     is_near = distance < NEAR * spacing
     others = np.flatnonzero(is_near & (order != np.arange(count)))
     matched = float(np.sqrt(np.mean(distance[is_near] ** 2))) if is_near.any() else np.inf
-    if len(np.unique(order[is_near])) < MATCHED * count or not len(others) or as_is <= FITS_BETTER * matched:
+    if (
+        len(np.unique(order[is_near])) < MATCHED * count
+        or not len(others)
+        or as_is <= FITS_BETTER * matched
+    ):
         return []
     label = station.series.label
     pairs = ", ".join(f"that of {label(int(i))} to {label(int(order[i]))}" for i in others[:NAMED])

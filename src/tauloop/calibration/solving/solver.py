@@ -14,11 +14,13 @@ from tauloop.shown import Shown
 SQUARES = Squares()
 #: The search ends when the sum of squares, or the corrections, change by less than these shares.
 COST_CHANGE, STEP_CHANGE = 1e-10, 1e-9
-#: Residuals evaluated before the search gives up: where data say next to nothing it would wander on.
+#: Residuals evaluated before the search gives up: where data say next to nothing it would wander
+#: on.
 MOST_EVALUATIONS = 200
 #: A correction so near a bound, in tolerances, is at it.
 AT_BOUND = 1e-3
-#: A trial geometry that does not close all loops is given residuals this many times those at the start.
+#: A trial geometry that does not close all loops is given residuals this many times those at the
+#: start.
 OUT_OF_REACH = 1e3
 
 
@@ -55,16 +57,22 @@ class Solution(Shown):
     @property
     def information(self) -> np.ndarray:
         """J^T W J + P (n, n), SI: inverse of the covariance where noise is as stated."""
-        return np.asarray(self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2))
+        return np.asarray(
+            self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2)
+        )
 
     @property
     def gradient(self) -> np.ndarray:
         """J^T W r + P c (n,), SI: zero at an optimum within all bounds."""
-        return np.asarray(self.jacobian.T @ (self.weights * self.residual) + self.prior**2 * self.correction)
+        return np.asarray(
+            self.jacobian.T @ (self.weights * self.residual) + self.prior**2 * self.correction
+        )
 
     def inverse(self, scale: np.ndarray) -> np.ndarray:
         """Inverse (n, n) of the information in units of `scale` (n,)."""
-        return np.linalg.pinv(self.information * np.outer(scale, scale), rcond=1e-15, hermitian=True)
+        return np.linalg.pinv(
+            self.information * np.outer(scale, scale), rcond=1e-15, hermitian=True
+        )
 
 
 class _Walk:
@@ -95,7 +103,9 @@ class _Walk:
         if evaluation is not self.last:
             return np.full(len(r), OUT_OF_REACH) if self._penalty is None else self._penalty
         if self._penalty is None:
-            self._penalty = np.full(len(r), OUT_OF_REACH * (1.0 + float(np.abs(r).max(initial=0.0))))
+            self._penalty = np.full(
+                len(r), OUT_OF_REACH * (1.0 + float(np.abs(r).max(initial=0.0)))
+            )
         return r
 
     def jacobian_at(self, evaluation: Evaluation) -> np.ndarray:
@@ -111,7 +121,9 @@ class _Walk:
 
 def limits(problem: CalibrationProblem) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest corrections (n,) of the free unknowns, SI."""
-    return np.array([u.lower for u in problem.estimated]), np.array([u.upper for u in problem.estimated])
+    return np.array([u.lower for u in problem.estimated]), np.array(
+        [u.upper for u in problem.estimated]
+    )
 
 
 def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | None]:
@@ -143,7 +155,8 @@ def solve(
         problem: the calibration.
         start: corrections to start from (n,), SI; zeros without it.
         loss: how residuals count.
-        near: an evaluation of the same poses whose coordinates to start from, with derivatives where they are at hand.
+        near: an evaluation of the same poses whose coordinates to start from, with derivatives
+            where they are at hand.
         most: evaluations of the residuals before the search gives up.
 
     Raises:
@@ -159,10 +172,19 @@ def solve(
         remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
         raise IdentificationError.of("measurements", what, remedy)
     if walk.last is None or not walk.last.is_reached:
-        raise PoseError.of("start", "some poses are out of reach there", "start nearer the nominal geometry")
+        raise PoseError.of(
+            "start", "some poses are out of reach there", "start nearer the nominal geometry"
+        )
     lower, upper = (limit / walk.scale for limit in limits(problem))
-    # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns again
-    settings = {"ftol": COST_CHANGE, "xtol": STEP_CHANGE, "gtol": 1e-14, "jac": walk.jacobian, "x_scale": 1.0}
+    # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns
+    # again
+    settings = {
+        "ftol": COST_CHANGE,
+        "xtol": STEP_CHANGE,
+        "gtol": 1e-14,
+        "jac": walk.jacobian,
+        "x_scale": 1.0,
+    }
     settings["max_nfev"] = most
     bounded = settings | {"method": "trf", "bounds": (lower, upper)}
     inside = np.clip(s, lower + 1e-9, upper - 1e-9)

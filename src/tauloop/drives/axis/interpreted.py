@@ -72,8 +72,19 @@ class _Step:
         self.system, self.line = system, RoutineProblem(routines, p, np.zeros(routines.held))
         self.inputs, self.z = np.zeros(len(INPUTS)), self.line.arrays["z"]
         self.line.arrays |= {"in": self.inputs, "held": self.z}
-        self.run = Run(self.line, method, np.zeros(routines.states), modes=np.array(system.mode_starts))
-        self.factor, self.band, self.period, self.before, self.to, self.load, self.load_time, self.duration = fixed
+        self.run = Run(
+            self.line, method, np.zeros(routines.states), modes=np.array(system.mode_starts)
+        )
+        (
+            self.factor,
+            self.band,
+            self.period,
+            self.before,
+            self.to,
+            self.load,
+            self.load_time,
+            self.duration,
+        ) = fixed
         self.inputs[[0, 1, 3]] = self.to, self.before, method.atol
         self.n_q, self.size = system.coordinates, len(system.state_names)
         self.rise_start = self.rise_end = -1.0
@@ -83,7 +94,9 @@ class _Step:
         self.happened: list[np.ndarray] = []
         self.marks: dict[str, np.ndarray] = {}
 
-    def to_the_end(self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+    def to_the_end(
+        self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> np.ndarray:
         """The report of the run (k,)."""
         run = self.run
         tick, sample, outcome, out = 1, 0, OK, self.system.output
@@ -115,7 +128,10 @@ class _Step:
                 for array, row in zip(kept, (run.along(at), run.s, self.z), strict=True):
                     array[sample] = row
                 sample += 1
-            if np.abs(run.y[: self.size]).max() > HUGE or abs(self.factor * run.y[out] - self.to) > FAR * size:
+            if (
+                np.abs(run.y[: self.size]).max() > HUGE
+                or abs(self.factor * run.y[out] - self.to) > FAR * size
+            ):
                 outcome = DIVERGED
                 break
             if run.time >= self.load_time and self.inputs[2] != self.load:
@@ -140,7 +156,13 @@ class _Step:
     def _report(self, outcome: int) -> np.ndarray:
         settled = outcome == OK and self.inside
         risen = self.rise_start >= 0 and self.rise_end >= 0
-        rise = self.rise_end - self.rise_start if risen else 0.0 if self.before == self.to else self.duration
+        rise = (
+            self.rise_end - self.rise_start
+            if risen
+            else 0.0
+            if self.before == self.to
+            else self.duration
+        )
         values = {
             "rise_time": rise,
             "overshoot": self.overshoot,
@@ -177,7 +199,12 @@ class _Step:
 
     def _watch_piece(self, a: float, b: float) -> None:
         """Look at a piece in which the position goes one way."""
-        out, step, t, h = self.system.output, self.to - self.before, self.run.origin, self.run.length
+        out, step, t, h = (
+            self.system.output,
+            self.to - self.before,
+            self.run.origin,
+            self.run.length,
+        )
         way = -1.0 if step < 0 else 1.0
         pa, pb = (self.factor * self._at(out, place) for place in (a, b))
 
@@ -195,7 +222,9 @@ class _Step:
             self.overshoot, self.marks["peak"] = way * (pb - self.to), self.run.along(b)
         was, self.inside = abs(pa - self.to) <= self.band, abs(pb - self.to) <= self.band
         if self.inside and not was:
-            self.settled_at = passing(self.to + (self.band if pa > self.to else -self.band), "settled")
+            self.settled_at = passing(
+                self.to + (self.band if pa > self.to else -self.band), "settled"
+            )
         if t + h * b >= LATE * self.duration:
             late = (LATE * self.duration - t) / h
             pl = self.factor * self._at(out, late) if late > a else pa

@@ -17,15 +17,22 @@ from tauloop.drives.equations.switches import Direct
 from tauloop.drives.equations.system import build_system
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.errors import InputError, solving
-from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, LineFriction, LuGre, Shaft, SingleDrive
+from tauloop.mechanism.drive_line import (
+    DriveLine,
+    ElasticBacklash,
+    LineFriction,
+    LuGre,
+    Shaft,
+    SingleDrive,
+)
 from tauloop.mechanism.expression import Leaf, Parameter, ParameterTable
 from tauloop.records import dataclass
 
-#: Points on one period of a describing function, while looking for cycles and to the last digits; the integrand has
-#: kinks, so its error falls with their square.
+#: Points on one period of a describing function, while looking for cycles and to the last digits;
+#: the integrand has kinks, so its error falls with their square.
 COARSE, FINE = 96, 4096
-#: Deflection beyond contact that is searched, in halves of the gap; frequency, from rad/s to a share of the fastest
-#: mode's; points of each.
+#: Deflection beyond contact that is searched, in halves of the gap; frequency, from rad/s to a
+#: share of the fastest mode's; points of each.
 BEYOND, SLOWEST, FASTEST, GRID = (1e-3, 1e2), 0.05, 1.0, (64, 192)
 #: Change of amplitude by which a cycle's stability is decided.
 NUDGE = 1e-3
@@ -48,13 +55,18 @@ class LimitCycle:
 
 
 def equivalent(
-    gap: float, stiffness: float, damping: float, amplitude: np.ndarray, frequency: np.ndarray, points: int = FINE
+    gap: float,
+    stiffness: float,
+    damping: float,
+    amplitude: np.ndarray,
+    frequency: np.ndarray,
+    points: int = FINE,
 ) -> np.ndarray:
     """Describing function (N,) of the element with backlash, for deflections D = A sin(w t).
 
-    N = 1/(pi A) integral of tau (sin + j cos) over one period; for d = 0 this is that of the dead zone,
-    c (1 - 2/pi (asin(x) + x sqrt(1 - x^2))) with x = b/(2 A), without the bound on the damper's share c + j w d times
-    the same.
+    N = 1/(pi A) integral of tau (sin + j cos) over one period; for d = 0 this is that of the dead
+    zone, c (1 - 2/pi (asin(x) + x sqrt(1 - x^2))) with x = b/(2 A), without the bound on the
+    damper's share c + j w d times the same.
 
     Args:
         gap, stiffness, damping: of the element.
@@ -71,7 +83,9 @@ def equivalent(
 
 
 def _element() -> BatchFunction:
-    gap, stiffness, damping, D, w = symbols = [ca.SX.sym(name) for name in ("gap", "stiffness", "damping", "D", "w")]
+    gap, stiffness, damping, D, w = symbols = [
+        ca.SX.sym(name) for name in ("gap", "stiffness", "damping", "D", "w")
+    ]
     force = elastic_backlash(gap, stiffness, damping, D, w, Direct(), "element")
     return BatchFunction(ca.Function("element", symbols, [force]))
 
@@ -80,9 +94,9 @@ def _element() -> BatchFunction:
 def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tuple[LimitCycle, ...]:
     """Stable limit cycles of an axis with one motor and one elastic backlash, by harmonic balance.
 
-    With G(jw) from the element's force to its deflection through everything else, and N(A, w) its describing function,
-    a cycle is where G N = 1; it is stable where the oscillation grows for a smaller amplitude and decays for a larger
-    one. Dry friction and limits of torque are left out.
+    With G(jw) from the element's force to its deflection through everything else, and N(A, w) its
+    describing function, a cycle is where G N = 1; it is stable where the oscillation grows for a
+    smaller amplitude and decays for a larger one. Dry friction and limits of torque are left out.
 
     Args:
         line: the axis.
@@ -91,8 +105,16 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
     Raises:
         InputError: the axis has not one motor and one elastic backlash and else linear elements.
     """
-    names = [connection.name for connection in line.connections if isinstance(connection.compliance, ElasticBacklash)]
-    if len(names) != 1 or not isinstance(line.control.drive, SingleDrive) or line.control.sample_time is not None:
+    names = [
+        connection.name
+        for connection in line.connections
+        if isinstance(connection.compliance, ElasticBacklash)
+    ]
+    if (
+        len(names) != 1
+        or not isinstance(line.control.drive, SingleDrive)
+        or line.control.sample_time is not None
+    ):
         what = f"{line.name} has {len(names)} elastic backlashes"
         what += "" if isinstance(line.control.drive, SingleDrive) else " and two motors"
         what += "" if line.control.sample_time is None else " and a sampled control"
@@ -101,26 +123,37 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
     theta = line.parameters.values | (parameters or {})
     law = next(c.compliance for c in line.connections if c.name == names[0])
     assert isinstance(law, ElasticBacklash)
-    gap, stiffness, damping = (float(Values(theta).scalar(x)) for x in (law.gap, law.stiffness, law.damping))
+    gap, stiffness, damping = (
+        float(Values(theta).scalar(x)) for x in (law.gap, law.stiffness, law.damping)
+    )
     rest = _linear(line, names[0], theta)
 
     def residual(unknown: np.ndarray, points: int = FINE) -> np.ndarray:
         """1 - G N (N, 2) at rows of (log of the deflection beyond contact in halves of the gap, log of w)."""
         amplitude, frequency = gap / 2 * (1 + np.exp(unknown[:, 0])), np.exp(unknown[:, 1])
-        left = 1 - rest.response(frequency)[:, 0] * equivalent(gap, stiffness, damping, amplitude, frequency, points)
+        left = 1 - rest.response(frequency)[:, 0] * equivalent(
+            gap, stiffness, damping, amplitude, frequency, points
+        )
         return np.column_stack([left.real, left.imag])
 
     speeds = np.abs(np.linalg.eigvals(rest.matrix + stiffness * np.outer(rest.push, rest.rows[0])))
-    axes = (np.log(np.geomspace(*BEYOND, GRID[0])), np.log(np.geomspace(SLOWEST, FASTEST * speeds.max(), GRID[1])))
+    axes = (
+        np.log(np.geomspace(*BEYOND, GRID[0])),
+        np.log(np.geomspace(SLOWEST, FASTEST * speeds.max(), GRID[1])),
+    )
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     signs = np.sign(residual(grid.reshape(-1, 2), COARSE).reshape(grid.shape))
     corners = np.stack([signs[:-1, :-1], signs[1:, :-1], signs[:-1, 1:], signs[1:, 1:]])
     cells = np.argwhere((np.abs(corners.sum(axis=0)) < 4).all(axis=-1))
     cycles: list[LimitCycle] = []
     for i, j in cells:
-        solution = root(lambda x: residual(x[None, :])[0], (grid[i, j] + grid[i + 1, j + 1]) / 2, method="hybr")
+        solution = root(
+            lambda x: residual(x[None, :])[0], (grid[i, j] + grid[i + 1, j + 1]) / 2, method="hybr"
+        )
         x = solution.x
-        if not solution.success or not (axes[0][0] <= x[0] <= axes[0][-1] and axes[1][0] <= x[1] <= axes[1][-1]):
+        if not solution.success or not (
+            axes[0][0] <= x[0] <= axes[0][-1] and axes[1][0] <= x[1] <= axes[1][-1]
+        ):
             continue
         amplitude, frequency = gap / 2 * (1 + np.exp(x[0])), np.exp(x[1])
         nudged = amplitude * np.array([1 - NUDGE, 1 + NUDGE])
@@ -147,13 +180,16 @@ class _Rest:
         """Deflection and judged position over the element's force (N, 2) at frequencies (N,), rad/s."""
         shifted = 1j * frequency[:, None, None] * np.eye(len(self.matrix)) - self.matrix
         return np.asarray(
-            np.linalg.solve(shifted, np.tile(self.push[:, None], (len(frequency), 1, 1)))[..., 0] @ self.rows.T
+            np.linalg.solve(shifted, np.tile(self.push[:, None], (len(frequency), 1, 1)))[..., 0]
+            @ self.rows.T
         )
 
     def growth(self, describing: complex, frequency: float) -> float:
         """Real part of the eigenvalue nearest j w, with the element as spring and damper."""
         rate = self.rows[0] @ self.matrix  # of the deflection; the element's force is no part of it
-        closed = self.matrix + np.outer(self.push, describing.real * self.rows[0] + describing.imag / frequency * rate)
+        closed = self.matrix + np.outer(
+            self.push, describing.real * self.rows[0] + describing.imag / frequency * rate
+        )
         values = np.linalg.eigvals(closed)
         return float(values[np.argmin(np.abs(values - 1j * frequency))].real)
 
@@ -169,9 +205,15 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
         if isinstance(friction, LuGre):
             remedy = "write friction in its place, or simulate instead"
             raise InputError.of(inertia.name, "LuGre friction is not linear", remedy)
-        inertias.append(replace(inertia, friction=friction and LineFriction(viscous=friction.viscous)))
-    connections = tuple(replace(c, compliance=shaft) if c.name == name else c for c in line.connections)
-    system = build_system(replace(line, parameters=table, inertias=tuple(inertias), connections=connections))
+        inertias.append(
+            replace(inertia, friction=friction and LineFriction(viscous=friction.viscous))
+        )
+    connections = tuple(
+        replace(c, compliance=shaft) if c.name == name else c for c in line.connections
+    )
+    system = build_system(
+        replace(line, parameters=table, inertias=tuple(inertias), connections=connections)
+    )
     arguments = system.rate.sx_in()
     y = arguments[0]
     n = y.numel() - 1  # without the integral of the torques

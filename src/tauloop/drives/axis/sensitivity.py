@@ -17,18 +17,22 @@ from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
-#: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are not kept.
+#: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are
+#: not kept.
 DIFFERENTIABLE = tuple(name for name in NAMES if name != "swing")
 
 
 class SensitiveAxis:
     """An axis with the derivatives of its states by some of its parameters, as compiled code.
 
-    They are those of `tauloop.integrate.sensitivity`: through contacts, limits, bodies that stick, gaps of an exact
-    backlash and samples of the control. The step size is held by their errors as well.
+    They are those of `tauloop.integrate.sensitivity`: through contacts, limits, bodies that stick,
+    gaps of an exact backlash and samples of the control. The step size is held by their errors as
+    well.
     """
 
-    def __init__(self, line: DriveLine, names: Sequence[str], *, folder: Path | None = None) -> None:
+    def __init__(
+        self, line: DriveLine, names: Sequence[str], *, folder: Path | None = None
+    ) -> None:
         """Extend the equations and compile them (or find them in the cache).
 
         Args:
@@ -37,7 +41,8 @@ class SensitiveAxis:
             folder: the cache; the user's own without it.
 
         Raises:
-            InputError: a parameter that is none or that the criteria's scales depend on; encoders that count.
+            InputError: a parameter that is none or that the criteria's scales depend on; encoders
+                that count.
             EngineError: there is no C compiler, or it fails.
         """
         _require(line, names)
@@ -50,7 +55,9 @@ class SensitiveAxis:
         self._scales = ca.Function("scales_by", [p], [by])
         wrong = [name for name in self.names if name not in differentiable_names(self.axis)]
         if wrong:
-            what = f"{' and '.join(wrong)} changes the scale of the judged position or the sample time"
+            what = (
+                f"{' and '.join(wrong)} changes the scale of the judged position or the sample time"
+            )
             raise InputError.of("names", what, "differentiate by other parameters")
 
     def gradients(
@@ -63,9 +70,9 @@ class SensitiveAxis:
     ) -> CriteriaGradients:
         """Criteria of steps, as `simulate_axis` gives them, and their gradients, all in one batch.
 
-        A time at which the position passes a level changes by -(dx/dp)/v; the overshoot by dx/dp where it is reached.
-        A criterion that stays as it is (no overshoot; a level that is not reached) has the gradient zero; one of a
-        run that failed has none (NaN).
+        A time at which the position passes a level changes by -(dx/dp)/v; the overshoot by dx/dp
+        where it is reached. A criterion that stays as it is (no overshoot; a level that is not
+        reached) has the gradient zero; one of a run that failed has none (NaN).
 
         Args:
             parameters, step, duration, integrator: as of `simulate_axis`.
@@ -73,7 +80,9 @@ class SensitiveAxis:
         Raises:
             InputError: what is given cannot be used.
         """
-        p, fixed, sensible = prepared_runs(self.axis, parameters or {}, step, 0.0, duration, 0.0, 0.0)
+        p, fixed, sensible = prepared_runs(
+            self.axis, parameters or {}, step, 0.0, duration, 0.0, 0.0
+        )
         places, n = [self.axis.names.index(name) for name in self.names], len(self.names)
         scale = np.where(p[:, places] == 0.0, 1.0, np.abs(p[:, places]))
         tangents = (scale[:, :, None] * np.eye(p.shape[1])[places]).reshape(len(p), -1)
@@ -106,16 +115,22 @@ class SensitiveAxis:
                     passes("risen") - passes("begin"),
                 ),
                 "overshoot": where(
-                    criteria.overshoot > 0, np.sign(reference - fixed[:, 3])[:, None] * slopes[:, mark["peak"]]
+                    criteria.overshoot > 0,
+                    np.sign(reference - fixed[:, 3])[:, None] * slopes[:, mark["peak"]],
                 ),
-                "settling_time": where((0 < settled) & (settled < duration), passes("settled", sides * band)),
+                "settling_time": where(
+                    (0 < settled) & (settled < duration), passes("settled", sides * band)
+                ),
                 "energy": where(~criteria.failed, parts[:, mark["last"], 1:, -1] / scale),
                 "final_error": where(
-                    ~criteria.failed, np.sign(x[:, mark["last"]] - reference)[:, None] * slopes[:, mark["last"]]
+                    ~criteria.failed,
+                    np.sign(x[:, mark["last"]] - reference)[:, None] * slopes[:, mark["last"]],
                 ),
             }
         is_one = not any(np.ndim(value) for value in (*(parameters or {}).values(), step))
-        return CriteriaGradients(criteria=criteria, by={name: rows[0] if is_one else rows for name, rows in by.items()})
+        return CriteriaGradients(
+            criteria=criteria, by={name: rows[0] if is_one else rows for name, rows in by.items()}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +160,9 @@ def differentiable_names(axis: Axis) -> tuple[str, ...]:
         return ()
     figures = axis.system.figures.function
     p = figures.sx_in()[0]
-    moves = np.atleast_1d(np.asarray(ca.DM(ca.jacobian_sparsity(figures(p)[-1], p)))[[0, 2]].any(axis=0))
+    moves = np.atleast_1d(
+        np.asarray(ca.DM(ca.jacobian_sparsity(figures(p)[-1], p)))[[0, 2]].any(axis=0)
+    )
     return tuple(name for name, scaled in zip(axis.names, moves, strict=True) if not scaled)
 
 
@@ -156,7 +173,9 @@ def _require(line: DriveLine, names: Sequence[str]) -> None:
         InputError: with all problems.
     """
     known = line.parameters.names
-    problems = Problems(unknown_names(names, known, "no such parameter", remedy=f"known: {', '.join(known)}"))
+    problems = Problems(
+        unknown_names(names, known, "no such parameter", remedy=f"known: {', '.join(known)}")
+    )
     if not names:
         problems.add("names", "are none", "name the parameters to differentiate by")
     for encoder in line.encoders:

@@ -85,7 +85,9 @@ class Axis:
                 source = axis_source(self.system, self._routines, tableau)
                 library = Library.made(source, threads=self.threads > 1, folder=self._folder)
             except EngineError as error:
-                _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
+                _LOGGER.warning(
+                    "the drive line runs interpreted, a thousand times slower: %s", error
+                )
                 self._interpreted = InterpretedAxis(self.system, self._routines)
                 return None
             self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****n*i*")
@@ -102,7 +104,9 @@ class Axis:
         if motors not in self._others:
             interpreted = self._interpreted is not None
             line = with_motors(self.line, motors)
-            self._others[motors] = Axis(line, threads=self.threads, folder=self._folder, interpreted=interpreted)
+            self._others[motors] = Axis(
+                line, threads=self.threads, folder=self._folder, interpreted=interpreted
+            )
         return self._others[motors]
 
     @property
@@ -110,7 +114,9 @@ class Axis:
         """Whether runs are machine code."""
         return self._interpreted is None
 
-    def parameters(self, values: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
+    def parameters(
+        self, values: Mapping[str, float | np.ndarray], n: int | None = None
+    ) -> np.ndarray:
         """Complete parameter sets (N, n_p): nominal where nothing is given.
 
         Args:
@@ -118,18 +124,23 @@ class Axis:
             n: number of sets, where no array says it.
 
         Raises:
-            InputError: with every unknown name, shape that does not fit, and number that is not finite or of no sense.
+            InputError: with every unknown name, shape that does not fit, and number that is not
+                finite or of no sense.
         """
         problems, columns = Problems(unknown_names(values, self.names, "no such parameter")), {}
         for name in (name for name in values if name in self.names):
             columns[name] = array = numbers(values[name], name)
             if array.ndim > 1:
-                problems.add(name, f"has the shape {array.shape}", "give a number, or an array (N,)")
+                problems.add(
+                    name, f"has the shape {array.shape}", "give a number, or an array (N,)"
+                )
             elif not np.isfinite(array).all():
                 what = f"is not finite in row {int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])}"
                 problems.add(name, what, "correct it")
         InputError.raise_if_any(problems)
-        lengths = {len(array) for array in columns.values() if array.ndim} | ({n} if n is not None else set())
+        lengths = {len(array) for array in columns.values() if array.ndim} | (
+            {n} if n is not None else set()
+        )
         lengths = lengths - {1} or lengths or {1}
         if len(lengths) > 1:
             what = f"arrays of different lengths: {', '.join(map(str, sorted(lengths)))}"
@@ -165,11 +176,15 @@ class Axis:
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
         states, modes, held = (np.full((len(times), size), np.nan) for size in sizes)
         kept = (states, modes, held)
-        happened = np.zeros((MOST_EVENTS if self.system.watched and len(times) else 0, 2 + sizes[0]))
+        happened = np.zeros(
+            (MOST_EVENTS if self.system.watched and len(times) else 0, 2 + sizes[0])
+        )
         run, method = self._prepare(integrator), integrator.method
         if run is None:
             assert self._interpreted is not None
-            report = self._interpreted.run(parameters, fixed, integrator, times, kept, happened, marks)
+            report = self._interpreted.run(
+                parameters, fixed, integrator, times, kept, happened, marks
+            )
             return report, kept, happened
         report = np.empty((len(parameters), len(REPORT)))
         run(
@@ -215,12 +230,15 @@ def simulate_axis(
         integrator: of the equations.
 
     Returns:
-        Criteria (N,); runs that fail are priced (`tauloop.drives.criteria.PRICE`), so every number is finite.
+        Criteria (N,); runs that fail are priced (`tauloop.drives.criteria.PRICE`), so every number
+        is finite.
 
     Raises:
         InputError: what is given cannot be used; all problems at once.
     """
-    p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
+    p, fixed, sensible = prepared_runs(
+        axis, parameters or {}, step, start, duration, load, load_time
+    )
     report, *_ = axis.run(p, fixed, integrator or LINE_INTEGRATOR)
     return criteria_of(report, sensible, duration)
 
@@ -235,10 +253,18 @@ def prepared_runs(
     load_time: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
-    quantities = {"step": step, "start": start, "load": load, "duration": duration, "load_time": load_time}
+    quantities = {
+        "step": step,
+        "start": start,
+        "load": load,
+        "duration": duration,
+        "load_time": load_time,
+    }
     arrays = {name: numbers(value, name) for name, value in quantities.items()}
     problems = Problems(
-        Problem(where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it")
+        Problem(
+            where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it"
+        )
         for name, array in arrays.items()
         if array.ndim > 1 or not np.isfinite(array).all()
     )
@@ -247,7 +273,9 @@ def prepared_runs(
     InputError.raise_if_any(problems)
     lengths = {len(array) for array in arrays.values() if array.ndim}
     if len(lengths) > 1:
-        what = f"step, start and load have different lengths: {', '.join(map(str, sorted(lengths)))}"
+        what = (
+            f"step, start and load have different lengths: {', '.join(map(str, sorted(lengths)))}"
+        )
         raise InputError.of("step", what, "one row for each run")
     p = axis.parameters(parameters, lengths.pop() if lengths else None)
     fixed = np.empty((len(p), 8))
@@ -263,7 +291,8 @@ def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Cr
     column = dict(zip(REPORT, report.T, strict=True))
     outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID))
     with np.errstate(invalid="ignore"):
-        swing = np.maximum(column["highest"] - column["lowest"], 0.0)  # of a run that ends before: nothing
+        # of a run that ends before: nothing
+        swing = np.maximum(column["highest"] - column["lowest"], 0.0)
     criteria = Criteria(
         **{name: column[name] for name in NAMES if name != "swing"},
         swing=swing,
@@ -285,7 +314,8 @@ class Record(Tabular):
         signals: values (T,) by name with unit, such as ``cart.position [m]``.
         criteria: of this run (1,).
         reference, before: of the step, m or rad.
-        occurrences: events in the order of time, with positions and velocities of the line's coordinates.
+        occurrences: events in the order of time, with positions and velocities of the line's
+            coordinates.
     """
 
     time: np.ndarray
@@ -307,7 +337,9 @@ class Record(Tabular):
             InputError: there is no such signal.
         """
         known = {full.split(" [")[0]: values for full, values in self.signals.items()}
-        InputError.raise_if_any(unknown_names([name], known, "no such signal", remedy=f"known: {', '.join(known)}"))
+        InputError.raise_if_any(
+            unknown_names([name], known, "no such signal", remedy=f"known: {', '.join(known)}")
+        )
         return known[name]
 
 
@@ -316,7 +348,12 @@ def signal_variables(signals: Mapping[str, np.ndarray]) -> Iterator[Variable]:
     for name, values in signals.items():
         channel, _, quantity = name.partition(" [")[0].rpartition(".")
         unit = name.partition(" [")[2].removesuffix("]")
-        yield Variable(name=f"{quantity}.{channel}" if channel else quantity, values=values, over=TIME, unit=unit)
+        yield Variable(
+            name=f"{quantity}.{channel}" if channel else quantity,
+            values=values,
+            over=TIME,
+            unit=unit,
+        )
 
 
 def record_axis(
@@ -340,7 +377,9 @@ def record_axis(
     Raises:
         InputError: what is given cannot be used.
     """
-    p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
+    p, fixed, sensible = prepared_runs(
+        axis, parameters or {}, step, start, duration, load, load_time
+    )
     if len(p) != 1 or samples < 2:
         what = f"{len(p)} parameter sets and {samples} samples"
         raise InputError.of("record", what, "one set, and at least two samples")
@@ -348,7 +387,9 @@ def record_axis(
     report, (y, s, z), happened = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
     known = np.isfinite(y).all(axis=1)
     n = int(known.argmin()) if not known.all() else len(times)
-    inputs = np.tile([start + step, start, 0.0, (integrator or LINE_INTEGRATOR).method.atol], (n, 1))
+    inputs = np.tile(
+        [start + step, start, 0.0, (integrator or LINE_INTEGRATOR).method.atol], (n, 1)
+    )
     inputs[:, 2] = np.where(times[:n] >= load_time, load, 0.0)
     values = axis.system.signals([y[:n], s[:n], z[:n], inputs, np.tile(p, (n, 1))], n)[0]
     signals = dict(zip(axis.system.signal_names, values.T, strict=True))
@@ -368,6 +409,8 @@ def record_axis(
                 v=state[count : 2 * count],
                 is_terminal=axis.system.watched[int(i)].is_terminal,
             )
-            for (i, time), state in ((row[:2], row[2:]) for row in happened[: int(report[0, REPORT.index("happened")])])
+            for (i, time), state in (
+                (row[:2], row[2:]) for row in happened[: int(report[0, REPORT.index("happened")])]
+            )
         ),
     )

@@ -11,10 +11,11 @@ from tauloop.integrate.routine import Routine, RoutineCall
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
 
-#: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran out, events pile up, a
-#: terminal event took place.
+#: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran
+#: out, events pile up, a terminal event took place.
 OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 0, 1, 2, 3, 5
-#: Where all states are noted: the rise begins and ends, farthest beyond the reference, in the band for good, the end.
+#: Where all states are noted: the rise begins and ends, farthest beyond the reference, in the band
+#: for good, the end.
 MARKS = ("begin", "risen", "peak", "settled", "last")
 #: Numbers that a run reports.
 REPORT = (
@@ -40,10 +41,14 @@ def axis_routines(system: AxisSystem) -> HybridSystem:
     arguments = system.rate.sx_in()
     slope = ca.Function("drive_slope", arguments, [system.rate(*arguments)[0]])
 
-    def routine(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> Routine:
+    def routine(
+        function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None
+    ) -> Routine:
         brief = None if without is None else (without, outputs[:1])
         inputs = ("y", "s", held, "in", "p")
-        return Routine(calls=(RoutineCall(function=function, inputs=inputs, outputs=outputs, brief=brief),))
+        return Routine(
+            calls=(RoutineCall(function=function, inputs=inputs, outputs=outputs, brief=brief),)
+        )
 
     return HybridSystem(
         states=len(system.state_names),
@@ -68,7 +73,10 @@ def axis_source(system: AxisSystem, routines: HybridSystem, method: Tableau | No
     }
     # arrays of no length are not C; one idle place does no harm
     starts = ", ".join(number(value) for value in system.mode_starts) or "0.0"
-    asked = ", ".join(f"{event.direction}.0, {int(event.is_terminal)}.0" for event in system.watched) or "0.0"
+    asked = (
+        ", ".join(f"{event.direction}.0, {int(event.is_terminal)}.0" for event in system.watched)
+        or "0.0"
+    )
     lines = [
         *(f"#define {name} {value}" for name, value in sizes.items()),
         f"static const double events[] = {{{asked}}};",

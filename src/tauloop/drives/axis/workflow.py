@@ -41,7 +41,8 @@ class DriveOptions(Options):
         step: of the reference, m or rad.
         duration: seconds.
         parameters: other parameters, such as 'gap=0.001,kp=250' (SI).
-        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no slave.
+        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
+            slave.
         load: force on the judged body, N or N m.
         load_time: when the force sets in, s.
         cycle: measure the limit cycle, beside what the describing function predicts.
@@ -58,7 +59,9 @@ class DriveOptions(Options):
 
     step: float = 0.1
     duration: float = 10.0
-    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,...")
+    parameters: Mapping[str, float] = option(
+        flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,..."
+    )
     motors: str = option(MOTORS[0], choices=MOTORS)
     load: float = 0.0
     load_time: float = 0.0
@@ -123,10 +126,19 @@ class DriveStep(Result):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: criteria, not the samples."""
-        criteria = {item.name: getattr(self.record.criteria, item.name)[0] for item in fields(self.record.criteria)}
-        content = {name: getattr(self.options, name) for name in ("step", "duration", "parameters", "motors")}
+        criteria = {
+            item.name: getattr(self.record.criteria, item.name)[0]
+            for item in fields(self.record.criteria)
+        }
+        content = {
+            name: getattr(self.options, name)
+            for name in ("step", "duration", "parameters", "motors")
+        }
         if self.predicted is not None:
-            content["limit_cycle"] = {"simulated": self.measured, "describing_function": self.predicted}
+            content["limit_cycle"] = {
+                "simulated": self.measured,
+                "describing_function": self.predicted,
+            }
         return self.plain_data(
             name=self.line.name,
             events=[{"name": item.name, "time_s": item.time} for item in self.record.occurrences],
@@ -172,13 +184,19 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
         evidence=(
             Evidence(
                 name="share of the step that was run",
-                value=1.0 if is_done else min(float(record.criteria.end[0] / options.duration), 1.0 - 1e-9),
+                value=1.0
+                if is_done
+                else min(float(record.criteria.end[0] / options.duration), 1.0 - 1e-9),
                 lower=1.0,
                 advice=outcome,
             ),
         ),
         provenance=provenance(
-            options={"integrator": described(options.chosen), "step": options.step, "motors": options.motors},
+            options={
+                "integrator": described(options.chosen),
+                "step": options.step,
+                "motors": options.motors,
+            },
             inputs={"drive": line.name},
         ),
         line=line,

@@ -34,11 +34,13 @@ def pid_states(law: Pid) -> int:
     return (law.integral_time is not None) + (law.derivative_time is not None)
 
 
-def pid(law: Pid, error: ca.SX, states: ca.SX, values: Values, switches: Switches, name: str) -> tuple[ca.SX, ca.SX]:
+def pid(
+    law: Pid, error: ca.SX, states: ca.SX, values: Values, switches: Switches, name: str
+) -> tuple[ca.SX, ca.SX]:
     """Output K_p (e + x_i + N (e - x_d)) within its limit, and the rates of (x_i, x_d).
 
-    dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t); dx_d/dt = (e - x_d) N/T_d: the derivative part is
-    T_d s / (1 + s T_d / N). Both states begin at zero.
+    dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t); dx_d/dt = (e - x_d) N/T_d: the derivative
+    part is T_d s / (1 + s T_d / N). Both states begin at zero.
 
     Args:
         law: the figures.
@@ -49,7 +51,8 @@ def pid(law: Pid, error: ca.SX, states: ca.SX, values: Values, switches: Switche
         name: of the loop.
 
     Source:
-        Modelica.Blocks.Continuous.PID and LimPID; back-calculation as in Astrom and Hagglund 1995, section 3.5.
+        Modelica.Blocks.Continuous.PID and LimPID; back-calculation as in Astrom and Hagglund 1995,
+        section 3.5.
     """
     gain = values.scalar(law.gain)
     total, rates, k = error, [], 0
@@ -73,8 +76,8 @@ def pid(law: Pid, error: ca.SX, states: ca.SX, values: Values, switches: Switche
 def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
     """Switching variable v(e) of the slave: -1 below e_min, 0 above e_max, a cubic with level ends in between.
 
-    Gantry-Tau paper, Figure 9, which shows the shape and no formula: v = -(1 - 3 s^2 + 2 s^3), s = (e - e_min) /
-    (e_max - e_min).
+    Gantry-Tau paper, Figure 9, which shows the shape and no formula: v = -(1 - 3 s^2 + 2 s^3), s =
+    (e - e_min) / (e_max - e_min).
     """
     s = (e - least) / (most - least)
     smooth = 1 - s * s * (3 - 2 * s)
@@ -103,9 +106,9 @@ def control_law(
 ) -> ControlLaw:
     """Torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
 
-    With u the output of the loops, v the switching variable, P the preload, s the torque share, f the share of the
-    preload fed forward and r the direction of the step: the slave gets (1 + v) s u + v P r, the master
-    u - (1 + v) s u - v f P r.
+    With u the output of the loops, v the switching variable, P the preload, s the torque share, f
+    the share of the preload fed forward and r the direction of the step: the slave gets (1 + v) s u
+    + v P r, the master u - (1 + v) s u - v f P r.
 
     Args:
         control: the law.
@@ -114,27 +117,37 @@ def control_law(
         states: of the loops.
         values: of the parameters.
         switches: decides the conditions.
-        feed: speed of the reference, for a speed loop, and torque that is added to the loops' output.
+        feed: speed of the reference, for a speed loop, and torque that is added to the loops'
+            output.
     """
     ahead, forward = feed if feed is not None else (ca.SX(0), ca.SX(0))
     error = reference - position
     count = pid_states(control.position)
     output, rates = pid(control.position, error, states[:count], values, switches, "position loop")
     if control.speed is not None:
-        output, inner = pid(control.speed, output + ahead - speed, states[count:], values, switches, "speed loop")
+        output, inner = pid(
+            control.speed, output + ahead - speed, states[count:], values, switches, "speed loop"
+        )
         rates = ca.vertcat(rates, inner)
     output += forward
     drive = control.drive
     if not isinstance(drive, DualDrive):
-        return ControlLaw(torques={drive.motor: output}, rates=rates, output=output, direction=ca.SX(0))
+        return ControlLaw(
+            torques={drive.motor: output}, rates=rates, output=output, direction=ca.SX(0)
+        )
     step = reference - before
     v = ca.SX(-1)
     if drive.switch_min is not None and drive.switch_max is not None:
         relative = relative_error(error, step)
-        v = switching(relative, values.scalar(drive.switch_min), values.scalar(drive.switch_max), switches)
+        v = switching(
+            relative, values.scalar(drive.switch_min), values.scalar(drive.switch_max), switches
+        )
     shared = (1 + v) * values.scalar(drive.torque_share) * output
     pull = v * values.scalar(drive.preload) * ca.if_else(step < 0, -1, 1)
     master = output - shared - values.scalar(drive.feed_forward_share) * pull
     return ControlLaw(
-        torques={drive.master: master, drive.slave: shared + pull}, rates=rates, output=output, direction=v
+        torques={drive.master: master, drive.slave: shared + pull},
+        rates=rates,
+        output=output,
+        direction=v,
     )

@@ -35,7 +35,8 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
         scalar: value of an expression.
 
     Raises:
-        DescriptionError: rigid connections form a ring, or two bodies with dry friction stick as one.
+        DescriptionError: rigid connections form a ring, or two bodies with dry friction stick as
+            one.
     """
     index: dict[str, int] = {}
     factor: dict[str, ca.SX] = {}
@@ -57,7 +58,9 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
                 there = joined.second if here == joined.first else joined.first
                 if there in index:
                     what = f"rigid connections join {joined.first} and {joined.second} in a ring"
-                    raise _wrong(line, f"connections.{joined.name}", what, "make one of them a shaft")
+                    raise _wrong(
+                        line, f"connections.{joined.name}", what, "make one of them a shaft"
+                    )
                 ratio = scalar(joined.ratio)
                 index[there] = index[here]
                 factor[there] = factor[here] * (ratio if here == joined.first else 1 / ratio)
@@ -66,7 +69,9 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineC
         dry = [i.name for i in line.inertias if index[i.name] == k and _is_dry(i.friction)]
         if len(dry) > 1:
             what = f"{' and '.join(dry)} are rigidly joined, and each has dry friction of its own"
-            raise _wrong(line, "connections", what, "give one of them the friction of both, on its side")
+            raise _wrong(
+                line, "connections", what, "give one of them the friction of both, on its side"
+            )
     return LineCoordinates(roots=tuple(roots), index=index, factor=factor)
 
 

@@ -7,7 +7,8 @@ import casadi as ca
 from tauloop.drives.equations.switches import Switches, SwitchModes
 from tauloop.records import dataclass
 
-#: Gap below which the elastic backlash element is a plain spring and damper (Modelica's ElastoBacklash).
+#: Gap below which the elastic backlash element is a plain spring and damper (Modelica's
+#: ElastoBacklash).
 NO_GAP = 1e-10
 
 
@@ -16,9 +17,10 @@ def elastic_backlash(
 ) -> ca.SX:
     """Force of a gap between elastic contacts, which push but never pull.
 
-    With c stiffness, d damping, b gap and, in contact, tau_c = c (|D| - b/2) and tau_d = d w sign(D): the force is
-    sign(D) max(0, tau_c + min(tau_c, tau_d)), and zero inside the gap. It is continuous: the bound by tau_c lets it
-    begin at zero, whatever the speed of the impact. A gap of at most 1e-10 is none: c D + d w.
+    With c stiffness, d damping, b gap and, in contact, tau_c = c (|D| - b/2) and tau_d = d w
+    sign(D): the force is sign(D) max(0, tau_c + min(tau_c, tau_d)), and zero inside the gap. It is
+    continuous: the bound by tau_c lets it begin at zero, whatever the speed of the impact. A gap of
+    at most 1e-10 is none: c D + d w.
 
     Args:
         gap: whole gap, m or rad.
@@ -29,9 +31,13 @@ def elastic_backlash(
         name: of the element, for the names of modes.
 
     Source:
-        Modelica.Mechanics.Rotational.Components.ElastoBacklash, named in the Gantry-Tau paper, Figure 6.
+        Modelica.Mechanics.Rotational.Components.ElastoBacklash, named in the Gantry-Tau paper,
+        Figure 6.
     """
-    upper, lower = switches.above(D - gap / 2, f"{name}: upper contact"), switches.above(-D - gap / 2, f"{name}: lower")
+    upper, lower = (
+        switches.above(D - gap / 2, f"{name}: upper contact"),
+        switches.above(-D - gap / 2, f"{name}: lower"),
+    )
     side = upper - lower
     spring = stiffness * ca.if_else(upper, D - gap / 2, ca.if_else(lower, -D - gap / 2, 0))
     total = spring + switches.least(spring, damping * side * w, f"{name}: spring below damper")
@@ -49,12 +55,19 @@ class ExactGap:
 
 
 def exact_backlash(
-    gap: ca.SX, stiffness: ca.SX, damping: ca.SX, D: ca.SX, w: ca.SX, state: ca.SX, modes: SwitchModes, name: str
+    gap: ca.SX,
+    stiffness: ca.SX,
+    damping: ca.SX,
+    D: ca.SX,
+    w: ca.SX,
+    state: ca.SX,
+    modes: SwitchModes,
+    name: str,
 ) -> ExactGap:
     """Force of a damped elastic shaft with a gap, whose position x_b in it is a state.
 
-    dx_b/dt = f = w + (k/c)(D - x_b), limited: max(0, f) at x_b = -b/2, min(0, f) at x_b = b/2; the force is
-    k (D - x_b) + c (w - dx_b/dt), which is zero wherever x_b moves.
+    dx_b/dt = f = w + (k/c)(D - x_b), limited: max(0, f) at x_b = -b/2, min(0, f) at x_b = b/2; the
+    force is k (D - x_b) + c (w - dx_b/dt), which is zero wherever x_b moves.
 
     Args:
         gap: whole gap b.
@@ -65,8 +78,8 @@ def exact_backlash(
         name: of the element.
 
     Source:
-        Nordin, Galic, Gutman 1997, "New models for backlash and gear play", eqs. 8 and 9; in Nordin and Gutman 2002
-        (the Gantry-Tau paper's [7]) the exact model.
+        Nordin, Galic, Gutman 1997, "New models for backlash and gear play", eqs. 8 and 9; in Nordin
+        and Gutman 2002 (the Gantry-Tau paper's [7]) the exact model.
     """
     free = w + stiffness / damping * (D - state)
     upper, lower = modes.mode(f"{name}: upper contact"), modes.mode(f"{name}: lower contact")
@@ -94,14 +107,21 @@ class DryFriction:
 
 
 def dry_friction(
-    level: ca.SX, static: ca.SX, v: ca.SX, required: ca.SX, standstill: ca.SX, modes: SwitchModes, name: str
+    level: ca.SX,
+    static: ca.SX,
+    v: ca.SX,
+    required: ca.SX,
+    standstill: ca.SX,
+    modes: SwitchModes,
+    name: str,
 ) -> DryFriction:
     """Sticking and sliding: it sticks when v reaches zero and slips when the force to hold it exceeds `static`.
 
-    A body that creeps to rest, its speed dying away and friction all but balanced, never sticks; the sign of such a
-    speed is rounding. So it sticks when v has passed zero by `standstill`, which no rounding does and every real
-    reversal does at once: what has slipped slides until it has really turned. The body is then `standstill` v late,
-    by a time standstill/a at the deceleration a.
+    A body that creeps to rest, its speed dying away and friction all but balanced, never sticks;
+    the sign of such a speed is rounding. So it sticks when v has passed zero by `standstill`, which
+    no rounding does and every real reversal does at once: what has slipped slides until it has
+    really turned. The body is then `standstill` v late, by a time standstill/a at the deceleration
+    a.
 
     Args:
         level: sliding friction at this speed.
@@ -138,8 +158,8 @@ def lugre(
         level: g(v), `stribeck_level`.
         v: velocity.
         z: mean deflection of the bristles.
-        standstill: speed to which zero is known; the direction turns when v has passed zero by it, for the sign of a
-            smaller one is rounding.
+        standstill: speed to which zero is known; the direction turns when v has passed zero by it,
+            for the sign of a smaller one is rounding.
         modes: takes up the direction.
         name: of the body.
 

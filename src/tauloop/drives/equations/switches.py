@@ -41,8 +41,8 @@ class Direct(Switches):
 class SwitchModes(Switches):
     """Every condition is a mode (a symbol) with a guard: the mode 1 needs guard >= 0, and 0 needs guard <= 0.
 
-    Between events the equations are smooth, for modes are constant there. A guard may depend on its own mode: so
-    sticking ends at another value than it begins at.
+    Between events the equations are smooth, for modes are constant there. A guard may depend on its
+    own mode: so sticking ends at another value than it begins at.
     """
 
     def __init__(self) -> None:

@@ -34,8 +34,8 @@ from tauloop.mechanism.expression import ZERO, ParameterTable
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.records import dataclass
 
-#: Inputs of the equations: reference, reference before its step, force on the judged inertia, and the speed to which
-#: the integrator knows zero (m/s or rad/s of the inertia with dry friction).
+#: Inputs of the equations: reference, reference before its step, force on the judged inertia, and
+#: the speed to which the integrator knows zero (m/s or rad/s of the inertia with dry friction).
 INPUTS = ("reference", "before", "load", "standstill")
 
 
@@ -53,7 +53,8 @@ class LineFunctions:
         hold: what the control holds from a sample on.
         signals: everything to look at, named by `signal_names`.
         signal_names: names with units.
-        figures: (parameters) -> numbers that must be positive, and numbers that must not be negative.
+        figures: (parameters) -> numbers that must be positive, and numbers that must not be
+            negative.
         figure_names: of both, by their place in the drive line.
     """
 
@@ -75,9 +76,10 @@ class LineFunctions:
 class AxisSystem(LineFunctions):
     """A drive line by itself: its states y are positions, velocities, gaps, bristles, loops and energy.
 
-    Of its figures the first that must not be negative is an idle zero. Behind them come a number that must be positive
-    for the control to mean anything, and three: judged position over coordinate, half width of the settling band, and
-    period of the control (zero for a continuous one).
+    Of its figures the first that must not be negative is an idle zero. Behind them come a number
+    that must be positive for the control to mean anything, and three: judged position over
+    coordinate, half width of the settling band, and period of the control (zero for a continuous
+    one).
 
     Attributes:
         watched: events, whose modes are the last ones.
@@ -96,22 +98,29 @@ class AxisSystem(LineFunctions):
 class Equations:
     """Symbols of a drive line and what has been put together of them so far."""
 
-    def __init__(self, line: DriveLine, parameters: ParameterTable, inputs: tuple[str, ...] = INPUTS) -> None:
+    def __init__(
+        self, line: DriveLine, parameters: ParameterTable, inputs: tuple[str, ...] = INPUTS
+    ) -> None:
         """Make the symbols.
 
         Args:
             line: the drive line.
             parameters: leaf parameters of its expressions.
-            inputs: `INPUTS`, and behind them, on a machine, speed of the reference and torque that is fed forward.
+            inputs: `INPUTS`, and behind them, on a machine, speed of the reference and torque that
+                is fed forward.
         """
         self.line = line
         self.p = ca.SX.sym("p", len(parameters))
         self.values = Values(dict(zip(parameters.names, ca.vertsplit(self.p), strict=True)))
-        self.at: LineCoordinates = coordinates(line, lambda expression: ca.SX(self.values.scalar(expression)))
+        self.at: LineCoordinates = coordinates(
+            line, lambda expression: ca.SX(self.values.scalar(expression))
+        )
         self.n = len(self.at.roots)
         gaps = [c.name for c in line.connections if isinstance(c.compliance, ExactBacklash)]
         bristles = [i.name for i in line.inertias if isinstance(i.friction, LuGre)]
-        loops = pid_states(line.control.position) + (pid_states(line.control.speed) if line.control.speed else 0)
+        loops = pid_states(line.control.position) + (
+            pid_states(line.control.speed) if line.control.speed else 0
+        )
         self.names = (
             *(f"{root}.position" for root in self.at.roots),
             *(f"{root}.velocity" for root in self.at.roots),
@@ -129,15 +138,19 @@ class Equations:
         at += len(bristles)
         self.loops = slice(at, at + loops)
         self.inputs = ca.SX.sym("inputs", len(inputs))
-        self.feed = (self.inputs[4], self.inputs[5]) if len(inputs) > len(INPUTS) else (ca.SX(0), ca.SX(0))
+        self.feed = (
+            (self.inputs[4], self.inputs[5]) if len(inputs) > len(INPUTS) else (ca.SX(0), ca.SX(0))
+        )
         self.is_sampled = line.control.sample_time is not None
-        #: Held by a sampled control: measured position and speed, last count of the speed's encoder, torques.
+        #: Held by a sampled control: measured position and speed, last count of the speed's
+        #: encoder, torques.
         self.held = ca.SX.sym("held", 3 + len(line.motors) if self.is_sampled else 0)
         self.modes = SwitchModes()
         self.rates = ca.SX(len(self.names), 1)
         self.reset = ca.SX(self.y)
         self.signals: dict[str, ca.SX] = {}
-        #: Energy in springs, power that is lost in dampers, contacts and friction, and power of the motors.
+        #: Energy in springs, power that is lost in dampers, contacts and friction, and power of the
+        #: motors.
         self.stored, self.lost, self.given = ca.SX(0), ca.SX(0), ca.SX(0)
 
     def position(self, inertia: str) -> ca.SX:
@@ -166,13 +179,21 @@ class Equations:
             position, speed = self.held[0], self.held[1]
         else:
             position = self.position(encoders[control.encoder])
-            speed = self.velocity(encoders[control.speed_encoder]) if control.speed_encoder else ca.SX(0)
+            speed = (
+                self.velocity(encoders[control.speed_encoder])
+                if control.speed_encoder
+                else ca.SX(0)
+            )
         reference, before = self.inputs[0], self.inputs[1]
         y = self.y[self.loops]
-        law = control_law(control, position, speed, reference, before, y, self.values, self.modes, self.feed)
+        law = control_law(
+            control, position, speed, reference, before, y, self.values, self.modes, self.feed
+        )
         if self.is_sampled:
             return law, {motor.name: self.held[3 + k] for k, motor in enumerate(self.line.motors)}
-        return law, {motor.name: ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors}
+        return law, {
+            motor.name: ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors
+        }
 
     def held_next(self) -> ca.SX:
         """What a sampled control holds from this instant on: its measurements, counted, and its torques."""
@@ -190,7 +211,9 @@ class Equations:
         speed = (turned - self.held[2]) / self.scalar(control.sample_time)
         reference, before = self.inputs[0], self.inputs[1]
         y = self.y[self.loops]
-        law = control_law(control, position, speed, reference, before, y, self.values, Direct(), self.feed)
+        law = control_law(
+            control, position, speed, reference, before, y, self.values, Direct(), self.feed
+        )
         torques = [ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors]
         return ca.vertcat(position, speed, turned, *torques)
 
@@ -203,11 +226,18 @@ class Equations:
         assert law is not None
         stiffness, damping = self.scalar(law.stiffness), self.scalar(law.damping)
         if isinstance(law, ElasticBacklash):
-            force = elastic_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.modes, name)
-            bent, rate = D - ca.fmax(-self.scalar(law.gap) / 2, ca.fmin(D, self.scalar(law.gap) / 2)), w
+            force = elastic_backlash(
+                self.scalar(law.gap), stiffness, damping, D, w, self.modes, name
+            )
+            bent, rate = (
+                D - ca.fmax(-self.scalar(law.gap) / 2, ca.fmin(D, self.scalar(law.gap) / 2)),
+                w,
+            )
         elif isinstance(law, ExactBacklash):
             k = self.gaps[name]
-            backlash = exact_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.y[k], self.modes, name)
+            backlash = exact_backlash(
+                self.scalar(law.gap), stiffness, damping, D, w, self.y[k], self.modes, name
+            )
             self.rates[k], self.reset[k], force = backlash.rate, backlash.reset, backlash.force
             bent, rate = D - self.y[k], w - backlash.rate
         else:
@@ -224,13 +254,25 @@ class Equations:
         """Generalised forces (n,) of friction without sticking, with the rates of bristles."""
         forces = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
-            k, factor, v = self.at.index[inertia.name], self.at.factor[inertia.name], self.velocity(inertia.name)
+            k, factor, v = (
+                self.at.index[inertia.name],
+                self.at.factor[inertia.name],
+                self.velocity(inertia.name),
+            )
             law = inertia.friction
             if isinstance(law, LuGre):
                 i = self.bristles[inertia.name]
-                level = stribeck_level(self.scalar(law.coulomb), self.scalar(law.static), self.scalar(law.stribeck), v)
-                figures = (self.scalar(law.stiffness), self.scalar(law.damping), self.scalar(law.viscous))
-                force, self.rates[i] = lugre(*figures, level, v, self.y[i], self.inputs[3], self.modes, inertia.name)
+                level = stribeck_level(
+                    self.scalar(law.coulomb), self.scalar(law.static), self.scalar(law.stribeck), v
+                )
+                figures = (
+                    self.scalar(law.stiffness),
+                    self.scalar(law.damping),
+                    self.scalar(law.viscous),
+                )
+                force, self.rates[i] = lugre(
+                    *figures, level, v, self.y[i], self.inputs[3], self.modes, inertia.name
+                )
                 forces[k] -= factor * force
                 self.stored += figures[0] * self.y[i] ** 2 / 2
                 self.lost += force * v - figures[0] * self.y[i] * self.rates[i]
@@ -250,26 +292,38 @@ class Equations:
         law, asked = self.law()
         energy = ca.SX(0)
         for motor in line.motors:
-            limits = (self.optional(motor.torque), self.optional(motor.rated_speed), self.optional(motor.speed))
-            torque = motor_torque(asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name)
+            limits = (
+                self.optional(motor.torque),
+                self.optional(motor.rated_speed),
+                self.optional(motor.speed),
+            )
+            torque = motor_torque(
+                asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name
+            )
             energy += torque**2
             self.given += torque * self.velocity(motor.on)
             forces[self.at.index[motor.on]] += self.at.factor[motor.on] * torque
-            self.signals[f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"] = torque
+            self.signals[
+                f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"
+            ] = torque
         for connection in line.connections:
             if connection.compliance is None:
                 continue
             force = self.connection_force(connection)
             first, second = connection.first, connection.second
             forces[self.at.index[second]] += self.at.factor[second] * force
-            forces[self.at.index[first]] -= self.at.factor[first] * self.scalar(connection.ratio) * force
+            forces[self.at.index[first]] -= (
+                self.at.factor[first] * self.scalar(connection.ratio) * force
+            )
         return forces, law, energy
 
     def move(self, forces: ca.SX) -> None:
         """Accelerations from generalised forces, with dry friction."""
         mass = ca.SX(self.n, 1)
         for inertia in self.line.inertias:
-            mass[self.at.index[inertia.name]] += self.at.factor[inertia.name] ** 2 * self.scalar(inertia.value)
+            mass[self.at.index[inertia.name]] += self.at.factor[inertia.name] ** 2 * self.scalar(
+                inertia.value
+            )
         self.rates[: self.n], self.rates[self.n : 2 * self.n] = self.v, forces / mass
         for inertia in self.line.inertias:
             law = inertia.friction
@@ -281,10 +335,14 @@ class Equations:
             if law.static is not None and law.stribeck is not None:
                 static = self.scalar(law.static)
                 level = stribeck_level(coulomb, static, self.scalar(law.stribeck), v)
-            dry = dry_friction(level, static, v, forces[k] / factor, self.inputs[3], self.modes, inertia.name)
+            dry = dry_friction(
+                level, static, v, forces[k] / factor, self.inputs[3], self.modes, inertia.name
+            )
             self.rates[k] = ca.if_else(dry.sticks, 0, self.v[k])
             self.lost += ca.if_else(dry.sticks, 0, dry.force * v)
-            self.rates[self.n + k] = ca.if_else(dry.sticks, 0, (forces[k] - factor * dry.force) / mass[k])
+            self.rates[self.n + k] = ca.if_else(
+                dry.sticks, 0, (forces[k] - factor * dry.force) / mass[k]
+            )
             self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
 
     def watch(self, watched: Sequence[ValuePassed]) -> None:
@@ -324,10 +382,18 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
     arguments = [a.y, a.modes.symbols, a.held, a.inputs, a.p]
     checks, signs = must_be_positive(a), must_not_be_negative(a)
     order, drive = ca.SX(1), line.control.drive
-    if isinstance(drive, DualDrive) and drive.switch_min is not None and drive.switch_max is not None:
+    if (
+        isinstance(drive, DualDrive)
+        and drive.switch_min is not None
+        and drive.switch_max is not None
+    ):
         order = a.scalar(drive.switch_max) - a.scalar(drive.switch_min)
     period = a.optional(line.control.sample_time)
-    scales = (a.at.factor[judged], a.scalar(line.performance.band), ca.SX(0) if period is None else period)
+    scales = (
+        a.at.factor[judged],
+        a.scalar(line.performance.band),
+        ca.SX(0) if period is None else period,
+    )
     return AxisSystem(
         line=line,
         state_names=a.names,
@@ -338,7 +404,9 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
         rate=ca.Function("drive_rate", arguments, [a.rates, a.modes.guards]),
         reset=ca.Function("drive_reset", arguments, [a.reset]),
         hold=ca.Function("drive_hold", arguments, [a.held_next()]),
-        signals=BatchFunction(ca.Function("drive_signals", arguments, [ca.vertcat(*a.signals.values())])),
+        signals=BatchFunction(
+            ca.Function("drive_signals", arguments, [ca.vertcat(*a.signals.values())])
+        ),
         signal_names=tuple(a.signals),
         figure_names=(tuple(checks), ("", *signs)),
         output=a.at.index[judged],
@@ -346,7 +414,12 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
             ca.Function(
                 "drive_figures",
                 [a.p],
-                [ca.vertcat(*checks.values()), ca.vertcat(0, *signs.values()), order, ca.vertcat(*scales)],
+                [
+                    ca.vertcat(*checks.values()),
+                    ca.vertcat(0, *signs.values()),
+                    order,
+                    ca.vertcat(*scales),
+                ],
             )
         ),
     )
@@ -354,7 +427,11 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
 
 def _values(a: Equations, place: str, element: object, *keys: str) -> dict[str, ca.SX]:
     """Values of those of some quantities that an element has, by their places in the file."""
-    return {f"{place}.{key}": a.scalar(value) for key in keys if (value := getattr(element, key, None)) is not None}
+    return {
+        f"{place}.{key}": a.scalar(value)
+        for key in keys
+        if (value := getattr(element, key, None)) is not None
+    }
 
 
 def must_be_positive(a: Equations) -> dict[str, ca.SX]:
@@ -373,7 +450,9 @@ def must_be_positive(a: Equations) -> dict[str, ca.SX]:
     for motor in line.motors:
         values |= _values(a, f"motors.{motor.name}", motor, "torque")
         if motor.speed is not None and motor.rated_speed is not None:
-            values[f"motors.{motor.name}.speed - rated_speed"] = a.scalar(motor.speed) - a.scalar(motor.rated_speed)
+            values[f"motors.{motor.name}.speed - rated_speed"] = a.scalar(motor.speed) - a.scalar(
+                motor.rated_speed
+            )
     for encoder in line.encoders:
         values |= _values(a, f"encoders.{encoder.name}", encoder, "resolution")
     return values | _values(a, "performance", line.performance, "band")
@@ -394,7 +473,9 @@ def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
     return values | _values(a, "control.dual", drive, *keys)
 
 
-def senseless(names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}") -> list[Problem]:
+def senseless(
+    names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}"
+) -> list[Problem]:
     """What is wrong with figures that must be positive, and with others that must not be negative.
 
     Args:
@@ -407,6 +488,8 @@ def senseless(names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], pla
         for name, column in zip(kind, columns.T, strict=True):
             row = int(np.argmin(column))
             if not (column[row] > 0 or (column[row] == 0 and need == "not be negative")):
-                what = f"must {need}, got {column[row]:g}" + (f" (row {row})" if len(column) > 1 else "")
+                what = f"must {need}, got {column[row]:g}" + (
+                    f" (row {row})" if len(column) > 1 else ""
+                )
                 problems.add(place.format(name), what, remedy)
     return problems

@@ -10,36 +10,52 @@ from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, L
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
 from tauloop.mechanism.model import Friction as MachineFriction, Mechanism
 
-#: Damping of the bristles over their stiffness, s: a choice; they neither ring for long nor carry by damping alone.
+#: Damping of the bristles over their stiffness, s: a choice; they neither ring for long nor carry
+#: by damping alone.
 BRISTLE_TIME = 1e-3
 
 
 def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Expression, ...]]:
     """The machine without Coulomb friction of its actuators and of the coordinates that one of them alone moves.
 
-    An actuator's position is p = r q, so a friction c of the coordinate q is c / |r| at the actuator.
+    An actuator's position is p = r q, so a friction c of the coordinate q is c / |r| at the
+    actuator.
 
     Returns:
-        The machine, and that friction at each actuator, N or N m. Coulomb friction of passive freedoms stays.
+        The machine, and that friction at each actuator, N or N m. Coulomb friction of passive
+        freedoms stays.
     """
     driven = [name for actuator in mechanism.actuators for name, _ in actuator.drives]
-    alone = {a.drives[0][0] for a in mechanism.actuators if len(a.drives) == 1 and driven.count(a.drives[0][0]) == 1}
+    alone = {
+        a.drives[0][0]
+        for a in mechanism.actuators
+        if len(a.drives) == 1 and driven.count(a.drives[0][0]) == 1
+    }
     freedoms = mechanism.freedoms
     levels = []
     for actuator in mechanism.actuators:
         total = _coulomb(actuator.friction)
         coordinate, ratio = actuator.drives[0]
         if coordinate in alone and coordinate in freedoms:
-            total = add(total, divide(_coulomb(freedoms[coordinate].friction), _size(mechanism, ratio)))
+            total = add(
+                total, divide(_coulomb(freedoms[coordinate].friction), _size(mechanism, ratio))
+            )
         levels.append(total)
     smooth = mechanism.with_freedoms(
-        lambda name, freedom: replace(freedom, friction=_smooth(freedom.friction)) if name in alone else freedom
+        lambda name, freedom: (
+            replace(freedom, friction=_smooth(freedom.friction)) if name in alone else freedom
+        )
     )
-    bare = replace(smooth, actuators=tuple(replace(a, friction=_smooth(a.friction)) for a in mechanism.actuators))
+    bare = replace(
+        smooth,
+        actuators=tuple(replace(a, friction=_smooth(a.friction)) for a in mechanism.actuators),
+    )
     return bare, tuple(levels)
 
 
-def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float) -> DriveLine:
+def with_bristles(
+    mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float
+) -> DriveLine:
     """The line with LuGre friction in place of what would stick with its load, and of the machine's own friction.
 
     Args:
@@ -52,7 +68,9 @@ def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, pr
         InputError: the load has LuGre friction of its own already, or `presliding` is not positive.
     """
     if not presliding > 0:
-        raise InputError.of("presliding", f"got {presliding:g}", "a positive length or angle, such as 1e-5")
+        raise InputError.of(
+            "presliding", f"got {presliding:g}", "a positive length or angle, such as 1e-5"
+        )
     ratios, stuck = line.ratios(), on_the_load(line)
 
     def bristly(item: LineInertia) -> LineInertia:

@@ -1,6 +1,7 @@
 """A circular test of a machine with drive lines: what a ball-bar would show, with one motor, two, and rigid drives.
 
-Source: ISO 230-4, Test code for machine tools: circular tests for numerically controlled machine tools.
+Source: ISO 230-4, Test code for machine tools: circular tests for numerically controlled machine
+tools.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.datasets import Variable, rows
-from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, DrivenMotion, Variation, has_two_motors
+from tauloop.drives.machine.path import (
+    PATH_INTEGRATOR,
+    DrivenMachine,
+    DrivenMotion,
+    Variation,
+    has_two_motors,
+)
 from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, described
@@ -25,7 +32,8 @@ from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
-#: Laps: half a lap to come to speed, one that is measured in the middle, half a lap to come to rest.
+#: Laps: half a lap to come to speed, one that is measured in the middle, half a lap to come to
+#: rest.
 LAPS, RAMP = 3, 0.25
 
 
@@ -34,7 +42,8 @@ class Circle(Options):
     """A circle of the platform.
 
     Attributes:
-        columns: the two positions that move, such as ``platform.x``, ``platform.y``; from the first to the second.
+        columns: the two positions that move, such as ``platform.x``, ``platform.y``; from the first
+            to the second.
         radius: m.
         speed: m/s.
         center: of the two positions, m; at the reference pose without it.
@@ -57,7 +66,8 @@ class Lap:
 
     Attributes:
         angle: on the circle as told, rad (N,).
-        radial: distance from the centre of the circle that fits best, minus the radius as told (N,), m.
+        radial: distance from the centre of the circle that fits best, minus the radius as told
+            (N,), m.
         center: of the circle that fits best (least squares), minus that told (2,), m.
         radius_error: of the circle that fits best, m.
         deviation: circular deviation: largest minus smallest radial distance, m.
@@ -116,7 +126,12 @@ class CircleTest(Result):
         laps = list(self.laps.values())
         names = ("deviation", "radius_error", "normal", "following", "rms")
         figures = {name: [getattr(lap, name) for lap in laps] for name in names}
-        yield from rows("run", (variation.label for variation in self.laps), dict.fromkeys(names, "m"), **figures)
+        yield from rows(
+            "run",
+            (variation.label for variation in self.laps),
+            dict.fromkeys(names, "m"),
+            **figures,
+        )
         if laps:
             yield Variable(name="angle", values=laps[0].angle, over=("angle",), unit="rad")
             radial = np.array([lap.radial for lap in laps])
@@ -156,9 +171,15 @@ def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
     order = sorted(circle.columns, key=columns.index)
     swapped = order != list(circle.columns)
     reference = model.platform_position(model.assembly.q[None])[0]
-    center = [reference[columns.index(name)] for name in circle.columns] if circle.center is None else circle.center
+    center = (
+        [reference[columns.index(name)] for name in circle.columns]
+        if circle.center is None
+        else circle.center
+    )
     axes = circle.radius * np.eye(2)
-    middle, first, second = (part[::-1] if swapped else part for part in (np.array(center, dtype=float), *axes))
+    middle, first, second = (
+        part[::-1] if swapped else part for part in (np.array(center, dtype=float), *axes)
+    )
     path = Ellipse(middle, first, second, 0.0, 2 * np.pi * LAPS)
     return plan(stroke(model, path, order), Trapezoidal(RAMP), PeakSpeed(circle.speed))
 
@@ -183,8 +204,8 @@ def circle_test(
         mechanism: with drive lines.
         circle: where, how large, how fast.
         variations: of the lines; all without it (`AS_DESCRIBED` only where a line has two motors).
-        values: leaf parameters of the lines that differ from the machine file, SI; those that a variation does not have
-            are left out of it.
+        values: leaf parameters of the lines that differ from the machine file, SI; those that a
+            variation does not have are left out of it.
         integrator: of the equations.
         presliding, interpreted, folder: as of `DrivenMachine`.
         events: to look for; a terminal one ends a run.
@@ -195,23 +216,37 @@ def circle_test(
         PoseError: the circle is out of reach or leads through a singularity.
     """
     if variations is None:
-        variations = [v for v in Variation if v is not Variation.AS_DESCRIBED or has_two_motors(mechanism)]
+        variations = [
+            v for v in Variation if v is not Variation.AS_DESCRIBED or has_two_motors(mechanism)
+        ]
     model, stages = Model(mechanism), Stages(progress, 1 + len(variations))
     trajectory = circle_trajectory(model, circle)
     remedy = "see `tauloop show NAME --parameters`"
     names = mechanism.parameters.names
-    InputError.raise_if_any(unknown_names(values or {}, names, "is no leaf parameter", remedy=remedy))
+    InputError.raise_if_any(
+        unknown_names(values or {}, names, "is no leaf parameter", remedy=remedy)
+    )
     stages.done()
     laps, ends, happened = {}, {}, {}
     evidence = []
     for variation in stages.over(variations):
         machine = DrivenMachine(
-            mechanism, variation=variation, presliding=presliding, interpreted=interpreted, folder=folder
+            mechanism,
+            variation=variation,
+            presliding=presliding,
+            interpreted=interpreted,
+            folder=folder,
         )
-        own = {name: value for name, value in (values or {}).items() if name in machine.system.parameters.names}
+        own = {
+            name: value
+            for name, value in (values or {}).items()
+            if name in machine.system.parameters.names
+        }
         motion = machine.follow(trajectory, values=own, integrator=integrator, events=events)
         happened[variation] = motion.occurrences
-        evidence += [replace(item, name=f"{variation.value}: {item.name}") for item in motion.evidence]
+        evidence += [
+            replace(item, name=f"{variation.value}: {item.name}") for item in motion.evidence
+        ]
         if motion.end:
             ends[variation] = motion.end
         else:
@@ -219,7 +254,11 @@ def circle_test(
     return CircleTest(
         evidence=tuple(evidence),
         provenance=provenance(
-            options={"circle": circle, "integrator": described(integrator), "values": dict(values or {})},
+            options={
+                "circle": circle,
+                "integrator": described(integrator),
+                "values": dict(values or {}),
+            },
             inputs={"machine": mechanism.name},
         ),
         machine=mechanism.name,

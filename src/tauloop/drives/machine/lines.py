@@ -25,7 +25,16 @@ from tauloop.mechanism.drive_line import (
     Shaft,
     SingleDrive,
 )
-from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, ParameterTable, add, leaves, multiply
+from tauloop.mechanism.expression import (
+    ONE,
+    ZERO,
+    Constant,
+    Expression,
+    ParameterTable,
+    add,
+    leaves,
+    multiply,
+)
 from tauloop.mechanism.model import Actuator, Friction as MachineFriction, Mechanism
 
 
@@ -53,10 +62,16 @@ def with_one_motor(line: DriveLine) -> DriveLine:
         return line
     load = line.performance.of
     on = {motor.name: motor.on for motor in line.motors}
-    apart = (connection for connection in line.connections if load not in (connection.first, connection.second))
+    apart = (
+        connection
+        for connection in line.connections
+        if load not in (connection.first, connection.second)
+    )
     branch = set(_ways(apart, on[drive.slave])) - {load}
     used = (line.control.encoder, line.control.speed_encoder)
-    lost = [encoder.name for encoder in line.encoders if encoder.on in branch and encoder.name in used]
+    lost = [
+        encoder.name for encoder in line.encoders if encoder.on in branch and encoder.name in used
+    ]
     lost += [drive.master] if on[drive.master] in branch else []
     if lost:
         what = f"without the slave {drive.slave} there is no {' and no '.join(lost)}"
@@ -65,7 +80,9 @@ def with_one_motor(line: DriveLine) -> DriveLine:
         line,
         inertias=tuple(inertia for inertia in line.inertias if inertia.name not in branch),
         connections=tuple(
-            connection for connection in line.connections if not {connection.first, connection.second} & branch
+            connection
+            for connection in line.connections
+            if not {connection.first, connection.second} & branch
         ),
         motors=tuple(m for m in line.motors if m.on not in branch and m.name != drive.slave),
         encoders=tuple(encoder for encoder in line.encoders if encoder.on not in branch),
@@ -73,7 +90,8 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     )
 
 
-#: What the motors of a line do: as its file says; the slave pulls back all the time; there is no slave.
+#: What the motors of a line do: as its file says; the slave pulls back all the time; there is no
+#: slave.
 MOTORS = ("as-written", "preloaded", "one")
 
 
@@ -92,7 +110,9 @@ def with_motors(line: DriveLine, motors: str) -> DriveLine:
         control = replace(line.control, drive=replace(drive, switch_min=None, switch_max=None))
         changed = replace(line, control=control)
     else:
-        raise InputError.of("motors", f"{line.name} has one motor, and none that could pull back", "leave it out")
+        raise InputError.of(
+            "motors", f"{line.name} has one motor, and none that could pull back", "leave it out"
+        )
     gone = leaves(line) - leaves(changed)
     kept = tuple(parameter for parameter in line.parameters if parameter.name not in gone)
     return replace(changed, parameters=ParameterTable(kept))
@@ -104,7 +124,10 @@ def without_play(line: DriveLine) -> DriveLine:
     def closed(compliance: Compliance | None) -> Compliance | None:
         return compliance and Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
 
-    return replace(line, connections=tuple(replace(c, compliance=closed(c.compliance)) for c in line.connections))
+    return replace(
+        line,
+        connections=tuple(replace(c, compliance=closed(c.compliance)) for c in line.connections),
+    )
 
 
 def with_rigid_shafts(line: DriveLine) -> DriveLine:
@@ -114,7 +137,9 @@ def with_rigid_shafts(line: DriveLine) -> DriveLine:
         law = inertia.friction
         if not isinstance(law, LineFriction):
             return inertia
-        return replace(inertia, friction=LineFriction(viscous=law.viscous) if law.viscous is not None else None)
+        return replace(
+            inertia, friction=LineFriction(viscous=law.viscous) if law.viscous is not None else None
+        )
 
     return replace(
         line,
@@ -126,13 +151,18 @@ def with_rigid_shafts(line: DriveLine) -> DriveLine:
 def with_lines(mechanism: Mechanism, lines: Iterable[DriveLine | None]) -> Mechanism:
     """The machine with other drive lines on its actuators, in their order."""
     pairs = zip(mechanism.actuators, lines, strict=True)
-    return replace(mechanism, actuators=tuple(replace(actuator, drive=line) for actuator, line in pairs))
+    return replace(
+        mechanism, actuators=tuple(replace(actuator, drive=line) for actuator, line in pairs)
+    )
 
 
-def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, period: float) -> DriveLine:
+def direct_line(
+    actuator: Actuator, turns: bool, mass: float, bandwidth: float, period: float
+) -> DriveLine:
     """A motor that acts on the machine itself, for an actuator without drive line.
 
-    Position loop w/2 inside a speed loop 2 w mass: an error decays as (s + w)^2 where the machine is that mass.
+    Position loop w/2 inside a speed loop 2 w mass: an error decays as (s + w)^2 where the machine
+    is that mass.
 
     Args:
         actuator: the actuator.
@@ -157,7 +187,13 @@ def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, 
         name=name,
         inertias=(LineInertia(name="load", turns=turns, value=ZERO),),
         connections=(),
-        motors=(Motor(name="motor", on="load", torque=None if np.isinf(actuator.force) else Constant(actuator.force)),),
+        motors=(
+            Motor(
+                name="motor",
+                on="load",
+                torque=None if np.isinf(actuator.force) else Constant(actuator.force),
+            ),
+        ),
         encoders=(Encoder(name="encoder", on="load"),),
         control=Control(
             encoder="encoder",
@@ -171,7 +207,9 @@ def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, 
     )
 
 
-def measured_ratios(mechanism: Mechanism, lines: Iterable[DriveLine]) -> tuple[np.ndarray, np.ndarray]:
+def measured_ratios(
+    mechanism: Mechanism, lines: Iterable[DriveLine]
+) -> tuple[np.ndarray, np.ndarray]:
     """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
     pairs = []
     for line in lines:
@@ -191,7 +229,9 @@ def on_the_load(line: DriveLine) -> tuple[str, ...]:
 
 def machine_under_load(mechanism: Mechanism) -> Mechanism:
     """The machine that its drive lines push: inertias that are rigidly on a load move with the machine."""
-    return _with_reflected(mechanism, {a.name: on_the_load(a.drive) for a in mechanism.actuators if a.drive}, ())
+    return _with_reflected(
+        mechanism, {a.name: on_the_load(a.drive) for a in mechanism.actuators if a.drive}, ()
+    )
 
 
 def rigid_machine(mechanism: Mechanism, *, with_dry: bool = True) -> Mechanism:
@@ -203,11 +243,17 @@ def rigid_machine(mechanism: Mechanism, *, with_dry: bool = True) -> Mechanism:
         mechanism: the machine.
         with_dry: whether Coulomb friction is among it, which jumps where a motion turns.
     """
-    everything = {a.name: tuple(i.name for i in a.drive.inertias) for a in mechanism.actuators if a.drive}
-    return _with_reflected(mechanism, everything, ("viscous", "coulomb") if with_dry else ("viscous",))
+    everything = {
+        a.name: tuple(i.name for i in a.drive.inertias) for a in mechanism.actuators if a.drive
+    }
+    return _with_reflected(
+        mechanism, everything, ("viscous", "coulomb") if with_dry else ("viscous",)
+    )
 
 
-def _with_reflected(mechanism: Mechanism, names: dict[str, tuple[str, ...]], friction: tuple[str, ...]) -> Mechanism:
+def _with_reflected(
+    mechanism: Mechanism, names: dict[str, tuple[str, ...]], friction: tuple[str, ...]
+) -> Mechanism:
     actuators = []
     for actuator in mechanism.actuators:
         line = actuator.drive

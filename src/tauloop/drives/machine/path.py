@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _LOGGER = logging.getLogger("tauloop")
-#: Energy may be missed by this share of what was turned over: the integrator's tolerance, many thousand steps on.
+#: Energy may be missed by this share of what was turned over: the integrator's tolerance, many
+#: thousand steps on.
 ENERGY_KEPT = 1e-5
 #: Bandwidth of actuators without a drive line, rad/s.
 DIRECT_BANDWIDTH = 100.0
@@ -87,13 +88,14 @@ class DrivenMotion(Result):
         error: platform minus reference over the coordinates in m (N, n); m.
         columns: names of these coordinates.
         actuator_error: actuator positions minus their reference (N, n_u), m or rad.
-        signals: by actuator and name with unit, such as ``track1.motor: gearbox1.force [N m]`` (N,).
+        signals: by actuator and name with unit, such as ``track1.motor: gearbox1.force [N m]``
+            (N,).
         turned_over: energy of the balance: largest of motors' work, losses and change of energy, J.
         steps, events: of the integrator.
         end: why it ended early; empty where the whole trajectory was run.
         occurrences: events in the order of time.
-        sensitivities: derivatives of `position` and `velocity` over time, column and parameter (`by`), SI, with units;
-            None where none were asked for.
+        sensitivities: derivatives of `position` and `velocity` over time, column and parameter
+            (`by`), SI, with units; None where none were asked for.
     """
 
     time: np.ndarray
@@ -143,10 +145,11 @@ class DrivenMachine:
             variation: what they are made of.
             bandwidth: of actuators without a drive line, rad/s.
             period: of the control of actuators without a drive line where no actuator has one, s.
-            presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre friction, whose
-                bristles bend so far at the actuator before they slide. Without it such friction is refused.
-            interpreted: run step by step in Python, thousands of times slower; so it is, with a warning in the log,
-                where there is no compiler.
+            presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre
+                friction, whose bristles bend so far at the actuator before they slide. Without it
+                such friction is refused.
+            interpreted: run step by step in Python, thousands of times slower; so it is, with a
+                warning in the log, where there is no compiler.
             folder: the cache; the user's own without it.
 
         Raises:
@@ -164,10 +167,14 @@ class DrivenMachine:
         plant = Model(machine_under_load(varied))
         lines = self._complete(bandwidth, period)
         if presliding is not None and dry is not None:
-            lines = tuple(with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True))
+            lines = tuple(
+                with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True)
+            )
         self.system: MachineSystem = machine_system(varied, plant, lines)
         self._folder = folder
-        self.runner: CompiledSamples | InterpretedSamples = self._made(sampled_machine(self.system), interpreted)
+        self.runner: CompiledSamples | InterpretedSamples = self._made(
+            sampled_machine(self.system), interpreted
+        )
 
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
         """A line for every actuator."""
@@ -175,20 +182,32 @@ class DrivenMachine:
         known = [self.mechanism.value(time) for time in times if time is not None]
         turns = [unit == "N m" for unit in self.model.output_ports("actuators")[1]]
         mass = np.zeros(len(turns))
-        if not all(self.lines):  # what each actuator moves at the reference pose while the others stand free
+        # what each actuator moves at the reference pose while the others stand free
+        if not all(self.lines):
             q = self.model.assembly.q
-            mass = np.diagonal(self.model.actuators.mass_matrix(self.model.actuator_position(q), start=q))
+            mass = np.diagonal(
+                self.model.actuators.mass_matrix(self.model.actuator_position(q), start=q)
+            )
         return tuple(
-            line or direct_line(actuator, turns[i], float(mass[i]), bandwidth, known[0] if known else period or 0.0)
-            for i, (actuator, line) in enumerate(zip(self.mechanism.actuators, self.lines, strict=True))
+            line
+            or direct_line(
+                actuator, turns[i], float(mass[i]), bandwidth, known[0] if known else period or 0.0
+            )
+            for i, (actuator, line) in enumerate(
+                zip(self.mechanism.actuators, self.lines, strict=True)
+            )
         )
 
-    def _made(self, sampled: HybridSystem, interpreted: bool) -> CompiledSamples | InterpretedSamples:
+    def _made(
+        self, sampled: HybridSystem, interpreted: bool
+    ) -> CompiledSamples | InterpretedSamples:
         if not interpreted:
             try:
                 return CompiledSamples(sampled, self._folder, PATH_INTEGRATOR.method.tableau)
             except EngineError as error:
-                _LOGGER.warning("drive lines run interpreted, which is thousands of times slower: %s", error)
+                _LOGGER.warning(
+                    "drive lines run interpreted, which is thousands of times slower: %s", error
+                )
         return InterpretedSamples(sampled)
 
     def follow(
@@ -206,18 +225,21 @@ class DrivenMachine:
 
         Args:
             trajectory: in the platform's coordinates, of a machine of the same structure.
-            values: leaf parameters of the drive lines that differ from the machine file, SI, by name.
+            values: leaf parameters of the drive lines that differ from the machine file, SI, by
+                name.
             settling: time at rest before the motion, s, in which the lines come to bear.
             integrator: of the equations.
-            feed_forward: whether the forces of inverse dynamics along the reference are added to the controls' output.
-            events: of the machine's coordinates and velocities to look for; a terminal one ends the run.
-            sensitivities: what to differentiate by: parameters of the lines and of the machine that they move, where
-                reference, feed-forward and the lines' start stay, and the machine's start, such as
-                ``position.platform.x``.
+            feed_forward: whether the forces of inverse dynamics along the reference are added to
+                the controls' output.
+            events: of the machine's coordinates and velocities to look for; a terminal one ends the
+                run.
+            sensitivities: what to differentiate by: parameters of the lines and of the machine that
+                they move, where reference, feed-forward and the lines' start stay, and the
+                machine's start, such as ``position.platform.x``.
 
         Raises:
-            InputError: numbers that make no sense, or parameters that the lines do not have. What fails on the way is
-                not raised: the result ends early and says why.
+            InputError: numbers that make no sense, or parameters that the lines do not have. What
+                fails on the way is not raised: the result ends early and says why.
             PoseError: the trajectory cannot be run at all.
         """
         run = PathRun(self, trajectory, values, settling, feed_forward)
@@ -251,7 +273,8 @@ class PathRun:
 
     Attributes:
         time: of the samples (N,), s, zero where the trajectory starts.
-        reference: what each line is told (N, n_u, 4): position, that before its step, speed, torque fed forward.
+        reference: what each line is told (N, n_u, 4): position, that before its step, speed, torque
+            fed forward.
     """
 
     def __init__(
@@ -270,7 +293,9 @@ class PathRun:
         actuators = len(model.mechanism.actuators)
         if actuators != model.platform.ports.velocity.size:
             what = f"has {actuators} actuators for {model.platform.ports.velocity.size} freedoms"
-            raise InputError.of(model.mechanism.name, what, "drive lines need as many actuators as freedoms")
+            raise InputError.of(
+                model.mechanism.name, what, "drive lines need as many actuators as freedoms"
+            )
         waits = int(np.ceil(settling / system.period - 1e-9))
         count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1
         self.time = (np.arange(count) - waits) * system.period
@@ -280,21 +305,27 @@ class PathRun:
         if trajectory.stroke.functions.ports.position.columns != functions.ports.position.columns:
             what = "the path is not one of the platform of this machine"
             raise InputError.of("trajectory", what, "place it with stroke(model, ...)")
-        forces = functions.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
+        forces = functions.inverse_dynamics(
+            motion.position, motion.velocity, motion.acceleration, start=start
+        )
         state = forces.state
         self.platform = motion.position
         self.q = state.q
         position = model.actuator_position(state.q)
-        # speeds are differences of positions, in the reference as in what is measured: their delays cancel
+        # speeds are differences of positions, in the reference as in what is measured: their delays
+        # cancel
         speed = np.diff(position, axis=0, prepend=position[:1]) / system.period
         self.actuators = position
         span = np.ptp(position, axis=0)
         ratios = np.array([line.ratio for line in system.lines])
         forward = np.asarray(forces.force) / ratios if feed_forward else np.zeros_like(position)
         measured, timed = measured_ratios(machine.mechanism, (item.line for item in system.lines))
-        # on a path the span of the motion stands for the size of the step, and preloads act in its direction
+        # on a path the span of the motion stands for the size of the step, and preloads act in its
+        # direction
         before = position - np.where(span > 0, span, 1.0)
-        self.reference = np.stack([position * measured, before * measured, speed * timed, forward], axis=2)
+        self.reference = np.stack(
+            [position * measured, before * measured, speed * timed, forward], axis=2
+        )
 
     def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> Course:
         """From rest at the start of the trajectory, every line in the middle of its gaps.
@@ -311,7 +342,9 @@ class PathRun:
             states += [x, np.zeros(2)]
             load = np.array([self.actuators[0, i], 0.0])
             modes, inputs = np.zeros(len(line.mode_names)), np.zeros(len(MACHINE_INPUTS))
-            held.append(np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel())
+            held.append(
+                np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel()
+            )
         return Course(
             period=system.period,
             inputs=self._inputs(len(self.time), integrator).reshape(len(self.time), -1),
@@ -334,20 +367,27 @@ class PathRun:
         """Values of the lines' parameters (n_p,).
 
         Raises:
-            InputError: parameters that there are not; an inertia, a stiffness, a gap, a time is not positive.
+            InputError: parameters that there are not; an inertia, a stiffness, a gap, a time is not
+                positive.
         """
         system = self.machine.system
         remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --parameters`)"
         names = system.parameters.names
-        InputError.raise_if_any(unknown_names(self.values, names, "is none of the drive lines", remedy=remedy))
+        InputError.raise_if_any(
+            unknown_names(self.values, names, "is none of the drive lines", remedy=remedy)
+        )
         wrong = [name for name, value in self.values.items() if not np.isfinite(value)]
         if wrong:
-            raise InputError(Problem(where=name, what="is not finite", remedy="give a number") for name in wrong)
+            raise InputError(
+                Problem(where=name, what="is not finite", remedy="give a number") for name in wrong
+            )
         p = np.array([self.values.get(q.name, q.value) for q in system.parameters])
         InputError.raise_if_any(
             problem
             for line in system.lines
-            for problem in senseless(line.figure_names, line.figures([p[None]], 1), f"{line.line.name}.drive.{{}}")
+            for problem in senseless(
+                line.figure_names, line.figures([p[None]], 1), f"{line.line.name}.drive.{{}}"
+            )
         )
         return p
 
@@ -368,10 +408,14 @@ class PathRun:
         turned_over = float(max(np.abs(work).max(), np.abs(lost).max(), np.ptp(change)))
         balance = float(np.abs(work - lost - change).max()) / max(turned_over, 1e-12)
         sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
-        occurrences = tuple(replace(item, time=item.time + self.time[0]) for item in trace.occurrences)
+        occurrences = tuple(
+            replace(item, time=item.time + self.time[0]) for item in trace.occurrences
+        )
         end = f"ends at {occurrences[-1].words}" if trace.outcome == ENDED else ""
         if not trace.is_whole:
-            end = trace.early_end(plant.assembly, state.q[-1], f"at {trace.end:.6g} s from the start")
+            end = trace.early_end(
+                plant.assembly, state.q[-1], f"at {trace.end:.6g} s from the start"
+            )
         return DrivenMotion(
             evidence=(
                 *trace.evidence(len(self.time), end),
@@ -436,4 +480,7 @@ class PathRun:
 
 def has_two_motors(mechanism: Mechanism) -> bool:
     """Whether a drive line of the machine has two motors."""
-    return any(a.drive is not None and isinstance(a.drive.control.drive, DualDrive) for a in mechanism.actuators)
+    return any(
+        a.drive is not None and isinstance(a.drive.control.drive, DualDrive)
+        for a in mechanism.actuators
+    )

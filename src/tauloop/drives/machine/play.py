@@ -26,8 +26,8 @@ from tauloop.result import Evidence, Result, provenance
 
 #: Play of an actuator where nothing else is said, m or rad (the issue's 10 um).
 PLAY = 10e-6
-#: Poses at which the Jacobian is checked by finite play, and how far apart the two may be (of the largest figure): what
-#: is left is the curvature over the play, and rounding of a pose over it.
+#: Poses at which the Jacobian is checked by finite play, and how far apart the two may be (of the
+#: largest figure): what is left is the curvature over the play, and rounding of a pose over it.
 CHECKED, AGREEMENT = 64, 1e-4
 #: More actuators than this have too many combinations of directions to try all.
 MOST_ACTUATORS = 12
@@ -38,8 +38,9 @@ class PlayMap(Result):
     """Displacement of the tool centre point from one end of the play to the other.
 
     Attributes:
-        data: over the axes of the grid, m, NaN where the machine cannot work: `each` (actuator, ...) with the play of
-            one actuator, `worst` with that of all in the worst combination of directions.
+        data: over the axes of the grid, m, NaN where the machine cannot work: `each` (actuator,
+            ...) with the play of one actuator, `worst` with that of all in the worst combination of
+            directions.
         play: of the actuators, m or rad, by name.
         space: the workspace map that says where the machine can work.
         machine: its name.
@@ -94,14 +95,20 @@ class ToolSensitivity:
         actuators, freedoms = len(model.mechanism.actuators), model.platform.ports.velocity.size
         if actuators != freedoms or actuators > MOST_ACTUATORS:
             what = f"{actuators} actuators for {freedoms} freedoms"
-            raise InputError.of(model.mechanism.name, what, f"as many actuators as freedoms, at most {MOST_ACTUATORS}")
+            raise InputError.of(
+                model.mechanism.name,
+                what,
+                f"as many actuators as freedoms, at most {MOST_ACTUATORS}",
+            )
         self._model = model
         mechanism = model.mechanism
         motion = symbolic_motion(model.topology, nominal(mechanism))
         velocity = tool_twist(motion, mechanism)[:3]
         point = motion.point(mechanism.platform.tool).p
         jacobian = ca.densify(ca.jacobian(velocity, motion.v))
-        self._functions = BatchFunction(ca.Function("tool", [motion.q], [ca.vec(jacobian), ca.densify(point)]))
+        self._functions = BatchFunction(
+            ca.Function("tool", [motion.q], [ca.vec(jacobian), ca.densify(point)])
+        )
 
     def at(self, q: np.ndarray) -> np.ndarray:
         """Displacement of the tool per actuator displacement (N, 3, n_u), at full coordinates (N, n_q)."""
@@ -162,15 +169,23 @@ def play_map(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: unknown names, play that is not positive, a machine whose actuators do not determine its motion.
+        InputError: unknown names, play that is not positive, a machine whose actuators do not
+            determine its motion.
     """
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
-    amounts = {name: float(play[name] if isinstance(play, Mapping) and name in play else 0.0) for name in names}
+    amounts = {
+        name: float(play[name] if isinstance(play, Mapping) and name in play else 0.0)
+        for name in names
+    }
     if not isinstance(play, Mapping):
         amounts = dict.fromkeys(names, float(play))
     problems = unknown_names(play if isinstance(play, Mapping) else (), names, "is no actuator")
     problems += [
-        Problem(where=f"play of {name}", what=f"must not be negative, got {value:g}", remedy="in m or rad")
+        Problem(
+            where=f"play of {name}",
+            what=f"must not be negative, got {value:g}",
+            remedy="in m or rad",
+        )
         for name, value in amounts.items()
         if not 0 <= value < np.inf
     ]
@@ -192,7 +207,9 @@ def play_map(
         displacement = sensitivity.at(q) * np.array(list(amounts.values()))
         each[:, usable] = np.linalg.norm(displacement, axis=1).T
         worst[usable] = worst_combination(displacement)
-        difference = _difference(model, sensitivity, q, displacement, np.array(list(amounts.values())))
+        difference = _difference(
+            model, sensitivity, q, displacement, np.array(list(amounts.values()))
+        )
     stages.done()
     shape = space.usable.shape
     dims = tuple(str(name) for name in space.data.dims)
@@ -228,7 +245,11 @@ def play_map(
 
 
 def _difference(
-    model: Model, sensitivity: ToolSensitivity, q: np.ndarray, displacement: np.ndarray, play: np.ndarray
+    model: Model,
+    sensitivity: ToolSensitivity,
+    q: np.ndarray,
+    displacement: np.ndarray,
+    play: np.ndarray,
 ) -> float:
     """The same by forward kinematics with an actuator at both ends of its play, at evenly spread poses."""
     chosen = np.unique(np.linspace(0, len(q) - 1, CHECKED).astype(int))

@@ -33,17 +33,30 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
     for i, (line, at_y, at_s, z) in enumerate(system.places()):
         inputs_place, y, s = f"in + {len(MACHINE_INPUTS) * i}", f"y + {at_y}", f"s + {at_s}"
 
-        def call(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> RoutineCall:
+        def call(
+            function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None
+        ) -> RoutineCall:
             inputs = (y, f"at + {2 * i}", s, held, inputs_place, "p")  # noqa: B023 (it is called at once)
             brief = None if without is None else (without, (outputs[0], *outputs[2:]))
             return RoutineCall(function=function, inputs=inputs, outputs=outputs, brief=brief)
 
         guards = s.replace("s", "guards")
-        rates.append(call(line.rate, f"held + {z}", y.replace("y", "rate"), guards, f"u + {i}", without=line.slope))
+        rates.append(
+            call(
+                line.rate,
+                f"held + {z}",
+                y.replace("y", "rate"),
+                guards,
+                f"u + {i}",
+                without=line.slope,
+            )
+        )
         resets.append(call(line.reset, f"held + {z}", y))
         holds.append(call(line.hold, f"z + {z}", f"z + {z}"))
     moved = {"rate": "rate", "all_q": "start"}
-    forward = program_call("machine_forward", system.rate.program, sizes, state | {"force": "u"}, moved)
+    forward = program_call(
+        "machine_forward", system.rate.program, sizes, state | {"force": "u"}, moved
+    )
     return HybridSystem(
         states=system.size,
         held=sum(line.held_size for line in lines),
@@ -52,7 +65,9 @@ def sampled_machine(system: MachineSystem) -> HybridSystem:
         coordinates=shape.n_q,
         velocities=shape.n_v,
         modes=tuple(value for line in lines for value in line.mode_starts),
-        rate=Routine(calls=(*load, *rates, forward), own=own, known=(("start", shape.n_q), ("v", shape.n_v))),
+        rate=Routine(
+            calls=(*load, *rates, forward), own=own, known=(("start", shape.n_q), ("v", shape.n_v))
+        ),
         reset=Routine(calls=(*load, *resets), own=own),
         sample=Routine(calls=(*load, *holds), own=own),
         back=unit_quaternions(system.rate.quaternions, system.size),

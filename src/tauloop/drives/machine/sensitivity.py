@@ -26,7 +26,8 @@ def machine_directions(
         names: what to differentiate by.
 
     Raises:
-        InputError: unknown names; encoders that count; parameters on which ratios or the samples' time depend.
+        InputError: unknown names; encoders that count; parameters on which ratios or the samples'
+            time depend.
     """
     ports, table = system.plant.platform.ports, system.plant.mechanism.parameters
     own, problems = system.parameters.names, Problems()
@@ -40,7 +41,10 @@ def machine_directions(
             if encoder.resolution is not None:
                 what, remedy = "it counts, and torques jump there", "leave its resolution out"
                 problems.add(f"{line.name}.drive.encoders.{encoder.name}", what, remedy)
-        fixed = [*line.ratios().values(), *([] if line.control.sample_time is None else [line.control.sample_time])]
+        fixed = [
+            *line.ratios().values(),
+            *([] if line.control.sample_time is None else [line.control.sample_time]),
+        ]
         for name in sorted(set(names) & set().union(*map(leaves, fixed))):
             what = f"ratios or the sample time of {line.name} change with it, and with these reference and start"
             problems.add(name, what, "take differences of runs instead")
@@ -54,6 +58,8 @@ def machine_directions(
         value = float(course.p[own.index(name)]) if name in own else None
         known[name] = by_parameter(parameter, np.zeros(len(course.y)), row, value)
     plant = system.plant.freed(free)
-    rate = independent_rate_program(plant.assembly, plant.platform.ports, plant.formulation, free=plant.free)
+    rate = independent_rate_program(
+        plant.assembly, plant.platform.ports, plant.formulation, free=plant.free
+    )
     system = replace(system, plant=plant, rate=rate)
     return system, tuple(known[name] for name in names)

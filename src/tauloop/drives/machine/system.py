@@ -8,7 +8,13 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from tauloop.drives.equations.system import INPUTS, Equations, LineFunctions, must_be_positive, must_not_be_negative
+from tauloop.drives.equations.system import (
+    INPUTS,
+    Equations,
+    LineFunctions,
+    must_be_positive,
+    must_not_be_negative,
+)
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
@@ -20,9 +26,11 @@ from tauloop.model import Model
 from tauloop.programs.rates import RateProgram, independent_rate_program
 from tauloop.records import dataclass
 
-#: Inputs of a line on a machine: those of a line of its own, speed of the reference, and torque fed forward.
+#: Inputs of a line on a machine: those of a line of its own, speed of the reference, and torque fed
+#: forward.
 MACHINE_INPUTS = (*INPUTS, "speed", "forward")
-#: Behind the states of a line: work of its motors, and what it loses; behind those of the machine likewise.
+#: Behind the states of a line: work of its motors, and what it loses; behind those of the machine
+#: likewise.
 BALANCE = 2
 
 
@@ -30,8 +38,8 @@ BALANCE = 2
 class LineSystem(LineFunctions):
     """The drive line of one actuator: its functions take (x, load, modes, held, inputs, parameters).
 
-    Rates have powers of motors and losses, and the force on the machine behind the guards; signals have kinetic and
-    elastic energy behind those that are named.
+    Rates have powers of motors and losses, and the force on the machine behind the guards; signals
+    have kinetic and elastic energy behind those that are named.
 
     Attributes:
         start: states at rest per unit of the actuator's position; work and loss come behind them.
@@ -90,11 +98,17 @@ class MachineSystem:
 
 
 #: What may be done of dry friction of the machine itself.
-BRISTLES = "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
-ONE_WAY = "leave it out: LuGre friction in its place (presliding) is Coulomb's alone, alike both ways"
+BRISTLES = (
+    "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
+)
+ONE_WAY = (
+    "leave it out: LuGre friction in its place (presliding) is Coulomb's alone, alike both ways"
+)
 
 
-def machine_system(mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, ...]) -> MachineSystem:
+def machine_system(
+    mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, ...]
+) -> MachineSystem:
     """The equations of a machine with a drive line on every actuator.
 
     Args:
@@ -103,8 +117,8 @@ def machine_system(mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, .
         lines: of the actuators, in their order.
 
     Raises:
-        InputError: a control that is not sampled, or samples at another rate than others; dry friction where it cannot
-            be; dry friction in the machine itself.
+        InputError: a control that is not sampled, or samples at another rate than others; dry
+            friction where it cannot be; dry friction in the machine itself.
         DescriptionError: rigid connections that make no sense.
     """
     InputError.raise_if_any(_problems(mechanism, lines))
@@ -140,10 +154,18 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
             if isinstance(law, LineFriction) and law.coulomb is not None:
                 what = f"dry friction of {name}, which moves rigidly with the machine"
                 remedy = "write lugre, ask for LuGre friction (presliding), or put it on a body behind a shaft"
-                problems.append(Problem(where=f"{where}.inertias.{name}.friction.coulomb", what=what, remedy=remedy))
+                problems.append(
+                    Problem(
+                        where=f"{where}.inertias.{name}.friction.coulomb", what=what, remedy=remedy
+                    )
+                )
     if len(set(periods.values())) > 1:
-        what = "sample at different times: " + ", ".join(f"{name} {1e3 * T:g} ms" for name, T in periods.items())
-        problems.append(Problem(where="drive.control.sample_time", what=what, remedy="give all the same"))
+        what = "sample at different times: " + ", ".join(
+            f"{name} {1e3 * T:g} ms" for name, T in periods.items()
+        )
+        problems.append(
+            Problem(where="drive.control.sample_time", what=what, remedy="give all the same")
+        )
     for name, key in dry_friction(mechanism):
         what = "its Coulomb friction jumps where it turns, and sticking is not found there"
         remedy = ONE_WAY if key != "coulomb" else BRISTLES
@@ -151,7 +173,9 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
     return problems
 
 
-def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism: Mechanism) -> LineSystem:
+def _line_system(
+    prefix: str, line: DriveLine, table: ParameterTable, mechanism: Mechanism
+) -> LineSystem:
     load = line.performance.of
     first = tuple(i for i in line.inertias if i.name == load)
     line = replace(line, inertias=(*first, *(i for i in line.inertias if i.name != load)))
@@ -159,12 +183,17 @@ def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism:
     forces, law, _ = a.act()
     push = forces[0]
     kinetic = sum(
-        (a.scalar(item.value) * a.velocity(item.name) ** 2 / 2 for item in line.inertias if a.at.index[item.name] != 0),
+        (
+            a.scalar(item.value) * a.velocity(item.name) ** 2 / 2
+            for item in line.inertias
+            if a.at.index[item.name] != 0
+        ),
         ca.SX(0),
     )
     a.move(forces)  # what it says of the load, whose mass is the machine, is not used
     a.rates[a.loops] = law.rates
-    # the load's position and velocity come from the machine, and nobody asks for the sum of squared torques
+    # the load's position and velocity come from the machine, and nobody asks for the sum of squared
+    # torques
     own = [k for k in range(a.y.numel()) if k not in (0, a.n, a.y.numel() - 1)]
     x, held_load = ca.SX.sym("x", len(own)), ca.SX.sym("load", 2)
     whole = ca.SX(a.y.numel(), 1)
@@ -173,7 +202,10 @@ def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism:
     arguments = [x, held_load, a.modes.symbols, a.held, a.inputs, a.p]
 
     def placed(*expressions: ca.SX) -> list[ca.SX]:
-        return [ca.SX(e) for e in ca.substitute([ca.densify(e) for e in expressions], [a.y], [ca.densify(whole)])]
+        return [
+            ca.SX(e)
+            for e in ca.substitute([ca.densify(e) for e in expressions], [a.y], [ca.densify(whole)])
+        ]
 
     rates, guards, force, reset, held, supplied, lost, stored, kinetic, signals = placed(
         a.rates[own],
@@ -214,7 +246,9 @@ def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism:
         reset=ca.Function(f"{prefix}_reset", arguments, [reset]),
         hold=ca.Function(f"{prefix}_hold", arguments, [held]),
         held=ca.Function(f"{prefix}_held", arguments, [last]),
-        signals=BatchFunction(ca.Function(f"{prefix}_signals", arguments, [ca.vertcat(signals, kinetic + stored)])),
+        signals=BatchFunction(
+            ca.Function(f"{prefix}_signals", arguments, [ca.vertcat(signals, kinetic + stored)])
+        ),
         signal_names=tuple(a.signals),
         figures=BatchFunction(ca.Function(f"{prefix}_figures", [a.p], figures)),
         figure_names=(tuple(positive), tuple(not_negative)),

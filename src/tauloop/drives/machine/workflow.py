@@ -50,14 +50,16 @@ class BallbarOptions(Options):
         radius: of the circle, m.
         speed: on the circle, m/s.
         center: of the circle, such as 'x=0.1,y=0' (m); the reference pose without it.
-        only: variations of the drives: dual, one, no-play, rigid, with commas between them; all without it.
+        only: variations of the drives: dual, one, no-play, rigid, with commas between them; all
+            without it.
         parameters: other values of drive lines, such as 'track1.motor.drive.gap=1e-4'.
-        presliding: Coulomb friction of the machine itself as LuGre friction, whose bristles bend so far: m or rad, on
-            the command line um or urad.
+        presliding: Coulomb friction of the machine itself as LuGre friction, whose bristles bend so
+            far: m or rad, on the command line um or urad.
         rtol: relative error of an integration step.
         integrator: any integrator in place of the explicit one of that error.
         interpreted: step by step in Python, thousands of times slower.
-        until: end a run where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
+        until: end a run where this comes true, as of `tauloop simulate`: 'platform.z<-0.7',
+            'singularity<0.05'.
         watch: record the times at which this comes true, likewise, and go on.
 
     Examples:
@@ -71,7 +73,9 @@ class BallbarOptions(Options):
     speed: float = 0.5
     center: Mapping[str, str | float] | None = option(None, read=pairs_reader("center"))
     only: tuple[str, ...] = option((), read=listed, metavar="NAME,...")
-    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,...")
+    parameters: Mapping[str, float] = option(
+        flag="--set", factory=dict, read=parameters_of, metavar="NAME=NUMBER,..."
+    )
     presliding: float | None = option(None, read=_micro, metavar="UM")
     rtol: float = PATH_INTEGRATOR.rtol
     integrator: Integrator | None = option(None, flag="")
@@ -83,13 +87,22 @@ class BallbarOptions(Options):
         """Note words that are no variation, and what is no plane."""
         wrong = [word for word in self.only if word not in WORDS]
         if wrong:
-            problems.add("only", f"{', '.join(map(repr, wrong))} is no variation", f"one or more of {', '.join(WORDS)}")
+            problems.add(
+                "only",
+                f"{', '.join(map(repr, wrong))} is no variation",
+                f"one or more of {', '.join(WORDS)}",
+            )
         if len(self.plane) != 2:
-            problems.add("plane", f"{', '.join(self.plane)} names {len(self.plane)} positions", "such as x,y")
+            problems.add(
+                "plane", f"{', '.join(self.plane)} names {len(self.plane)} positions", "such as x,y"
+            )
 
 
 def ballbar(
-    machine: Mechanism | Model, options: BallbarOptions | None = None, *, progress: Progress | None = None
+    machine: Mechanism | Model,
+    options: BallbarOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> CircleTest:
     """Drive a machine round a circle: with two motors, with one, without play, and with rigid drives.
 
@@ -119,7 +132,11 @@ def ballbar(
     if options.center:
         named = [full_name(port.columns, name, "center") for name in options.center]
         if sorted(named) != sorted((first, second)):
-            raise InputError.of("center", f"{', '.join(named)} is no point of the plane", f"give {first} and {second}")
+            raise InputError.of(
+                "center",
+                f"{', '.join(named)} is no point of the plane",
+                f"give {first} and {second}",
+            )
         at = named_values(port, "center", options.center, np.zeros(port.size))
         center = (float(at[port.columns.index(first)]), float(at[port.columns.index(second)]))
     return circle_test(
@@ -127,7 +144,8 @@ def ballbar(
         Circle(columns=(first, second), radius=options.radius, speed=options.speed, center=center),
         variations=[WORDS[word] for word in options.only] or None,
         values=options.parameters,
-        integrator=options.integrator or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
+        integrator=options.integrator
+        or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
         presliding=options.presliding,
         interpreted=options.interpreted,
         events=events_of(model, options.until, options.watch),
@@ -149,8 +167,9 @@ class PlayOptions(Options):
     """Play, and where it is looked at.
 
     Attributes:
-        play: from end to end, m or rad, on the command line um or urad: of every actuator, or by name, such as
-            'track1.motor=10'; or 'lines': the gaps of the drive lines. 10 um without it.
+        play: from end to end, m or rad, on the command line um or urad: of every actuator, or by
+            name, such as 'track1.motor=10'; or 'lines': the gaps of the drive lines. 10 um without
+            it.
         plane: positions of the section, such as 'y,z'; the first two without it.
         section: positions that are held in it, such as 'x=0.1' (SI).
         ranges: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
@@ -168,7 +187,10 @@ class PlayOptions(Options):
 
 
 def play(
-    machine: Mechanism | Model, options: PlayOptions | None = None, *, progress: Progress | None = None
+    machine: Mechanism | Model,
+    options: PlayOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> PlayMap:
     """How play at the actuators shows at the tool, over the work volume.
 
@@ -178,7 +200,8 @@ def play(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: unknown names, a volume that is not known, a machine whose actuators do not determine its motion.
+        InputError: unknown names, a volume that is not known, a machine whose actuators do not
+            determine its motion.
 
     Examples:
         >>> import tauloop as tl
@@ -199,18 +222,29 @@ def play_section(machine: Mechanism | Model, options: PlayOptions) -> PlayMap:
     """The same in a plane section of the work volume, finer; arguments and errors as of `play`."""
     model, widths = _prepared(machine, options)
     port, volume = model.platform.ports.position, _volume(model, options)
-    axes = {name: np.linspace(volume[name][0], volume[name][-1], SECTION) for name in _plane(port, volume, options)}
+    axes = {
+        name: np.linspace(volume[name][0], volume[name][-1], SECTION)
+        for name in _plane(port, volume, options)
+    }
     held = named_values(port, "section", options.section, np.full(port.size, np.nan))
-    fixed = {name: float(value) for name, value in zip(port.columns, held, strict=True) if np.isfinite(value)}
+    fixed = {
+        name: float(value)
+        for name, value in zip(port.columns, held, strict=True)
+        if np.isfinite(value)
+    }
     return play_map(model, axes, play=widths, fixed=fixed)
 
 
-def _prepared(machine: Mechanism | Model, options: PlayOptions) -> tuple[Model, float | Mapping[str, float]]:
+def _prepared(
+    machine: Mechanism | Model, options: PlayOptions
+) -> tuple[Model, float | Mapping[str, float]]:
     model = machine if isinstance(machine, Model) else Model(machine)
     if not isinstance(options.play, str):
         return model, options.play
     if options.play != "lines":
-        raise InputError.of("play", f"{options.play!r} is unknown", "numbers in m or rad, or 'lines'")
+        raise InputError.of(
+            "play", f"{options.play!r} is unknown", "numbers in m or rad, or 'lines'"
+        )
     return model, play_at_the_load(model.mechanism)
 
 
@@ -226,6 +260,8 @@ def _plane(port: Port, volume: Mapping[str, np.ndarray], options: PlayOptions) -
     names = [full_name(port.columns, name, "plane") for name in options.plane] or list(volume)[:2]
     missing = [name for name in names if name not in volume]
     if len(names) != 2 or missing:
-        what = f"{', '.join(missing)} has no range" if missing else f"{len(names)} positions are named"
+        what = (
+            f"{', '.join(missing)} has no range" if missing else f"{len(names)} positions are named"
+        )
         raise InputError.of("plane", what, "two of the work volume's; see the range")
     return names

@@ -17,7 +17,8 @@ from tauloop.records import dataclass
 BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]
 #: What is told while a cost is tuned: the number of evaluations so far and the least cost.
 Watcher: TypeAlias = Callable[[int, float], None]
-#: A failed evaluation costs this many spans (highest less lowest cost so far) more than the highest so far.
+#: A failed evaluation costs this many spans (highest less lowest cost so far) more than the highest
+#: so far.
 PRICE = 1.0
 #: Price while no cost is known yet: more than any real one.
 PRICE_OF_NOTHING = 1e100
@@ -32,7 +33,8 @@ class BudgetSpentError(Exception):
 class Pointwise(Options):
     """A cost of one point made into a cost of a batch, on several threads.
 
-    Compiled code and most of NumPy and CasADi let other threads run; a cost written in plain Python gains nothing.
+    Compiled code and most of NumPy and CasADi let other threads run; a cost written in plain Python
+    gains nothing.
 
     Attributes:
         cost: f(x) of one point (n,).
@@ -50,7 +52,9 @@ class Pointwise(Options):
             return np.array(list(pool.map(self.cost, points)), dtype=float)
 
 
-def box_differences(values: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float) -> np.ndarray:
+def box_differences(
+    values: Callable[[np.ndarray], np.ndarray], x: np.ndarray, step: float
+) -> np.ndarray:
     """Derivatives (n, ...) at a place (n,) of the unit box of values (N, ...), by central differences in one call.
 
     A difference at a bound is one-sided.
@@ -70,12 +74,17 @@ def box_differences(values: Callable[[np.ndarray], np.ndarray], x: np.ndarray, s
 class Evaluations:
     """The cost over the unit box, as methods see it, and all that was evaluated.
 
-    A cost that is not finite (divergence, say) is priced above all costs seen so far, so that every method can go on;
-    the history keeps it as NaN.
+    A cost that is not finite (divergence, say) is priced above all costs seen so far, so that every
+    method can go on; the history keeps it as NaN.
     """
 
     def __init__(
-        self, cost: BatchCost, lower: np.ndarray, upper: np.ndarray, allowed: int, watcher: Watcher | None
+        self,
+        cost: BatchCost,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        allowed: int,
+        watcher: Watcher | None,
     ) -> None:
         """Keep the cost and its bounds (n,).
 
@@ -115,12 +124,17 @@ class Evaluations:
         """Costs (N,) at places (N, n) of the unit box, all finite.
 
         Raises:
-            BudgetSpentError: no evaluation is left; a batch that is too long is cut first, and counts.
+            BudgetSpentError: no evaluation is left; a batch that is too long is cut first, and
+                counts.
             InputError: the cost gives another number of values.
         """
         left = self._allowed - self._count
         places = np.clip(np.atleast_2d(places), 0.0, 1.0)
-        costs = self.costs_of(self._lower + places[:left] * (self._upper - self._lower)) if left > 0 else np.empty(0)
+        costs = (
+            self.costs_of(self._lower + places[:left] * (self._upper - self._lower))
+            if left > 0
+            else np.empty(0)
+        )
         if len(costs) < len(places):
             raise BudgetSpentError
         return np.where(np.isfinite(costs), costs, self._price())
@@ -149,4 +163,6 @@ class Evaluations:
         """More than every cost so far."""
         if not np.isfinite(self._least):
             return PRICE_OF_NOTHING
-        return self._greatest + PRICE * max(self._greatest - self._least, abs(self._greatest), 1e-300)
+        return self._greatest + PRICE * max(
+            self._greatest - self._least, abs(self._greatest), 1e-300
+        )

@@ -55,7 +55,9 @@ class Grid(Shown):
         return np.stack([axis[places[:, k]] for k, axis in enumerate(self.axes)], axis=1)
 
 
-def dense_grid(cost: BatchCost, bounds: Mapping[str, tuple[float, float]], counts: tuple[int, ...]) -> Grid:
+def dense_grid(
+    cost: BatchCost, bounds: Mapping[str, tuple[float, float]], counts: tuple[int, ...]
+) -> Grid:
     """The cost on an even grid over the bounds, corners included.
 
     Args:
@@ -67,9 +69,14 @@ def dense_grid(cost: BatchCost, bounds: Mapping[str, tuple[float, float]], count
         InputError: the counts do not fit the bounds, or no point has a finite cost.
     """
     if len(counts) != len(bounds) or min(counts, default=0) < 2:
-        what, remedy = f"are {counts} for {len(bounds)} parameters", "give two or more for each parameter"
+        what, remedy = (
+            f"are {counts} for {len(bounds)} parameters",
+            "give two or more for each parameter",
+        )
         raise InputError.of("counts", what, remedy)
-    axes = tuple(np.linspace(*bounds[name], count) for name, count in zip(bounds, counts, strict=True))
+    axes = tuple(
+        np.linspace(*bounds[name], count) for name, count in zip(bounds, counts, strict=True)
+    )
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     costs = np.concatenate([cost(points[k : k + CHUNK]) for k in range(0, len(points), CHUNK)])
     if not np.isfinite(costs).any():

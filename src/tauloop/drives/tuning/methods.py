@@ -1,7 +1,7 @@
 """Methods of tuning: pattern search, SQP, Nelder–Mead simplex and a genetic algorithm, all on the unit box.
 
-Source: Hooke and Jeeves 1961, Direct search solution of numerical and statistical problems; Nelder and Mead 1965, A
-simplex method for function minimization.
+Source: Hooke and Jeeves 1961, Direct search solution of numerical and statistical problems; Nelder
+and Mead 1965, A simplex method for function minimization.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ class SearchMethod(Options, ABC):
 class PatternSearch(SearchMethod):
     """Direct search by Hooke and Jeeves' pattern moves over a full poll of the axes.
 
-    The neighbours of the best point along all axes (2 n of them) are evaluated at once, and with them the
-    same around the continuation of the last successful move. The best of them is followed; when none is better the
-    step is halved. With the steps tending to zero the limit is stationary for smooth costs (Torczon 1997, theorem
-    3.3). Nothing is random.
+    The neighbours of the best point along all axes (2 n of them) are evaluated at once, and with
+    them the same around the continuation of the last successful move. The best of them is followed;
+    when none is better the step is halved. With the steps tending to zero the limit is stationary
+    for smooth costs (Torczon 1997, theorem 3.3). Nothing is random.
 
-    (pymoo's pattern search takes the axes in an order that cannot be seeded, one evaluation at a time.)
+    (pymoo's pattern search takes the axes in an order that cannot be seeded, one evaluation at a
+    time.)
 
     Attributes:
         step: first step, as a share of the range of each parameter.
@@ -69,7 +70,12 @@ class PatternSearch(SearchMethod):
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `SearchMethod`."""
         axes = np.concatenate([np.eye(len(start)), -np.eye(len(start))])
-        best, cost, step, move = start, float(evaluations.at(start)[0]), self.step, np.zeros(len(start))
+        best, cost, step, move = (
+            start,
+            float(evaluations.at(start)[0]),
+            self.step,
+            np.zeros(len(start)),
+        )
         while step >= self.tolerance:
             poll = best + step * axes
             if move.any():
@@ -90,12 +96,14 @@ class PatternSearch(SearchMethod):
 class SQP(SearchMethod):
     """Sequential quadratic programming (SciPy's SLSQP), with given gradients or central differences in one batch.
 
-    A difference at a bound is one-sided. Where a given gradient is not finite, differences stand in.
+    A difference at a bound is one-sided. Where a given gradient is not finite, differences stand
+    in.
 
     Attributes:
-        gradient: of the cost, where the model gives one (`tauloop.drives.axis.sensitivity`); differences without it.
-        difference: half the step of the differences, as a share of the range; wide enough to see through the noise
-            of a simulation.
+        gradient: of the cost, where the model gives one (`tauloop.drives.axis.sensitivity`);
+            differences without it.
+        difference: half the step of the differences, as a share of the range; wide enough to see
+            through the noise of a simulation.
         tolerance: change of the cost at which it stops.
         iterations: most iterations.
     """
@@ -111,7 +119,8 @@ class SQP(SearchMethod):
         def slopes(x: np.ndarray) -> np.ndarray:
             if self.gradient is not None:
                 gradient = (
-                    np.asarray(interruptible(self.gradient, evaluations.point(x)), dtype=float) * evaluations.span
+                    np.asarray(interruptible(self.gradient, evaluations.point(x)), dtype=float)
+                    * evaluations.span
                 )
                 if np.isfinite(gradient).all():
                     return gradient
@@ -133,13 +142,14 @@ class SQP(SearchMethod):
 class NelderMead(SearchMethod):
     """The simplex of Nelder and Mead within bounds (SciPy's), begun anew where it ended.
 
-    Points outside are put on the bound, which can flatten the simplex there: a new one shows whether it had ended
-    too soon.
+    Points outside are put on the bound, which can flatten the simplex there: a new one shows
+    whether it had ended too soon.
 
     Attributes:
         simplex: edge of the first simplex, as a share of the range.
         tolerance: size of the simplex at which it stops, likewise.
-        restarts: how many times it is begun anew at most; it ends earlier when a new simplex gains nothing.
+        restarts: how many times it is begun anew at most; it ends earlier when a new simplex gains
+            nothing.
     """
 
     simplex: float = option(0.05, above=0.0, most=0.5)
@@ -198,12 +208,16 @@ class Genetic(SearchMethod):
         """See `SearchMethod`."""
         first = np.random.default_rng(self.seed).random((self.population, len(start)))
         first[0] = start
-        genetic = pymoo_module("pymoo.algorithms.soo.nonconvex.ga").GA(pop_size=self.population, sampling=first)
+        genetic = pymoo_module("pymoo.algorithms.soo.nonconvex.ga").GA(
+            pop_size=self.population, sampling=first
+        )
         run_generations(genetic, evaluations.at, (len(start), 1), self.seed, self.generations)
         return f"{self.generations} generations of {self.population} are done"
 
 
-def run_generations(algorithm: Any, costs: Any, sizes: tuple[int, int], seed: int, generations: int) -> Any:
+def run_generations(
+    algorithm: Any, costs: Any, sizes: tuple[int, int], seed: int, generations: int
+) -> Any:
     """Run one of pymoo's algorithms on the unit box, a generation in one call.
 
     Args:
@@ -216,7 +230,9 @@ def run_generations(algorithm: Any, costs: Any, sizes: tuple[int, int], seed: in
     Returns:
         pymoo's result, with X (places) and F (costs) of the best.
     """
-    unit_box = pymoo_module("pymoo.core.problem").Problem(n_var=sizes[0], n_obj=sizes[1], xl=0.0, xu=1.0)
+    unit_box = pymoo_module("pymoo.core.problem").Problem(
+        n_var=sizes[0], n_obj=sizes[1], xl=0.0, xu=1.0
+    )
     algorithm.setup(unit_box, termination=("n_gen", generations), seed=seed, verbose=False)
     static = pymoo_module("pymoo.problems.static").StaticProblem
     evaluator = pymoo_module("pymoo.core.evaluator").Evaluator()
@@ -237,10 +253,14 @@ def pymoo_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise EngineError.of("pymoo", f"cannot be imported ({error})", "pip install tauloop[tuning]") from error
+        raise EngineError.of(
+            "pymoo", f"cannot be imported ({error})", "pip install tauloop[tuning]"
+        ) from error
 
 
 def _end_within(tolerance: float, start: str, size: float, problems: Problems) -> None:
     """Note a search that would end before it begins."""
     if tolerance > size:
-        problems.add("tolerance", f"is {tolerance:g}, the first {start} {size:g}", "give a smaller one")
+        problems.add(
+            "tolerance", f"is {tolerance:g}, the first {start} {size:g}", "give a smaller one"
+        )

@@ -1,6 +1,7 @@
 """Beyond one number: the Pareto front of two or more criteria, and how robust an optimum is.
 
-Source: Deb, Pratap, Agarwal and Meyarivan 2002, A fast and elitist multiobjective genetic algorithm: NSGA-II.
+Source: Deb, Pratap, Agarwal and Meyarivan 2002, A fast and elitist multiobjective genetic
+algorithm: NSGA-II.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def pareto_front(
     """The Pareto front by NSGA-II (Deb et al. 2002; pymoo's), seeded, one generation in one call.
 
     Args:
-        criteria: function of points (N, n) to criteria (N, k); a row that is not finite is never on the front.
+        criteria: function of points (N, n) to criteria (N, k); a row that is not finite is never on
+            the front.
         bounds: lower and upper bound by name.
         of: names of the criteria (k).
         seed: seed of the random numbers.
@@ -77,7 +79,10 @@ def pareto_front(
         what = f"no finite criteria in {population * generations} evaluations"
         raise InputError.of("criteria", what, "narrow the bounds to stable gains")
     return ParetoFront(
-        names=tuple(bounds), of=of, points=lower + places[order] * (upper - lower), criteria=values[order]
+        names=tuple(bounds),
+        of=of,
+        points=lower + places[order] * (upper - lower),
+        criteria=values[order],
     )
 
 
@@ -124,15 +129,22 @@ def robustness(
         generator: of the random numbers.
 
     Raises:
-        InputError: shapes that do not fit, nominal values that are not positive, or negative spreads.
+        InputError: shapes that do not fit, nominal values that are not positive, or negative
+            spreads.
     """
-    designs, nominal, spread = np.atleast_2d(designs), np.asarray(nominal, float), np.asarray(spread, float)
+    designs, nominal, spread = (
+        np.atleast_2d(designs),
+        np.asarray(nominal, float),
+        np.asarray(spread, float),
+    )
     problems = Problems()
     if nominal.ndim != 1 or nominal.shape != spread.shape:
         what = f"have shapes {nominal.shape} and {spread.shape}"
         problems.add("nominal, spread", what, "give one spread for each parameter")
     if not (nominal > 0).all():
-        problems.add("nominal", f"holds {nominal.min():g}, which has no logarithm", "give positive values")
+        problems.add(
+            "nominal", f"holds {nominal.min():g}, which has no logarithm", "give positive values"
+        )
     if not (spread >= 0).all():
         problems.add("spread", f"holds {spread.min():g}", "give 0 or more")
     if samples < 1:

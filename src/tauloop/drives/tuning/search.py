@@ -17,7 +17,8 @@ from tauloop.result import Evidence, Result, provenance
 
 #: Neighbours that test a best point lie this far along each axis, as a share of the range.
 NEIGHBOUR = 0.01
-#: A neighbour that is better by less than this share of the cost's span is no sign of a point that is not optimal.
+#: A neighbour that is better by less than this share of the cost's span is no sign of a point that
+#: is not optimal.
 NEIGHBOUR_GAIN = 0.01
 #: Most evaluations, unless more are allowed.
 BUDGET = 20_000
@@ -53,14 +54,20 @@ class Minimum(Result):
         over = ("evaluation",)
         yield Variable(name=over[0], values=np.arange(1, len(self.costs) + 1), over=over)
         yield Variable(name="cost", values=self.costs, over=over)
-        yield Variable(name="least", values=np.where(np.isfinite(self.descent), self.descent, np.nan), over=over)
+        yield Variable(
+            name="least",
+            values=np.where(np.isfinite(self.descent), self.descent, np.nan),
+            over=over,
+        )
         for name, values in zip(self.names, self.points.T, strict=True):
             yield Variable(name=f"point.{name}", values=values, over=over, unit=None)
 
     @property
     def descent(self) -> np.ndarray:
         """The least cost after each evaluation (N,); infinite before the first."""
-        least: np.ndarray = np.minimum.accumulate(np.where(np.isfinite(self.costs), self.costs, np.inf))
+        least: np.ndarray = np.minimum.accumulate(
+            np.where(np.isfinite(self.costs), self.costs, np.inf)
+        )
         return least
 
 
@@ -76,21 +83,24 @@ def minimise(
 ) -> Minimum:
     """Search the least cost within bounds, from a start.
 
-    The cost is evaluated in batches, so that a compiled simulation takes a whole generation, poll or gradient in one
-    call. A cost that is not finite (a diverging loop, say) is priced above all others. Ctrl-C, or `KeyboardInterrupt`
-    raised by the watcher, ends the search at once and keeps the best so far; a batch that is at work then is left to
-    itself.
+    The cost is evaluated in batches, so that a compiled simulation takes a whole generation, poll
+    or gradient in one call. A cost that is not finite (a diverging loop, say) is priced above all
+    others. Ctrl-C, or `KeyboardInterrupt` raised by the watcher, ends the search at once and keeps
+    the best so far; a batch that is at work then is left to itself.
 
     Args:
         cost: function of points (N, n) to costs (N,); wrap a function of one point in `Pointwise`.
-        bounds: lower and upper bound by name of the parameter; their order is the order of a point's numbers.
+        bounds: lower and upper bound by name of the parameter; their order is the order of a
+            point's numbers.
         start: (n,) in the units of the bounds.
         method: how to search; pattern search without it.
         budget: most evaluations (four times n more test the best point).
-        watcher: is told the number of evaluations and the least cost after every batch, for a progress bar.
+        watcher: is told the number of evaluations and the least cost after every batch, for a
+            progress bar.
 
     Raises:
-        InputError: bounds that are empty or exclude the start; a cost of the wrong shape or without any finite value.
+        InputError: bounds that are empty or exclude the start; a cost of the wrong shape or without
+            any finite value.
         EngineError: the method needs pymoo, which is not installed.
     """
     method = PatternSearch() if method is None else method
@@ -157,10 +167,15 @@ def minimise_from(
     """Search from several starts (S, n), one after another; an interruption keeps those already begun.
 
     Raises:
-        InputError: as for `minimise`; all starts are checked before the first search, and an empty list is refused.
+        InputError: as for `minimise`; all starts are checked before the first search, and an empty
+            list is refused.
     """
     starts = np.asarray(starts, dtype=float)
-    problems = [] if len(starts) else [Problem(where="starts", what="is empty", remedy="give one start or more")]
+    problems = (
+        []
+        if len(starts)
+        else [Problem(where="starts", what="is empty", remedy="give one start or more")]
+    )
     for k, start in enumerate(starts):
         problems += box_problems(bounds, start, f"starts[{k}]")
     InputError.raise_if_any(problems)
@@ -197,16 +212,26 @@ def checked_box(
     """
     problems = box_problems(bounds, np.asarray(start, dtype=float), "start")
     if budget < 1:
-        problems.append(Problem(where="budget", what=f"is {budget}", remedy="allow one evaluation or more"))
+        problems.append(
+            Problem(where="budget", what=f"is {budget}", remedy="allow one evaluation or more")
+        )
     InputError.raise_if_any(problems)
     lower, upper = np.array([bounds[name] for name in bounds], dtype=float).T
     return lower, upper, np.array(start, dtype=float)
 
 
-def box_problems(bounds: Mapping[str, tuple[float, float]], start: np.ndarray, where: str) -> list[Problem]:
+def box_problems(
+    bounds: Mapping[str, tuple[float, float]], start: np.ndarray, where: str
+) -> list[Problem]:
     """What is wrong with the bounds and a start (n,)."""
     if not bounds:
-        return [Problem(where="bounds", what="are empty", remedy="give a lower and an upper bound for a parameter")]
+        return [
+            Problem(
+                where="bounds",
+                what="are empty",
+                remedy="give a lower and an upper bound for a parameter",
+            )
+        ]
     problems = Problems(
         Problem(
             where=f"bounds[{name!r}]",
@@ -233,7 +258,12 @@ def box_problems(bounds: Mapping[str, tuple[float, float]], start: np.ndarray, w
 
 
 def _tested(
-    cost: BatchCost, best: np.ndarray, least: float, costs: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    cost: BatchCost,
+    best: np.ndarray,
+    least: float,
+    costs: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
 ) -> list[Evidence]:
     """The best point evaluated anew, and beside its neighbours along the axes."""
     offsets = NEIGHBOUR * np.diag(upper - lower)
@@ -244,7 +274,9 @@ def _tested(
     return [
         Evidence(
             name="difference when the best point is evaluated again",
-            value=abs(float(tried[0]) - least) / max(abs(least), 1e-300) if np.isfinite(tried[0]) else None,
+            value=abs(float(tried[0]) - least) / max(abs(least), 1e-300)
+            if np.isfinite(tried[0])
+            else None,
             upper=1e-9,
             advice="the cost is not a function of its parameters: fix its random numbers",
         ),

@@ -13,10 +13,24 @@ from tauloop.assembly.named_values import ranges_of
 from tauloop.datasets import Variable, rows
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
-from tauloop.drives.criteria import NAMES, Criteria, criteria_units, weighted, weighted_sum, weighted_worst
+from tauloop.drives.criteria import (
+    NAMES,
+    Criteria,
+    criteria_units,
+    weighted,
+    weighted_sum,
+    weighted_worst,
+)
 from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.drives.tuning.evaluations import Watcher
-from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, NelderMead, PatternSearch, SearchMethod
+from tauloop.drives.tuning.methods import (
+    SQP,
+    Genetic,
+    Gradient,
+    NelderMead,
+    PatternSearch,
+    SearchMethod,
+)
 from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
 from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
 from tauloop.errors import InputError, Problem, Problems
@@ -57,7 +71,8 @@ class TuningOptions(Options):
         start: where the search begins, by parameter, where that is not the drive line's own value.
         starts: searches; those after the first begin at random places within the bounds.
         values: other parameters that differ from the file's, SI.
-        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no slave.
+        motors: as the file says; preloaded: the slave pulls back all the time; one: there is no
+            slave.
         step: of the reference, m or rad.
         duration: of the simulated step, s.
         load: force on the judged body, N or N m.
@@ -102,18 +117,32 @@ class TuningOptions(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Note what does not go together."""
         if not self.weights:
-            problems.add("weights", "no criterion is weighted", f"name one of {', '.join(NAMES)}, or several")
+            problems.add(
+                "weights", "no criterion is weighted", f"name one of {', '.join(NAMES)}, or several"
+            )
         problems += unknown_names(self.weights, NAMES, "no criterion {!r}", "weights")
         if self.pareto and len(self.weights) < 2:
-            problems.add("pareto", f"compromises between {len(self.weights)} criteria", "weight two or more")
+            problems.add(
+                "pareto", f"compromises between {len(self.weights)} criteria", "weight two or more"
+            )
         if self.exact_gradients and not isinstance(self.method, SQP):
-            problems.add("exact_gradients", "the method takes none", "choose sqp, or leave them out")
+            problems.add(
+                "exact_gradients", "the method takes none", "choose sqp, or leave them out"
+            )
         if self.exact_gradients and self.load:
-            problems.add("exact_gradients", "are those of a step without load", "leave one of the two out")
-        if self.exact_gradients and (others := [name for name in self.weights if name not in DIFFERENTIABLE]):
-            problems.add("exact_gradients", f"{', '.join(others)} has none", "leave one of the two out")
+            problems.add(
+                "exact_gradients", "are those of a step without load", "leave one of the two out"
+            )
+        if self.exact_gradients and (
+            others := [name for name in self.weights if name not in DIFFERENTIABLE]
+        ):
+            problems.add(
+                "exact_gradients", f"{', '.join(others)} has none", "leave one of the two out"
+            )
         for name in sorted({*self.bounds} & {*self.values}):
-            problems.add("values", f"{name} is tuned", "take it out of the bounds, or give it as its start")
+            problems.add(
+                "values", f"{name} is tuned", "take it out of the bounds, or give it as its start"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +175,20 @@ class Tuning(Result):
     def variables(self) -> Iterator[Variable]:
         """Tuned parameters and criteria, before and after; least costs of all searches."""
         start, best = list(self.start.values()), list(self.best.values())
-        yield from rows("parameter", self.best, map(self.units.__getitem__, self.best), start=start, best=best)
+        yield from rows(
+            "parameter", self.best, map(self.units.__getitem__, self.best), start=start, best=best
+        )
         before, after = list(self.before.values()), list(self.after.values())
-        yield from rows("criterion", self.before, map(self.units.__getitem__, self.before), before=before, after=after)
-        yield Variable(name="cost", values=[search.cost for search in self.searches], over=("search",))
+        yield from rows(
+            "criterion",
+            self.before,
+            map(self.units.__getitem__, self.before),
+            before=before,
+            after=after,
+        )
+        yield Variable(
+            name="cost", values=[search.cost for search in self.searches], over=("search",)
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -173,7 +212,10 @@ class Tuning(Result):
             ],
             front=front
             and [
-                {"at": dict(zip(names, at, strict=True)), "criteria": dict(zip(front.of, criteria, strict=True))}
+                {
+                    "at": dict(zip(names, at, strict=True)),
+                    "criteria": dict(zip(front.of, criteria, strict=True)),
+                }
                 for at, criteria in zip(front.points, front.criteria, strict=True)
             ],
         )
@@ -186,8 +228,8 @@ def _finite(value: float) -> float | None:
 def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None) -> Tuning:
     """Make the cost of a drive line's steps least: the sum, or the worst, of criteria over their weights.
 
-    Every point is a simulated step of the reference; a point whose loop diverges has no cost. Ctrl-C ends the search at
-    once with the best so far.
+    Every point is a simulated step of the reference; a point whose loop diverges has no cost.
+    Ctrl-C ends the search at once with the best so far.
 
     Args:
         line: the drive line.
@@ -195,10 +237,12 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
         watcher: is told the number of evaluations and the least cost after every batch.
 
     Raises:
-        InputError: bounds, starts or parameters that make no sense, or no point with a cost; all at once.
+        InputError: bounds, starts or parameters that make no sense, or no point with a cost; all at
+            once.
         EngineError: the genetic algorithm or the front without pymoo.
 
-    Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 4.2.
+    Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
+        Modelica, section 4.2.
 
     Examples:
         >>> import tauloop as tl
@@ -212,7 +256,9 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
     method, steps = options.method, _Steps(line, options)
     if options.exact_gradients:
         method = SQP(gradient=steps.gradient())
-    searches = minimise_from(steps.cost, options.bounds, starts, method, budget=options.budget, watcher=watcher)
+    searches = minimise_from(
+        steps.cost, options.bounds, starts, method, budget=options.budget, watcher=watcher
+    )
     front = None
     with suppress(KeyboardInterrupt):  # the searches are there to be kept
         if options.pareto and not searches[-1].interrupted:
@@ -242,7 +288,8 @@ def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = N
         searches=tuple(sorted(searches, key=lambda search: search.cost)),
         front=front,
         findings=_findings(options, best, has_front=front is not None),
-        units={name: si_unit(line.parameters[name].unit) for name in options.bounds} | criteria_units(line),
+        units={name: si_unit(line.parameters[name].unit) for name in options.bounds}
+        | criteria_units(line),
     )
 
 
@@ -254,7 +301,8 @@ class _Steps:
         self._axis = Axis(line, threads=options.threads)
         self._integrator = replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol)
         self._least = np.inf
-        #: Criteria by the bytes of the point: of the first, and of every one that was the best when it came.
+        #: Criteria by the bytes of the point: of the first, and of every one that was the best when
+        #: it came.
         self.kept: dict[bytes, Mapping[str, float]] = {}
 
     def criteria(self, points: np.ndarray) -> Criteria:
@@ -273,17 +321,27 @@ class _Steps:
     def cost(self, points: np.ndarray) -> np.ndarray:
         """Costs (N,); NaN where a loop diverges."""
         criteria = self.criteria(points)
-        costs = np.where(criteria.failed, np.nan, COMBINED[self._options.combine](criteria, self._options.weights))
+        costs = np.where(
+            criteria.failed,
+            np.nan,
+            COMBINED[self._options.combine](criteria, self._options.weights),
+        )
         for k in range(len(points)):
             if not self.kept or costs[k] < self._least:
-                self.kept[points[k].tobytes()] = {name: float(getattr(criteria, name)[k]) for name in NAMES}
+                self.kept[points[k].tobytes()] = {
+                    name: float(getattr(criteria, name)[k]) for name in NAMES
+                }
                 self._least = costs[k] if costs[k] < self._least else self._least
         return costs
 
     def compromises(self, points: np.ndarray) -> np.ndarray:
         """The weighted criteria (N, k) in their own units."""
         criteria = self.criteria(points)
-        return np.where(criteria.failed[:, None], np.nan, weighted(criteria, dict.fromkeys(self._options.weights, 1.0)))
+        return np.where(
+            criteria.failed[:, None],
+            np.nan,
+            weighted(criteria, dict.fromkeys(self._options.weights, 1.0)),
+        )
 
     def gradient(self) -> Gradient:
         """The gradient of the cost at a point, by sensitivities."""
@@ -295,7 +353,9 @@ class _Steps:
             gradients = sensitive.gradients(
                 values, step=options.step, duration=options.duration, integrator=self._integrator
             )
-            return (gradients.weighted_worst if options.combine == "worst" else gradients.weighted_sum)(options.weights)
+            return (
+                gradients.weighted_worst if options.combine == "worst" else gradients.weighted_sum
+            )(options.weights)
 
         return at
 
@@ -308,11 +368,16 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     """Where the searches begin (S, n).
 
     Raises:
-        InputError: parameters that the drive line does not have, and ranges that hold nothing or exclude the start.
+        InputError: parameters that the drive line does not have, and ranges that hold nothing or
+            exclude the start.
     """
     known, problems = line.parameters.values, Problems()
     remedy = f"known: {', '.join(known)}"
-    for where, names in (("bounds", options.bounds), ("start", options.start), ("values", options.values)):
+    for where, names in (
+        ("bounds", options.bounds),
+        ("start", options.start),
+        ("values", options.values),
+    ):
         problems += unknown_names(names, known, "no parameter {!r}", where, remedy)
     for name in sorted(options.start.keys() & known.keys() - options.bounds.keys()):
         problems.add("start", f"{name} is not tuned", "give its bounds, or leave it out")
@@ -320,7 +385,9 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     first = np.array([options.start.get(name, known[name]) for name in options.bounds])
     InputError.raise_if_any(box_problems(options.bounds, first, "start"))
     lower, upper = np.array([options.bounds[name] for name in options.bounds]).T
-    others = np.random.default_rng(options.seed).uniform(lower, upper, (options.starts - 1, len(first)))
+    others = np.random.default_rng(options.seed).uniform(
+        lower, upper, (options.starts - 1, len(first))
+    )
     return np.concatenate([first[None], others])
 
 
@@ -332,5 +399,9 @@ def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tupl
     for (name, (low, high)), value in zip(options.bounds.items(), best.best, strict=True):
         for end, distance in ((low, value - low), (high, high - value)):
             if distance <= ON_BOUND * (high - low):
-                problems.add(name, f"ends on its bound {end:g}", "widen the bound where the drive line allows it")
+                problems.add(
+                    name,
+                    f"ends on its bound {end:g}",
+                    "widen the bound where the drive line allows it",
+                )
     return tuple(problems)

@@ -25,8 +25,9 @@ class Formulation:
 
     Attributes:
         name: as commands and functions take it.
-        forces: (mechanism, motion, entries) -> M a + h (n_v,), from a `TreeMotion`, which has topology and values of
-            the machine's parameters, and from `Entries`, which have the dynamic parameters, `parameters`, and `pi`.
+        forces: (mechanism, motion, entries) -> M a + h (n_v,), from a `TreeMotion`, which has
+            topology and values of the machine's parameters, and from `Entries`, which have the
+            dynamic parameters, `parameters`, and `pi`.
         idea: how it works, in one sentence.
         valid: for which machines and motions.
         choose: when to take it.
@@ -50,7 +51,8 @@ NEWTON_EULER = Formulation(
     source="Khalil and Ibrahim 2007; Gantry-Tau paper, eq. 1",
 )
 
-#: All formulations, the default first. Tests, the table in the documentation and the commands' choices follow from it.
+#: All formulations, the default first. Tests, the table in the documentation and the commands'
+#: choices follow from it.
 FORMULATIONS: tuple[Formulation, ...] = (
     NEWTON_EULER,
     Formulation(

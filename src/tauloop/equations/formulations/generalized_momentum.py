@@ -16,14 +16,18 @@ from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
 
 
-def generalized_momentum_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
+def generalized_momentum_forces(
+    mechanism: Mechanism, motion: TreeMotion, entries: Entries
+) -> ca.SX:
     """Generalised forces (n_v,) that the motion needs; as `newton_euler.tree_forces`.
 
-    tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, with u = J v the velocity of one inertia in the base frame
-    and C v the part of a twist's moment that comes from the motion of its reference point.
+    tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, with u = J v the velocity of one
+    inertia in the base frame and C v the part of a twist's moment that comes from the motion of its
+    reference point.
 
-    Differentiates with respect to symbols of its own (`StateSymbols`). A rod with `spin: none` takes its inertia along
-    in its link frame, as the paper does; where its transverse inertias differ, that is not Newton-Euler's force.
+    Differentiates with respect to symbols of its own (`StateSymbols`). A rod with `spin: none`
+    takes its inertia along in its link frame, as the paper does; where its transverse inertias
+    differ, that is not Newton-Euler's force.
 
     Args:
         mechanism: the machine.

@@ -34,9 +34,9 @@ class CanonicalTerms:
 def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> CanonicalTerms:
     """Momenta and the terms beside their rate: dH/dq = -dL/dq, at constant p and at constant v.
 
-    On angular velocities Poincare's term p x w joins dH/dq. Differentiates with respect to symbols of its own
-    (`StateSymbols`). Without accelerations in the motion the rate is of no use, and the other two are whole: a sampled
-    motion gives p' by two-point differences.
+    On angular velocities Poincare's term p x w joins dH/dq. Differentiates with respect to symbols
+    of its own (`StateSymbols`). Without accelerations in the motion the rate is of no use, and the
+    other two are whole: a sampled motion gives p' by two-point differences.
 
     Args:
         mechanism: the machine.
@@ -57,15 +57,17 @@ def canonical_terms(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
     return CanonicalTerms(
         momentum=momentum,
         rate=rate,
-        remainder=remainder + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries),
+        remainder=remainder
+        + friction_forces(mechanism, motion.topology, motion.values, motion.v, entries),
     )
 
 
 def hamilton_forces(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> ca.SX:
     """Generalised forces (n_v,) that the motion needs, with exact rates of momenta; as `newton_euler.tree_forces`.
 
-    tau = p' + dH/dq + friction. The loops' multipliers then follow from the rows without an actuator (Miller's
-    platform rows), and the actuator forces from the others: what sorting [S K^T] into blocks finds by itself.
+    tau = p' + dH/dq + friction. The loops' multipliers then follow from the rows without an
+    actuator (Miller's platform rows), and the actuator forces from the others: what sorting [S K^T]
+    into blocks finds by itself.
 
     Args:
         mechanism: the machine.

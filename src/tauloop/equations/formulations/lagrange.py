@@ -1,6 +1,7 @@
 """Tree forces by Lagrange's equations with Koditschek's form of the velocity terms.
 
-Source: Koditschek 1984; RCID paper, section 4 (the method it compares with); Poincare 1901 for angular velocities.
+Source: Koditschek 1984; RCID paper, section 4 (the method it compares with); Poincare 1901 for
+angular velocities.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ class KoditschekForm:
     gravity: ca.SX
 
 
-def koditschek_matrices(state: StateSymbols, energy: ca.SX, of_freedoms: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+def koditschek_matrices(
+    state: StateSymbols, energy: ca.SX, of_freedoms: ca.SX
+) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Matrices (M, M', V) of a kinetic energy that is written on the symbols of a state.
 
-    V = (M' + U^T - U)/2 + P with U_ij = sum_k v_k dM_kj/dq_i. P is Poincare's term, skew as well, so that M' - 2 V
-    stays skew on angular velocities too.
+    V = (M' + U^T - U)/2 + P with U_ij = sum_k v_k dM_kj/dq_i. P is Poincare's term, skew as well,
+    so that M' - 2 V stays skew on angular velocities too.
 
     Args:
         state: the symbols.
@@ -64,7 +67,10 @@ def koditschek_form(mechanism: Mechanism, motion: TreeMotion, entries: Entries) 
     """
     state = StateSymbols(motion.topology)
     on_symbols = state.motion(motion.values)
-    energy, of_freedoms = kinetic_energy(mechanism, on_symbols, entries), freedom_momentum(on_symbols, entries)
+    energy, of_freedoms = (
+        kinetic_energy(mechanism, on_symbols, entries),
+        freedom_momentum(on_symbols, entries),
+    )
     matrices = koditschek_matrices(state, energy, of_freedoms)
     gravity = state.gradient(potential_energy(mechanism, on_symbols, entries))
     M, M_rate, V, gravity = state.at([*matrices, gravity], motion)

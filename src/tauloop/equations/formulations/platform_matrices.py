@@ -1,8 +1,8 @@
 """Each inertia as an equivalent virtual platform: matrices I, V and a gravity vector that all add up in one frame.
 
-f = I x'' + V x' + G is what one body or rod asks of the platform, so that bodies can be compared and summed.
-Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41 (actuators), 51 to 55 and 69 to 73 (links),
-75 to 78 (gravity); signs as restored in the project's notes.
+f = I x'' + V x' + G is what one body or rod asks of the platform, so that bodies can be compared
+and summed. Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41 (actuators),
+51 to 55 and 69 to 73 (links), 75 to 78 (gravity); signs as restored in the project's notes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tauloop.records import dataclass
 class VirtualPlatform:
     """Matrices of one inertia on the independent velocities x', friction and springs apart.
 
-    V is not unique: by momentum and by energy V x' is the same, and only by energy is M' - 2 V skew.
+    V is not unique: by momentum and by energy V x' is the same, and only by energy is M' - 2 V
+    skew.
 
     Attributes:
         name: body, rod, coordinate or motor.
@@ -64,9 +65,9 @@ def virtual_platforms(
 ) -> tuple[VirtualPlatform, ...]:
     """Every inertia as a virtual platform, translation with its mass centre and rotation about it apart.
 
-    By momentum, with u = J v its velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By energy, with
-    Koditschek's V_tree: M = G^T M_tree G, V = G^T (V_tree G + M_tree G'), and then M' - 2 V is skew.
-    Differentiates with respect to symbols of its own (`StateSymbols`).
+    By momentum, with u = J v its velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By
+    energy, with Koditschek's V_tree: M = G^T M_tree G, V = G^T (V_tree G + M_tree G'), and then M'
+    - 2 V is skew. Differentiates with respect to symbols of its own (`StateSymbols`).
 
     Args:
         mechanism: the machine.
@@ -86,11 +87,17 @@ def virtual_platforms(
     platforms = []
     for element in inertial_elements(mechanism, on_symbols, entries):
         parts = element.split()
-        for part, what in zip(parts, ("translation", "rotation") if len(parts) > 1 else ("whole",), strict=True):
+        for part, what in zip(
+            parts, ("translation", "rotation") if len(parts) > 1 else ("whole",), strict=True
+        ):
             M, V = (_by_momentum if by_momentum else _by_energy)(state, part, motion, G, G_rate)
-            (gravity,) = state.at([state.gradient(gravity_energy(mechanism, motion.values, (part,)))], motion)
+            (gravity,) = state.at(
+                [state.gradient(gravity_energy(mechanism, motion.values, (part,)))], motion
+            )
             platforms.append(
-                VirtualPlatform(name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity)
+                VirtualPlatform(
+                    name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity
+                )
             )
     return tuple(platforms)
 
@@ -108,7 +115,9 @@ def _by_momentum(
 def _by_energy(
     state: StateSymbols, part: InertialElement, motion: TreeMotion, G: ca.SX, G_rate: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
-    of_freedoms = ca.gradient(part.energy, state.v) if part.kind == "rotor" else ca.SX(state.v.numel(), 1)
+    of_freedoms = (
+        ca.gradient(part.energy, state.v) if part.kind == "rotor" else ca.SX(state.v.numel(), 1)
+    )
     M, _, V = koditschek_matrices(state, part.energy, of_freedoms)
     M, V = state.at([M, V], motion)
     return G.T @ (M @ G), G.T @ (V @ G + M @ G_rate)
@@ -117,14 +126,16 @@ def _by_energy(
 def euler_axes(R: ca.SX, w: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
     """Matrix J_A with w = J_A (psi', theta', phi') for R = R_z(psi) R_y(theta) R_x(phi) (eq. 9), and its rate.
 
-    Its columns are the base's z axis, the turned y axis, which turns with psi' about z, and the platform's own x axis.
+    Its columns are the base's z axis, the turned y axis, which turns with psi' about z, and the
+    platform's own x axis.
 
     Args:
         R: orientation of the platform (3, 3).
         w: its angular velocity (3,).
 
     Returns:
-        J_A (3, 3), its rate (3, 3), and cos(theta), not negative: where it vanishes, so do the Euler angles.
+        J_A (3, 3), its rate (3, 3), and cos(theta), not negative: where it vanishes, so do the
+        Euler angles.
     """
     x, z = R[:, 0], ca.SX([0, 0, 1])
     cos_theta = ca.sqrt(x[0] * x[0] + x[1] * x[1])

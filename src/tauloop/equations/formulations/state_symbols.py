@@ -1,7 +1,8 @@
 """Symbols of a state that expressions can be differentiated by: along the motion, and in the direction of velocities.
 
-The one place where equations make symbols of their own: energies and momenta are written on these, differentiated,
-and the caller's expressions put in their place, so that what the caller gets depends on nothing else.
+The one place where equations make symbols of their own: energies and momenta are written on these,
+differentiated, and the caller's expressions put in their place, so that what the caller gets
+depends on nothing else.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from tauloop.equations.values import Values
 class StateSymbols:
     """Symbols x = (q, cosines, sines), v and a, with x' = N(x) v.
 
-    An angle's cosine and sine are symbols beside it, with rates -s v and c v: closed forms yield the pair, not the
-    angle. A quaternion turns with the angular velocity in its reference frame, q' = (0, w) q / 2.
+    An angle's cosine and sine are symbols beside it, with rates -s v and c v: closed forms yield
+    the pair, not the angle. A quaternion turns with the angular velocity in its reference frame, q'
+    = (0, w) q / 2.
 
     Attributes:
         v, a: velocities and accelerations (n_v,).
@@ -33,7 +35,9 @@ class StateSymbols:
         q = ca.SX.sym("q", n_q)
         self._angles = [i for i in range(n_q) if topology.is_angle[i]]
         cosines, sines = ca.SX.sym("c", len(self._angles)), ca.SX.sym("s", len(self._angles))
-        self._configuration = Configuration(q, {i: (cosines[k], sines[k]) for k, i in enumerate(self._angles)})
+        self._configuration = Configuration(
+            q, {i: (cosines[k], sines[k]) for k, i in enumerate(self._angles)}
+        )
         self._x = ca.vertcat(q, cosines, sines)
         self.v, self.a = ca.SX.sym("v", n_v), ca.SX.sym("a", n_v)
         N = ca.SX(self._x.numel(), n_v)
@@ -76,8 +80,8 @@ class StateSymbols:
     def poincare(self, momentum: ca.SX) -> ca.SX:
         """Skew matrix P (n_v, n_v) with P v = p x w for every quaternion, p its part of the momentum dT/dv.
 
-        Angular velocities are not rates of coordinates, and Lagrange's equations get this term (Poincare 1901); with w
-        in the reference frame d/dt dT/dw - w x dT/dw = N^T dT/dq + forces.
+        Angular velocities are not rates of coordinates, and Lagrange's equations get this term
+        (Poincare 1901); with w in the reference frame d/dt dT/dw - w x dT/dw = N^T dT/dq + forces.
         """
         n_v = self._topology.n_v
         P = ca.SX(n_v, n_v)

@@ -19,7 +19,8 @@ class BaseRegression(Shown):
     Attributes:
         data: the samples.
         base: the base parameters.
-        triangles: (n_out, m, r + 1): for each measured output a matrix with the R^T R of [Y f], forces last.
+        triangles: (n_out, m, r + 1): for each measured output a matrix with the R^T R of [Y f],
+            forces last.
     """
 
     data: RegressionData

@@ -16,7 +16,8 @@ BLOCKS = 6
 LONGEST = 12_000
 #: What one output gains may make others worse by this share, or by this part of the gain.
 WORSE, PAID = 0.01, 0.15
-#: Directions of unit-norm columns below this share of the largest are none: of products, the square of what is kept.
+#: Directions of unit-norm columns below this share of the largest are none: of products, the square
+#: of what is kept.
 RANK = 1e-12
 #: A column of unit norm of which a smaller square is left beside the others cannot be told.
 LEFT = 1e-6
@@ -26,9 +27,10 @@ LEFT = 1e-6
 class BlockFits:
     """Products of the columns of a fit, block by block and output by output, so that trials need no sample twice.
 
-    With X = [Y f] of base parameters and force, and C the columns that are tried, a fit asks for X^T X, X^T C and C^T C
-    alone, and so does the misfit of its parameters on any block (Stone 1974, Cross-validatory choice and assessment of
-    statistical predictions, with blocks for samples, since neighbours are alike).
+    With X = [Y f] of base parameters and force, and C the columns that are tried, a fit asks for
+    X^T X, X^T C and C^T C alone, and so does the misfit of its parameters on any block (Stone 1974,
+    Cross-validatory choice and assessment of statistical predictions, with blocks for samples,
+    since neighbours are alike).
 
     Attributes:
         rows: X of every log, (n_kept, r + 1, N), each output over its residual in the fit.
@@ -50,7 +52,10 @@ class BlockFits:
 
     @classmethod
     def of(
-        cls, parts: Sequence[RegressionData], result: Identification, moving: Sequence[np.ndarray] | None = None
+        cls,
+        parts: Sequence[RegressionData],
+        result: Identification,
+        moving: Sequence[np.ndarray] | None = None,
     ) -> BlockFits:
         """Of logs, with the base parameters and the weights of their identification.
 
@@ -60,23 +65,39 @@ class BlockFits:
             moving: samples (N, n_out) of each that count; all without it.
         """
         columns = [*result.base.independent, len(result.base.parameters)]
-        kept, deviations = parts[0].kept, np.maximum([output.rmse for output in result.training], np.finfo(float).tiny)
+        kept, deviations = (
+            parts[0].kept,
+            np.maximum([output.rmse for output in result.training], np.finfo(float).tiny),
+        )
         rows, used, blocks = [], [], []
         for number, part in enumerate(parts):
             size = min(len(part), LONGEST)
-            counted = np.ones((size, len(part.outputs))) if part.present is None else part.present[:size].astype(float)
+            counted = (
+                np.ones((size, len(part.outputs)))
+                if part.present is None
+                else part.present[:size].astype(float)
+            )
             counted = counted if moving is None else counted * moving[number][:size]
             used.append(counted[:, kept].T)
-            rows.append(part.unknown_rows(slice(0, size))[:, columns] * (used[-1] / deviations[:, None])[:, None])
+            rows.append(
+                part.unknown_rows(slice(0, size))[:, columns]
+                * (used[-1] / deviations[:, None])[:, None]
+            )
             edges = np.linspace(0, size, BLOCKS + 1).astype(int)
             blocks.append(np.stack([edges[:-1], edges[1:]], axis=1))
         return cls(
             rows=tuple(rows),
             used=tuple(used),
             blocks=tuple(blocks),
-            products=np.sum([_products(row, row, edges) for row, edges in zip(rows, blocks, strict=True)], axis=0),
+            products=np.sum(
+                [_products(row, row, edges) for row, edges in zip(rows, blocks, strict=True)],
+                axis=0,
+            ),
             counts=np.sum(
-                [[counted[:, a:b].sum(axis=1) for a, b in edges] for counted, edges in zip(used, blocks, strict=True)],
+                [
+                    [counted[:, a:b].sum(axis=1) for a, b in edges]
+                    for counted, edges in zip(used, blocks, strict=True)
+                ],
                 axis=0,
             ),
             kept=kept,
@@ -87,7 +108,8 @@ class BlockFits:
         """RMS misfit (BLOCKS, n_kept), SI, of every block with the parameters of all others.
 
         Args:
-            columns: further ones (N, n_out, n) of every log, decimated as the regressor; none without them.
+            columns: further ones (N, n_out, n) of every log, decimated as the regressor; none
+                without them.
         """
         return self._errors(self._grams(columns))
 
@@ -105,7 +127,9 @@ class BlockFits:
         misfits = np.zeros(self.counts.shape)
         for block, own in enumerate(grams):
             values = np.append(_solved(whole - own.sum(axis=0)), -1.0)
-            misfits[block] = np.sqrt(np.maximum((own @ values) @ values, 0.0) / np.maximum(self.counts[block], 1))
+            misfits[block] = np.sqrt(
+                np.maximum((own @ values) @ values, 0.0) / np.maximum(self.counts[block], 1)
+            )
         return np.asarray(misfits * self.deviations)
 
     def explained(self, columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -119,7 +143,10 @@ class BlockFits:
         values = np.linalg.lstsq(unit[:size, :size], products, rcond=RANK)[0]
         left = unit[size:, size:] - products.T @ values
         own = np.diag(left)[:count]
-        gain = np.where(own > LEFT, left[:count, -1] ** 2 / np.maximum(own, LEFT), 0.0) / scale[-1] ** 2
+        gain = (
+            np.where(own > LEFT, left[:count, -1] ** 2 / np.maximum(own, LEFT), 0.0)
+            / scale[-1] ** 2
+        )
         fitted = np.concatenate([values[:, -1] * scale[:size] / scale[-1], np.zeros(count), [-1.0]])
         power = np.einsum("i,kij,j->k", fitted, grams, fitted)
         is_shown = power > RANK * power.sum()
@@ -128,7 +155,10 @@ class BlockFits:
     @property
     def largest(self) -> np.ndarray:
         """Largest force (n_kept,) of every output."""
-        return np.asarray(np.max([np.abs(rows[:, -1]).max(axis=1) for rows in self.rows], axis=0) * self.deviations)
+        return np.asarray(
+            np.max([np.abs(rows[:, -1]).max(axis=1) for rows in self.rows], axis=0)
+            * self.deviations
+        )
 
     def carried(self, acting: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Predicted force (N,) of every log along an element whose unit force is these rows (N, n_out, 1)."""
@@ -136,7 +166,10 @@ class BlockFits:
         for rows, unit in zip(self.rows, acting, strict=True):
             predicted = np.einsum("kjn,j->nk", rows[:, :-1], values) * self.deviations
             own = unit[: len(predicted), self.kept, 0]
-            carried.append(np.sum(own * predicted, axis=1) / np.maximum(np.sum(own**2, axis=1), np.finfo(float).tiny))
+            carried.append(
+                np.sum(own * predicted, axis=1)
+                / np.maximum(np.sum(own**2, axis=1), np.finfo(float).tiny)
+            )
         return carried
 
     def _grams(self, columns: Sequence[np.ndarray] | None) -> np.ndarray:
@@ -148,7 +181,9 @@ class BlockFits:
         old = [*range(size), size + beside]
         new = slice(size, size + beside)
         grams[:, :, np.array(old)[:, None], old] = self.products
-        for rows, used, blocks, tried in zip(self.rows, self.used, self.blocks, columns, strict=True):
+        for rows, used, blocks, tried in zip(
+            self.rows, self.used, self.blocks, columns, strict=True
+        ):
             weights = (used / self.deviations[:, None])[:, None]
             added = tried[: rows.shape[-1], self.kept].transpose(1, 2, 0) * weights
             across = _products(rows, added, blocks)
@@ -201,7 +236,9 @@ def _products(left: np.ndarray, right: np.ndarray, blocks: np.ndarray) -> np.nda
 def _solved(gram: np.ndarray) -> np.ndarray:
     """Least squares from products, the last column being the force; columns scaled to unit norm."""
     norms = _norms(gram)[:-1]
-    values, *_ = np.linalg.lstsq(gram[:-1, :-1] / np.outer(norms, norms), gram[:-1, -1] / norms, rcond=RANK)
+    values, *_ = np.linalg.lstsq(
+        gram[:-1, :-1] / np.outer(norms, norms), gram[:-1, -1] / norms, rcond=RANK
+    )
     return np.asarray(values / norms)
 
 

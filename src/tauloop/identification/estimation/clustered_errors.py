@@ -27,13 +27,15 @@ COVERED = 0.975
 class ClusteredErrors(ErrorModel):
     """Errors of any kind inside a cluster, independent from one cluster to the next: the jackknife over clusters.
 
-    C = (G - 1) / G sum of d_g d_g^T over the G clusters, with d_g = (A - A_g)^-1 s_g the step of the parameters when
-    cluster g is left out, less its mean; A_g = Z_g^T Y_g and s_g = Z_g^T e_g of its samples (Bell and McCaffrey 2002,
-    Bias reduction in standard errors for linear regression with multi-stage samples: CR3). Unlike the residuals' own
-    sandwich it counts what a model error does that lasts as long as a cluster. Few clusters say little of the scatter:
-    deviations are multiplied by t_(G - 1) / t_infinity at 97.5 %, so that 1.96 of them cover 95 %.
+    C = (G - 1) / G sum of d_g d_g^T over the G clusters, with d_g = (A - A_g)^-1 s_g the step of
+    the parameters when cluster g is left out, less its mean; A_g = Z_g^T Y_g and s_g = Z_g^T e_g of
+    its samples (Bell and McCaffrey 2002, Bias reduction in standard errors for linear regression
+    with multi-stage samples: CR3). Unlike the residuals' own sandwich it counts what a model error
+    does that lasts as long as a cluster. Few clusters say little of the scatter: deviations are
+    multiplied by t_(G - 1) / t_infinity at 97.5 %, so that 1.96 of them cover 95 %.
 
-    What all clusters have in common, such as a wrong friction law under motions of one kind, none of this shows.
+    What all clusters have in common, such as a wrong friction law under motions of one kind, none
+    of this shows.
 
     Attributes:
         by: "block" (each log is cut into equal blocks) or "log".
@@ -49,9 +51,14 @@ class ClusteredErrors(ErrorModel):
         Raises:
             IdentificationError: a single log where clusters are logs; fewer samples than blocks.
         """
-        clusters, rank, scores = self._clusters(equations), equations.regressor.shape[-1], equations.scores
+        clusters, rank, scores = (
+            self._clusters(equations),
+            equations.regressor.shape[-1],
+            equations.scores,
+        )
         parts = [
-            equations.instruments[cluster].reshape(-1, rank).T @ equations.regressor[cluster].reshape(-1, rank)
+            equations.instruments[cluster].reshape(-1, rank).T
+            @ equations.regressor[cluster].reshape(-1, rank)
             for cluster in clusters
         ]
         return jackknife(parts, [scores[cluster].sum(axis=0) for cluster in clusters])
@@ -59,12 +66,16 @@ class ClusteredErrors(ErrorModel):
     def _clusters(self, equations: EstimatingEquations) -> list[np.ndarray]:
         """Numbers of the samples of every cluster."""
         count = len(equations.residual)
-        labels = np.zeros(count, dtype=int) if equations.logs is None else np.asarray(equations.logs)
+        labels = (
+            np.zeros(count, dtype=int) if equations.logs is None else np.asarray(equations.logs)
+        )
         logs = [np.flatnonzero(labels == label) for label in np.unique(labels)]
         if self.by == "log":
             if len(logs) < 2:
                 what = "a single log has no other to be compared with"
-                raise IdentificationError.of("ClusteredErrors", what, "give several logs, or cluster by block")
+                raise IdentificationError.of(
+                    "ClusteredErrors", what, "give several logs, or cluster by block"
+                )
             return logs
         if min(map(len, logs)) < self.blocks:
             what = f"{min(map(len, logs))} samples of a log do not fill {self.blocks} blocks"
@@ -84,7 +95,8 @@ def jackknife(parts: Sequence[np.ndarray], scores: Sequence[np.ndarray]) -> np.n
     scale[scale == 0.0] = 1.0
     steps = np.zeros((count, len(whole)))
     for g, (part, score) in enumerate(zip(parts, scores, strict=True)):
-        # a cluster that alone shows a direction leaves none of it: the least-norm step of the others
+        # a cluster that alone shows a direction leaves none of it: the least-norm step of the
+        # others
         left = (whole - part) / np.outer(scale, scale)
         steps[g] = np.linalg.lstsq(left, score / scale, rcond=None)[0] / scale
     steps -= steps.mean(axis=0)

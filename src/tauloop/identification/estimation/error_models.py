@@ -1,8 +1,8 @@
 """Standard deviations under three models of the errors: independent, of unknown correlation, and filtered.
 
-Source: White 1980, A heteroskedasticity-consistent covariance matrix estimator and a direct test for
-heteroskedasticity; Newey and West 1987, A simple, positive semi-definite, heteroskedasticity and autocorrelation
-consistent covariance matrix.
+Source: White 1980, A heteroskedasticity-consistent covariance matrix estimator and a direct test
+for heteroskedasticity; Newey and West 1987, A simple, positive semi-definite, heteroskedasticity
+and autocorrelation consistent covariance matrix.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class EstimatingEquations:
         instruments: Z (N, n_out, r).
         regressor: Y (N, n_out, r).
         residual: f - Y p (N, n_out), SI.
-        counts: (n_out,) samples of every output that were measured, where the others are zero; N without it.
+        counts: (n_out,) samples of every output that were measured, where the others are zero; N
+            without it.
         logs: (N,) number of the log of every sample; one log without it.
     """
 
@@ -43,7 +44,9 @@ class EstimatingEquations:
     logs: np.ndarray | None = None
 
     @classmethod
-    def of(cls, instruments: np.ndarray, regression: BaseRegression, values: np.ndarray) -> EstimatingEquations:
+    def of(
+        cls, instruments: np.ndarray, regression: BaseRegression, values: np.ndarray
+    ) -> EstimatingEquations:
         """Those of instruments (N, n_out, r) and parameters (r,) in a regression."""
         return cls(
             instruments=instruments,
@@ -56,13 +59,19 @@ class EstimatingEquations:
     @property
     def measured(self) -> np.ndarray:
         """Number of samples (n_out,) of every output."""
-        return np.full(self.residual.shape[1], len(self.residual)) if self.counts is None else self.counts
+        return (
+            np.full(self.residual.shape[1], len(self.residual))
+            if self.counts is None
+            else self.counts
+        )
 
     @property
     def sensitivity(self) -> np.ndarray:
         """(Z^T Y)^-1 (r, r): the parameters' errors are this times Z^T e."""
         rank = self.regressor.shape[-1]
-        return np.linalg.inv(self.instruments.reshape(-1, rank).T @ self.regressor.reshape(-1, rank))
+        return np.linalg.inv(
+            self.instruments.reshape(-1, rank).T @ self.regressor.reshape(-1, rank)
+        )
 
     @property
     def scores(self) -> np.ndarray:
@@ -99,24 +108,29 @@ class IndependentErrors(ErrorModel):
 class AutocorrelatedErrors(ErrorModel):
     """Errors of any correlation in time and between outputs, and any size: heteroskedasticity and autocorrelation.
 
-    B S B^T with B = (Z^T Y)^-1 and S = sum over l of k_l (G_l + G_l^T), G_l = sum of s_n s_(n+l)^T of the scores s, of
-    each log for itself. The kernel k is the quadratic spectral one with its bandwidth chosen from the scores, each a
-    first-order autoregression (Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix
-    estimation); with a given number of lags it is 1 - l / (L + 1) (Newey and West 1987, A simple, positive
-    semi-definite, heteroskedasticity and autocorrelation consistent covariance matrix). Residuals are smaller than
-    errors by what the parameters follow, as in `FilteredErrors`: multiplied by N / (N - t), t = sum over parameters of
-    S_jj / G_0,jj, per output.
+    B S B^T with B = (Z^T Y)^-1 and S = sum over l of k_l (G_l + G_l^T), G_l = sum of s_n s_(n+l)^T
+    of the scores s, of each log for itself. The kernel k is the quadratic spectral one with its
+    bandwidth chosen from the scores, each a first-order autoregression (Andrews 1991,
+    Heteroskedasticity and autocorrelation consistent covariance matrix estimation); with a given
+    number of lags it is 1 - l / (L + 1) (Newey and West 1987, A simple, positive semi-definite,
+    heteroskedasticity and autocorrelation consistent covariance matrix). Residuals are smaller than
+    errors by what the parameters follow, as in `FilteredErrors`: multiplied by N / (N - t), t = sum
+    over parameters of S_jj / G_0,jj, per output.
 
-    Few samples show little of an unknown correlation of the scores, and such a covariance is then too small on average.
-    That of the residuals is known better. Where forces passed a filter whose length is known, no variance is smaller
-    than that of errors of one size with the residuals' own correlation, as `FilteredErrors` has it.
+    Few samples show little of an unknown correlation of the scores, and such a covariance is then
+    too small on average. That of the residuals is known better. Where forces passed a filter whose
+    length is known, no variance is smaller than that of errors of one size with the residuals' own
+    correlation, as `FilteredErrors` has it.
 
     Attributes:
         lags: L; None to choose the bandwidth. 0 is White's estimator: independent, but of any size.
-        lobe: samples over which the known filter of the forces correlates errors; None where none is known.
+        lobe: samples over which the known filter of the forces correlates errors; None where none
+            is known.
     """
 
-    lags: int | None = option(None, least=0, remedy="give a whole number from 0 on, or None to choose it from the data")
+    lags: int | None = option(
+        None, least=0, remedy="give a whole number from 0 on, or None to choose it from the data"
+    )
     lobe: float | None = option(None, above=0.0, below=np.inf, remedy="give a number of samples")
 
     def covariance(self, equations: EstimatingEquations) -> np.ndarray:
@@ -134,7 +148,9 @@ class AutocorrelatedErrors(ErrorModel):
         """Return the covariance (r, r) by the residuals' own correlation."""
         directions = equations.scores @ equations.sensitivity.T
         count, outputs = float(equations.measured.mean()), len(equations.measured)
-        kernel = _score_sums(directions, equations.logs).kernel if self.lags is None else self.window
+        kernel = (
+            _score_sums(directions, equations.logs).kernel if self.lags is None else self.window
+        )
         white = directions.T @ directions
         total = directions.T @ _correlated_within(directions, kernel, equations.logs)
         return less_followed(total, np.diag(white), count, outputs)
@@ -175,8 +191,8 @@ class FilteredErrors(ErrorModel):
     """White errors that went through a known filter, as forces do in decimation.
 
     Attributes:
-        correlation: (L,) of the filtered errors at lags 0 to L - 1; 1 at lag 0. `decimation_correlation` gives that of
-            `tauloop.logs.decimate`.
+        correlation: (L,) of the filtered errors at lags 0 to L - 1; 1 at lag 0.
+            `decimation_correlation` gives that of `tauloop.logs.decimate`.
     """
 
     correlation: np.ndarray
@@ -184,7 +200,12 @@ class FilteredErrors(ErrorModel):
     def __post_init__(self) -> None:
         """Check the shape."""
         correlation = np.asarray(self.correlation, dtype=float)
-        if correlation.ndim != 1 or not len(correlation) or not np.isfinite(correlation).all() or correlation[0] != 1.0:
+        if (
+            correlation.ndim != 1
+            or not len(correlation)
+            or not np.isfinite(correlation).all()
+            or correlation[0] != 1.0
+        ):
             raise IdentificationError.of(
                 "FilteredErrors.correlation",
                 "is no list of finite correlations that begins with 1",
@@ -203,12 +224,15 @@ def correlated(columns: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     if len(kept) == 1:
         return np.asarray(kept[0] * columns)
     size = scipy.fft.next_fast_len(len(columns) + len(kept) - 1, real=True)
-    around = np.concatenate([kept, np.zeros(size - 2 * len(kept) + 1), kept[:0:-1]])  # a symmetric circulant
+    # a symmetric circulant
+    around = np.concatenate([kept, np.zeros(size - 2 * len(kept) + 1), kept[:0:-1]])
     spectrum = scipy.fft.rfft(columns, size, axis=0) * scipy.fft.rfft(around).real[:, None]
     return np.asarray(scipy.fft.irfft(spectrum, size, axis=0)[: len(columns)])
 
 
-def _correlated_within(columns: np.ndarray, correlation: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
+def _correlated_within(
+    columns: np.ndarray, correlation: np.ndarray, logs: np.ndarray | None
+) -> np.ndarray:
     """As `correlated`, for samples of several logs, whose errors have nothing to do with one another."""
     if logs is None or len(correlation) == 1:
         return correlated(columns, correlation)
@@ -222,7 +246,11 @@ def _parts(columns: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
 
 def _residual_correlation(equations: EstimatingEquations, lags: int) -> np.ndarray:
     """Return the correlation of the residuals at fewer than `lags`, fading as Hann's window, mean of all outputs."""
-    parts = [equations.residual] if equations.logs is None else _parts(equations.residual, equations.logs)
+    parts = (
+        [equations.residual]
+        if equations.logs is None
+        else _parts(equations.residual, equations.logs)
+    )
     lags = min(lags, min(map(len, parts)))
     sums = np.zeros((lags, equations.residual.shape[1]))
     for part in parts:
@@ -237,10 +265,15 @@ def _residual_correlation(equations: EstimatingEquations, lags: int) -> np.ndarr
 def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.ndarray:
     """B (sum over outputs k of s_k^2 sum over lags of c_l Z_k^T Z_k,shifted) B^T.
 
-    The noise variance s_k^2 is the residual's sum of squares over N - t_k, where t_k is the part of the errors' own
-    sum of squares that the parameters follow; it takes the correlation into account.
+    The noise variance s_k^2 is the residual's sum of squares over N - t_k, where t_k is the part of
+    the errors' own sum of squares that the parameters follow; it takes the correlation into
+    account.
     """
-    instruments, regressor, residual = equations.instruments, equations.regressor, equations.residual
+    instruments, regressor, residual = (
+        equations.instruments,
+        equations.regressor,
+        equations.residual,
+    )
     sensitivity = equations.sensitivity
     outputs, rank = regressor.shape[1:]
     total = np.zeros((rank, rank))
@@ -282,11 +315,22 @@ class ScoreSums(Shown):
     def of(cls, d: np.ndarray) -> ScoreSums:
         """Those of the steps (N, r) of one log."""
         products = np.sum(d[1:] * d[:-1], axis=0)
-        return cls(samples=len(d), squares=np.sum(d**2, axis=0), products=products, heads=d[0] ** 2, tails=d[-1] ** 2)
+        return cls(
+            samples=len(d),
+            squares=np.sum(d**2, axis=0),
+            products=products,
+            heads=d[0] ** 2,
+            tails=d[-1] ** 2,
+        )
 
     def __add__(self, other: ScoreSums) -> ScoreSums:
         """Of the samples of both."""
-        return ScoreSums(**{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)})
+        return ScoreSums(
+            **{
+                item.name: getattr(self, item.name) + getattr(other, item.name)
+                for item in fields(self)
+            }
+        )
 
     @property
     def kernel(self) -> np.ndarray:
@@ -294,13 +338,19 @@ class ScoreSums(Shown):
         power, after = self.squares - self.tails, self.squares - self.heads
         rho = np.clip(self.products / np.maximum(power, np.finfo(float).tiny), -0.97, 0.97)
         variance = (after - 2.0 * rho * self.products + rho**2 * power) / self.samples
-        weight = 1.0 / np.maximum(self.squares, np.finfo(float).tiny) ** 2  # every parameter counts alike
+        # every parameter counts alike
+        weight = 1.0 / np.maximum(self.squares, np.finfo(float).tiny) ** 2
         above = np.sum(weight * 4.0 * rho**2 * variance**2 / (1.0 - rho) ** 8)
         below = np.sum(weight * variance**2 / (1.0 - rho) ** 4)
         if not above > 0.0 or not below > 0.0:
             return np.ones(1)
         bandwidth = 1.3221 * (above / below * self.samples) ** 0.2
-        x = 1.2 * np.pi * np.arange(1, int(min(_BANDWIDTHS * bandwidth, self.samples / 2.0)) + 1) / bandwidth
+        x = (
+            1.2
+            * np.pi
+            * np.arange(1, int(min(_BANDWIDTHS * bandwidth, self.samples / 2.0)) + 1)
+            / bandwidth
+        )
         return np.append(1.0, 3.0 / x**2 * (np.sin(x) / x - np.cos(x)))
 
 

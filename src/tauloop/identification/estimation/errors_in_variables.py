@@ -1,7 +1,7 @@
 """Noise in the regressor: total least squares and instrumental variables.
 
-Source: Golub and Van Loan 1980, An analysis of the total least squares problem; Janot, Vandanjon and Gautier 2014, A
-generic instrumental variable approach for industrial robot identification.
+Source: Golub and Van Loan 1980, An analysis of the total least squares problem; Janot, Vandanjon
+and Gautier 2014, A generic instrumental variable approach for industrial robot identification.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ WEAK = 0.1
 class TotalLeastSquares(Estimator):
     """Errors in the base regressor beside those of the forces: the smallest corrections of both that make them agree.
 
-    min |[dY D^-1, df]| with (W Y + dY) p = W f + df, by the last right singular vector of [W Y D^-1, W f] (Golub and
-    Van Loan 1980, An analysis of the total least squares problem; Gautier, Vandanjon and Presse 1994, Identification
-    of inertial and drive gain parameters of robots). D holds the columns' errors in units of the force noise:
-    `column_error` of each column's own root mean square, after outputs are weighted by the noise of weighted least
-    squares. The columns' errors are taken as independent of each other, which those of one filtered position are not:
+    min |[dY D^-1, df]| with (W Y + dY) p = W f + df, by the last right singular vector of [W Y
+    D^-1, W f] (Golub and Van Loan 1980, An analysis of the total least squares problem; Gautier,
+    Vandanjon and Presse 1994, Identification of inertial and drive gain parameters of robots). D
+    holds the columns' errors in units of the force noise: `column_error` of each column's own root
+    mean square, after outputs are weighted by the noise of weighted least squares. The columns'
+    errors are taken as independent of each other, which those of one filtered position are not:
     compare instrumental variables.
 
     Attributes:
@@ -47,7 +48,9 @@ class TotalLeastSquares(Estimator):
     """
 
     column_error: float = option(
-        above=0.0, below=1.0, remedy="give it as a share of the column, above 0 and below 1, such as 0.01"
+        above=0.0,
+        below=1.0,
+        remedy="give it as a share of the column, above 0 and below 1, such as 0.01",
     )
 
     def estimate_from(self, regression: BaseRegression) -> Estimate:
@@ -83,7 +86,9 @@ class TotalLeastSquares(Estimator):
         corrected = regression.regressor * weights[:, None] + residual[:, :, None] * pull
         return np.asarray(corrected * weights[:, None])
 
-    def _rows(self, regression: BaseRegression, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _rows(
+        self, regression: BaseRegression, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Triangle of [W Y, W f], and errors (r,) of the columns in units of the weighted forces' noise, which is 1."""
         triangles = regression.triangles
         whole = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
@@ -92,7 +97,8 @@ class TotalLeastSquares(Estimator):
         return rows, self.column_error * np.linalg.norm(rows[:, :-1], axis=0) / np.sqrt(equations)
 
 
-#: Makes instruments (N, n_out, n_p) from values of all columns of the regressor (n_p,): a simulated closed loop.
+#: Makes instruments (N, n_out, n_p) from values of all columns of the regressor (n_p,): a simulated
+#: closed loop.
 Simulation = Callable[[np.ndarray], np.ndarray]
 
 
@@ -101,17 +107,18 @@ Simulation = Callable[[np.ndarray], np.ndarray]
 class InstrumentalVariables(Estimator):
     """IDIM-IV: p = (Z^T W^2 Y)^-1 Z^T W^2 f with instruments Z that are free of the measurement's noise.
 
-    Z is the regressor of a motion without noise: the commanded one (ideal tracking), or that of the machine simulated
-    in closed loop with the parameters found so far, repeated until they rest (Janot, Vandanjon and Gautier 2014, A
-    generic instrumental variable approach for industrial robot identification). Noise of the positions then does not
-    bias the parameters, as it does in least squares.
+    Z is the regressor of a motion without noise: the commanded one (ideal tracking), or that of the
+    machine simulated in closed loop with the parameters found so far, repeated until they rest
+    (Janot, Vandanjon and Gautier 2014, A generic instrumental variable approach for industrial
+    robot identification). Noise of the positions then does not bias the parameters, as it does in
+    least squares.
 
     Attributes:
-        instruments_of: regressor (N, n_out, n_p) of the noise-free motion, at the samples and with the decimation of
-            the data; or a `Simulation`, which makes it from parameters.
+        instruments_of: regressor (N, n_out, n_p) of the noise-free motion, at the samples and with
+            the decimation of the data; or a `Simulation`, which makes it from parameters.
         reweightings: how many times the weights of the outputs are renewed.
-        tolerance: a simulation is repeated until no parameter changes by more than this share of its standard
-            deviation.
+        tolerance: a simulation is repeated until no parameter changes by more than this share of
+            its standard deviation.
         repetitions: at most so many.
     """
 
@@ -124,15 +131,18 @@ class InstrumentalVariables(Estimator):
         """See `Estimator`.
 
         Raises:
-            IdentificationError: the instruments have another shape, hardly follow the regressor, or the repetition
-                does not come to rest.
+            IdentificationError: the instruments have another shape, hardly follow the regressor, or
+                the repetition does not come to rest.
         """
         estimate = WeightedLeastSquares().estimate_from(regression)
         if not callable(self.instruments_of):
             return self._solve(regression, estimate)
         for _ in range(self.repetitions):
             last, estimate = estimate, self._solve(regression, estimate)
-            if np.all(np.abs(estimate.values - last.values) <= self.tolerance * estimate.standard_deviations):
+            if np.all(
+                np.abs(estimate.values - last.values)
+                <= self.tolerance * estimate.standard_deviations
+            ):
                 return estimate
         raise IdentificationError.of(
             "InstrumentalVariables",
@@ -142,14 +152,16 @@ class InstrumentalVariables(Estimator):
 
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
         """See `Estimator`: Z W^2."""
-        return np.asarray(self._columns(regression, estimate.values) * estimate.weights[:, None] ** 2)
+        return np.asarray(
+            self._columns(regression, estimate.values) * estimate.weights[:, None] ** 2
+        )
 
     def evidence(self, regression: BaseRegression, estimate: Estimate) -> tuple[Evidence, ...]:
         """See `Estimator`: the least canonical correlation of instruments and regressor, both weighted.
 
-        One for a motion without noise, zero for instruments that say nothing of some direction of the parameters (weak
-        instruments: Bound, Jaeger and Baker 1995). Of noise that is a times as large as a column its square is
-        1 / (1 + a^2).
+        One for a motion without noise, zero for instruments that say nothing of some direction of
+        the parameters (weak instruments: Bound, Jaeger and Baker 1995). Of noise that is a times as
+        large as a column its square is 1 / (1 + a^2).
         """
         rank = regression.regressor.shape[-1]
         spaces = [
@@ -165,7 +177,9 @@ class InstrumentalVariables(Estimator):
     def _solve(self, regression: BaseRegression, start: Estimate) -> Estimate:
         columns, regressor = self._columns(regression, start.values), regression.regressor
         forces, rank = regression.forces, regressor.shape[-1]
-        least = np.maximum(ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0)), np.finfo(float).tiny)
+        least = np.maximum(
+            ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0)), np.finfo(float).tiny
+        )
         freedom = np.maximum(regression.samples - rank / forces.shape[1], 1.0)
         noise, values, weights = start.noise, start.values, start.weights
         for _ in range(self.reweightings):

@@ -1,6 +1,7 @@
 """Least-squares estimators: options objects that turn data into values and standard deviations.
 
-Source: Swevers, Ganseman, Tükel, De Schutter and Van Brussel 1997, Optimal robot excitation and identification.
+Source: Swevers, Ganseman, Tükel, De Schutter and Van Brussel 1997, Optimal robot excitation and
+identification.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence
 from tauloop.shown import Shown
 
-#: Noise below this share of the RMS force is rounding; it keeps the weights of noise-free data finite.
+#: Noise below this share of the RMS force is rounding; it keeps the weights of noise-free data
+#: finite.
 ROUNDING_SHARE = 1e-12
 
 
@@ -30,8 +32,8 @@ class Estimate(Shown):
 
     Attributes:
         values: (r,), SI.
-        covariance: (r, r), of independent errors whose standard deviation is `noise`, unless `fit` was given another
-            model of the errors.
+        covariance: (r, r), of independent errors whose standard deviation is `noise`, unless `fit`
+            was given another model of the errors.
         noise: (n_out,) standard deviation of the residual of each output, SI.
         weights: (n_out,) factor by which each output's equations were multiplied.
     """
@@ -62,8 +64,8 @@ class Estimator(Shown, ABC):
         """Estimate the base parameters.
 
         Args:
-            regression: its `regressor` is Y (N, n_out, r), its `forces` are f (N, n_out), both of the measured outputs
-                and in SI units, without weights.
+            regression: its `regressor` is Y (N, n_out, r), its `forces` are f (N, n_out), both of
+                the measured outputs and in SI units, without weights.
 
         Raises:
             IdentificationError: the data cannot support it.
@@ -79,7 +81,9 @@ class Estimator(Shown, ABC):
 
     def equations(self, regression: BaseRegression, estimate: Estimate) -> EstimatingEquations:
         """The estimating equations at an estimate."""
-        return EstimatingEquations.of(self.instruments(regression, estimate), regression, estimate.values)
+        return EstimatingEquations.of(
+            self.instruments(regression, estimate), regression, estimate.values
+        )
 
 
 def white(equations: EstimatingEquations, estimate: Estimate) -> Estimate:
@@ -105,7 +109,8 @@ class CondensedEstimator(Estimator):
         """Estimate from condensed data.
 
         Args:
-            triangles: (n_out, m, r + 1): for each measured output a matrix with the R^T R of [Y_base f], forces last.
+            triangles: (n_out, m, r + 1): for each measured output a matrix with the R^T R of
+                [Y_base f], forces last.
             samples: number of samples, in all outputs or (n_out,) in each.
 
         Raises:
@@ -128,14 +133,18 @@ class OrdinaryLeastSquares(CondensedEstimator):
 class WeightedLeastSquares(CondensedEstimator):
     """Weights every output by the inverse standard deviation of its residual, found by repetition from ordinary ones.
 
-    This is the usual method for robots (Gautier and Poignet 2001, eq. 12 and 13), with `reweightings` repetitions.
+    This is the usual method for robots (Gautier and Poignet 2001, eq. 12 and 13), with
+    `reweightings` repetitions.
 
     Attributes:
         reweightings: how many times the weights are renewed.
     """
 
     reweightings: int = option(
-        3, least=1, most=1000, remedy="give a whole number from 1 to 1000 (3 is usual), or use OrdinaryLeastSquares()"
+        3,
+        least=1,
+        most=1000,
+        remedy="give a whole number from 1 to 1000 (3 is usual), or use OrdinaryLeastSquares()",
     )
 
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
@@ -153,14 +162,16 @@ class WeightedLeastSquares(CondensedEstimator):
 class KnownNoise(CondensedEstimator):
     """Weights every output by the inverse of a noise that is known, such as from repeated periods (`average_periods`).
 
-    Unlike residuals, that noise does not hold what the model leaves out (Swevers and others 1997, Optimal robot
-    excitation and identification).
+    Unlike residuals, that noise does not hold what the model leaves out (Swevers and others 1997,
+    Optimal robot excitation and identification).
 
     Attributes:
         noise: standard deviation of every measured output's force, SI.
     """
 
-    noise: tuple[float, ...] = option(above=0.0, below=np.inf, remedy="measure it, or use WeightedLeastSquares()")
+    noise: tuple[float, ...] = option(
+        above=0.0, below=np.inf, remedy="measure it, or use WeightedLeastSquares()"
+    )
 
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
@@ -187,13 +198,16 @@ def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> N
         )
 
 
-def weighted_solution(triangles: np.ndarray, samples: int | np.ndarray, weights: np.ndarray) -> Estimate:
+def weighted_solution(
+    triangles: np.ndarray, samples: int | np.ndarray, weights: np.ndarray
+) -> Estimate:
     """Least squares with given weights w_k of the outputs, and its covariance.
 
-    With the weighted equations W Y p = W f, R the triangle of W Y and X = R^-1, an output's noise variance is
-    s_k^2 = |f_k - Y_k p|^2 / (N - t_k), where t_k = |w_k Y_k X|^2 is the number of parameters it pays for (the t_k add
-    up to r). The covariance is X (sum of w_k^2 s_k^2 (w_k Y_k X)^T (w_k Y_k X)) X^T: s^2 (Y^T Y)^-1 when all outputs
-    are equally noisy, (Y^T W^2 Y)^-1 when w_k = 1 / s_k, and right in between too.
+    With the weighted equations W Y p = W f, R the triangle of W Y and X = R^-1, an output's noise
+    variance is s_k^2 = |f_k - Y_k p|^2 / (N - t_k), where t_k = |w_k Y_k X|^2 is the number of
+    parameters it pays for (the t_k add up to r). The covariance is X (sum of w_k^2 s_k^2 (w_k Y_k
+    X)^T (w_k Y_k X)) X^T: s^2 (Y^T Y)^-1 when all outputs are equally noisy, (Y^T W^2 Y)^-1 when
+    w_k = 1 / s_k, and right in between too.
 
     Args:
         triangles, samples: as for `Estimator.estimate`.

@@ -21,12 +21,14 @@ class OutputFit:
         rmse: root of the mean squared residual, SI.
         bias: mean residual, SI.
         largest_residual: largest absolute residual, SI.
-        scale: force that `rmse_percent` refers to, SI: the largest absolute measured one, of training and held-out data
-            together where there are both, so that their percentages compare.
+        scale: force that `rmse_percent` refers to, SI: the largest absolute measured one, of
+            training and held-out data together where there are both, so that their percentages
+            compare.
         rmse_percent: rmse in percent of `scale`.
-        relative_error_percent: |residual| / |measured| in percent, Euclidean norms over the samples.
-        residual_correlation: correlation of the residual with itself one sample later; near zero for white noise. None
-            where the residual is zero.
+        relative_error_percent: |residual| / |measured| in percent, Euclidean norms over the
+            samples.
+        residual_correlation: correlation of the residual with itself one sample later; near zero
+            for white noise. None where the residual is zero.
     """
 
     output: str
@@ -55,7 +57,8 @@ def evaluate(
     Args:
         measured, predicted: (N, n_out), SI.
         outputs, units: name and unit of each column.
-        scale: (n_out,) forces that percentages refer to; the largest absolute measured ones when not given.
+        scale: (n_out,) forces that percentages refer to; the largest absolute measured ones when
+            not given.
         where: what the samples are called in errors.
 
     Raises:
@@ -74,7 +77,11 @@ def evaluate(
     residual = measured - predicted
     rmse = np.sqrt(np.mean(residual**2, axis=0))
     largest = np.abs(measured).max(axis=0)
-    silent = [f"{name} [{unit}]" for name, unit, size in zip(outputs, units, largest, strict=True) if size == 0.0]
+    silent = [
+        f"{name} [{unit}]"
+        for name, unit, size in zip(outputs, units, largest, strict=True)
+        if size == 0.0
+    ]
     if silent:
         raise IdentificationError.of(
             where,
@@ -102,7 +109,9 @@ def evaluate(
     )
 
 
-def judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.ndarray) -> tuple[OutputFit, ...]:
+def judge(
+    where: str, data: RegressionData, parameters: np.ndarray, scale: np.ndarray
+) -> tuple[OutputFit, ...]:
     """Fit of the measured outputs of regression data by parameters (n_p,) of its columns.
 
     Args:
@@ -134,7 +143,10 @@ def judge_both(
     training: RegressionData, held_out: RegressionData | None, parameters: np.ndarray
 ) -> tuple[tuple[OutputFit, ...], tuple[OutputFit, ...]]:
     """Fits to training and held-out data, whose percentages refer to the largest force of both; see `judge`."""
-    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None], axis=0)
+    scale = np.max(
+        [np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None],
+        axis=0,
+    )
     judged = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
     return judge("training", training, parameters, scale), judged
 
@@ -142,7 +154,12 @@ def judge_both(
 def largest_loss(held_out: Sequence[OutputFit], free: Sequence[OutputFit]) -> float | None:
     """Largest ratio of RMSE to that of other fits of the same outputs; None where all of these are exact."""
     return max(
-        (own.rmse / other.rmse for own, other in zip(held_out, free, strict=True) if other.rmse > 0), default=None
+        (
+            own.rmse / other.rmse
+            for own, other in zip(held_out, free, strict=True)
+            if other.rmse > 0
+        ),
+        default=None,
     )
 
 

@@ -9,7 +9,11 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problems, solving
 from tauloop.identification.estimation.base_columns import BaseRegression
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
+from tauloop.identification.estimation.error_models import (
+    AutocorrelatedErrors,
+    ErrorModel,
+    EstimatingEquations,
+)
 from tauloop.identification.estimation.estimators import (
     CondensedEstimator,
     Estimate,
@@ -20,21 +24,29 @@ from tauloop.identification.estimation.evaluation import judge_both
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.estimation.timing_terms import TimingTerm, counted, timing_terms
 from tauloop.identification.estimation.whiteness import whiteness
-from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
+from tauloop.identification.regression.base_parameters import (
+    BaseParameters,
+    RankOptions,
+    base_parameters,
+)
 from tauloop.identification.regression.data import RegressionData
 from tauloop.result import Evidence, plain, provenance
 
 #: The largest force lies between this and one over it, N or N m, where forces are to be squared.
 LEAST_FORCE = 1e-100
-#: Held-out samples that are exact copies of training samples, at most this share: more is the same record twice.
+#: Held-out samples that are exact copies of training samples, at most this share: more is the same
+#: record twice.
 LARGEST_COPIED_SHARE = 0.05
 #: A column whose values differ by less than this share of the largest is the same in all samples.
 ROUNDING = 1e-10
-#: Base parameters with a larger standard deviation, as a share of the value, are counted as uncertain.
+#: Base parameters with a larger standard deviation, as a share of the value, are counted as
+#: uncertain.
 UNCERTAIN_SHARE = 0.3
-#: A residual of this share of the largest force is exact: rates are known no better at the end of a log.
+#: A residual of this share of the largest force is exact: rates are known no better at the end of a
+#: log.
 EXACT_SHARE = 1e-7
-#: A residual that is this share of the force in every output says that the force has nothing to do with the motion.
+#: A residual that is this share of the force in every output says that the force has nothing to do
+#: with the motion.
 UNEXPLAINED = 0.9
 
 
@@ -52,13 +64,15 @@ def fit(
 
     Args:
         training: samples to estimate from.
-        held_out: samples to judge by, of the same machine and outputs; None says that there are none.
+        held_out: samples to judge by, of the same machine and outputs; None says that there are
+            none.
         estimator: such as `WeightedLeastSquares(reweightings=3)`.
         rank: how the rank is decided.
-        base: base parameters that are known already (from another motion, or from random states); found from the
-            training data when not given.
-        errors: what standard deviations assume of the errors: `AutocorrelatedErrors()`, or `FilteredErrors` where white
-            noise went through a known filter; independent errors when not given.
+        base: base parameters that are known already (from another motion, or from random states);
+            found from the training data when not given.
+        errors: what standard deviations assume of the errors: `AutocorrelatedErrors()`, or
+            `FilteredErrors` where white noise went through a known filter; independent errors when
+            not given.
 
     Raises:
         IdentificationError: the data cannot support the identification; with all problems found.
@@ -66,16 +80,28 @@ def fit(
     _require_sound(training, held_out, base)
     triangles = training.triangles
     size = len(training.unknowns)
-    known, base = base, base or base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank)
+    known, base = (
+        base,
+        base
+        or base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank),
+    )
     require_equations(len(triangles), training.counts, base.rank)
-    condition, condition_si = (base.condition, base.condition_si) if known is None else _conditions(base, triangles)
-    regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
+    condition, condition_si = (
+        (base.condition, base.condition_si) if known is None else _conditions(base, triangles)
+    )
+    regression = BaseRegression(
+        data=training, base=base, triangles=triangles[:, :, [*base.independent, size]]
+    )
     estimate = estimator.estimate_from(regression)
     equations = estimator.equations(regression, estimate)
     terms: tuple[TimingTerm, ...] = ()
     if errors is not None:
         estimate = replace(estimate, covariance=errors.covariance(equations))
-        terms = timing_terms(regression, estimate, equations) if isinstance(estimator, CondensedEstimator) else ()
+        terms = (
+            timing_terms(regression, estimate, equations)
+            if isinstance(estimator, CondensedEstimator)
+            else ()
+        )
     if isinstance(errors, AutocorrelatedErrors):
         estimate = counted(estimate, terms)
     _refuse_undetermined(base, estimate, condition)
@@ -100,7 +126,9 @@ def fit(
             options={
                 "estimator": estimator_options(estimator),
                 "rank": plain(base.options),
-                "errors": None if errors is None else {"name": type(errors).__name__, **plain(errors)},
+                "errors": None
+                if errors is None
+                else {"name": type(errors).__name__, **plain(errors)},
             },
             inputs={
                 "training_samples": len(training),
@@ -131,7 +159,9 @@ def estimator_options(estimator: Estimator) -> dict[str, object]:
     }
 
 
-def _require_sound(training: RegressionData, held_out: RegressionData | None, base: BaseParameters | None) -> None:
+def _require_sound(
+    training: RegressionData, held_out: RegressionData | None, base: BaseParameters | None
+) -> None:
     """Refuse data that cannot be fitted or judged by."""
     problems = Problems()
     most = float(np.abs(training.forces[:, training.kept]).max(initial=0.0))
@@ -141,18 +171,26 @@ def _require_sound(training: RegressionData, held_out: RegressionData | None, ba
         problems.add("forces", what, "check the columns of forces, their units and exponents")
     if not any(_changes(training.regressor[:, k]) for k in training.kept):
         what = f"the regressor is the same in all {len(training)} samples: nothing moves"
-        problems.add("training", what, "record a motion that excites all axes, with changing speeds and accelerations")
+        problems.add(
+            "training",
+            what,
+            "record a motion that excites all axes, with changing speeds and accelerations",
+        )
     if held_out is not None:
         _judge_held_out(training, held_out, problems)
     if base is not None and base.parameters != training.unknowns:
         what = f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns"
-        problems.add("base", what, "find the base parameters with the names and ties of the training data")
+        problems.add(
+            "base", what, "find the base parameters with the names and ties of the training data"
+        )
     IdentificationError.raise_if_any(problems)
 
 
 def _changes(columns: np.ndarray) -> bool:
     """Whether some column (N, n) changes from sample to sample, by more than rounding."""
-    return bool((np.ptp(columns, axis=0) > ROUNDING * np.abs(columns).max(axis=0, initial=0.0)).any())
+    return bool(
+        (np.ptp(columns, axis=0) > ROUNDING * np.abs(columns).max(axis=0, initial=0.0)).any()
+    )
 
 
 def _judge_held_out(training: RegressionData, held_out: RegressionData, problems: Problems) -> None:
@@ -163,25 +201,36 @@ def _judge_held_out(training: RegressionData, held_out: RegressionData, problems
         if getattr(training, what) != getattr(held_out, what)
     ]
     for what in others:
-        problems.add(f"held-out {what}", "differ from those of the training data", "prepare both alike")
+        problems.add(
+            f"held-out {what}", "differ from those of the training data", "prepare both alike"
+        )
     if not np.array_equal(np.asarray(training.measured), np.asarray(held_out.measured)):
         problems.add("held-out measured", "other outputs are measured", "measure the same outputs")
-    elif not others and (copied := _copied(training, held_out)) > LARGEST_COPIED_SHARE * len(held_out):
+    elif not others and (copied := _copied(training, held_out)) > LARGEST_COPIED_SHARE * len(
+        held_out
+    ):
         what = f"{copied} of {len(held_out)} samples are copies of training samples"
-        remedy = "judge by samples that were kept out of the training data, such as split(data, 0.7)"
+        remedy = (
+            "judge by samples that were kept out of the training data, such as split(data, 0.7)"
+        )
         problems.add("held-out", what, remedy)
 
 
 def _copied(training: RegressionData, held_out: RegressionData) -> int:
     """How many held-out samples occur in the training data, to the last bit of the forces and one regressor column."""
     kept = training.kept
-    # The column that differs most from sample to sample tells samples apart even where forces are quantised.
+    # The column that differs most from sample to sample tells samples apart even where forces are
+    # quantised.
     column = int(np.argmax(np.ptp(training.regressor[:, kept[0]], axis=0)))
 
     def keys(data: RegressionData) -> list[bytes]:
-        return [row.tobytes() for row in np.hstack([data.forces[:, kept], data.regressor[:, kept, column]])]
+        return [
+            row.tobytes()
+            for row in np.hstack([data.forces[:, kept], data.regressor[:, kept, column]])
+        ]
 
-    # forces with noise hardly ever repeat: only the samples whose first force does are compared in full
+    # forces with noise hardly ever repeat: only the samples whose first force does are compared in
+    # full
     first = int(kept[0])
     alike = np.isin(held_out.forces[:, first], training.forces[:, first])
     if not alike.any():
@@ -196,7 +245,9 @@ def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, flo
     Raises:
         IdentificationError: base parameters that were given are not all excited by these data.
     """
-    triangle = np.asarray(np.linalg.qr(triangles[:, :, base.independent].reshape(-1, base.rank), mode="r"))
+    triangle = np.asarray(
+        np.linalg.qr(triangles[:, :, base.independent].reshape(-1, base.rank), mode="r")
+    )
     norms = np.linalg.norm(triangle, axis=0)
     _, sizes, directions = np.linalg.svd(triangle / np.where(norms > 0.0, norms, 1.0))
     if sizes[-1] <= base.options.tolerance * sizes[0]:
@@ -230,15 +281,17 @@ def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: fl
 def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.ndarray) -> float:
     """Largest |z_j^T e| / (|z_j / w| |w f|) over the parameters: zero at a solution of the estimating equations.
 
-    For least squares, z = w^2 y: the cosine between the weighted residual and a base column. The residual and its
-    products are taken from the samples themselves, not from their condensed form.
+    For least squares, z = w^2 y: the cosine between the weighted residual and a base column. The
+    residual and its products are taken from the samples themselves, not from their condensed form.
     """
     products = np.abs(equations.scores.sum(axis=0))
     norms = np.sqrt(np.einsum("nkr,k->r", equations.instruments**2, weights**-2.0))
     return float(np.max(products / (norms * np.linalg.norm(weights * forces))))
 
 
-def _evidence(result: Identification, equations: EstimatingEquations, forces: np.ndarray) -> tuple[Evidence, ...]:
+def _evidence(
+    result: Identification, equations: EstimatingEquations, forces: np.ndarray
+) -> tuple[Evidence, ...]:
     base, estimate = result.base, result.estimate
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
@@ -250,7 +303,10 @@ def _evidence(result: Identification, equations: EstimatingEquations, forces: np
         ),
         Evidence(
             name="singular values above the tolerance, less the rank",
-            value=float(np.sum(base.singular_values > base.options.tolerance * base.singular_values[0]) - base.rank),
+            value=float(
+                np.sum(base.singular_values > base.options.tolerance * base.singular_values[0])
+                - base.rank
+            ),
             lower=0.0,
             upper=0.0,
             advice="two routes to the rank disagree: compare other tolerances",
@@ -276,7 +332,10 @@ def _evidence(result: Identification, equations: EstimatingEquations, forces: np
 
 
 def _error_evidence(
-    result: Identification, data: RegressionData, equations: EstimatingEquations, errors: ErrorModel | None
+    result: Identification,
+    data: RegressionData,
+    equations: EstimatingEquations,
+    errors: ErrorModel | None,
 ) -> tuple[Evidence, ...]:
     """How far the residuals are from white noise, and what that means for the standard deviations."""
     used = correlated = result.standard_deviations
@@ -293,11 +352,15 @@ def _error_evidence(
         ),
         Evidence(
             name="standard deviations that count the residuals' correlation, beside those given (median)",
-            value=float(np.median(correlated[used > 0.0] / used[used > 0.0])) if (used > 0.0).any() else None,
+            value=float(np.median(correlated[used > 0.0] / used[used > 0.0]))
+            if (used > 0.0).any()
+            else None,
         ),
         Evidence(
             name="Ljung-Box probability of white residuals, least of all outputs",
-            value=min((test.probability for test in tests if test.probability is not None), default=None),
+            value=min(
+                (test.probability for test in tests if test.probability is not None), default=None
+            ),
         ),
     )
 

@@ -22,9 +22,11 @@ from tauloop.records import dataclass
 from tauloop.result import plain
 from tauloop.shown import Shown
 
-#: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine, ...
+#: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine,
+#: ...
 CHANCE = 1e-5
-#: ... and logs differ by this share of the value: bars of long logs are small, and no model is exact.
+#: ... and logs differ by this share of the value: bars of long logs are small, and no model is
+#: exact.
 MATTERS = 0.02
 #: Parameters that are named, those that move most first.
 NAMED = 5
@@ -40,13 +42,16 @@ class LogComparison(Shown):
         base: the base parameters, the same of all logs.
         values, standard_deviations: (L, r), SI.
         means: (r,) of the logs, weighted by their bars and the scatter.
-        scatter: (r,) standard deviation tau from log to log that the logs' own bars do not explain (Paule and Mandel
-            1982, Consensus values and weighting factors).
-        mean_deviations: (r,) standard deviations of the means: tau and the logs' bars, scaled so that 1.96 of them
-            cover 95 % with so few logs (Hartung and Knapp 2001, A refined method for the meta-analysis of controlled
-            clinical trials; not below what the logs' bars and tau give).
-        probabilities: (r,) that logs scatter as much by chance (chi squared, L - 1 degrees of freedom).
-        largest: (r,) largest difference of a log from the mean of the others, in standard deviations.
+        scatter: (r,) standard deviation tau from log to log that the logs' own bars do not explain
+            (Paule and Mandel 1982, Consensus values and weighting factors).
+        mean_deviations: (r,) standard deviations of the means: tau and the logs' bars, scaled so
+            that 1.96 of them cover 95 % with so few logs (Hartung and Knapp 2001, A refined method
+            for the meta-analysis of controlled clinical trials; not below what the logs' bars and
+            tau give).
+        probabilities: (r,) that logs scatter as much by chance (chi squared, L - 1 degrees of
+            freedom).
+        largest: (r,) largest difference of a log from the mean of the others, in standard
+            deviations.
     """
 
     logs: tuple[str, ...]
@@ -64,7 +69,9 @@ class LogComparison(Shown):
     def shares(self) -> np.ndarray:
         """(r,) share of the model's error in the squared bar of a log: tau^2 / (tau^2 + mean squared deviation)."""
         squares = np.mean(self.standard_deviations**2, axis=0)
-        return np.asarray(self.scatter**2 / np.maximum(self.scatter**2 + squares, np.finfo(float).tiny))
+        return np.asarray(
+            self.scatter**2 / np.maximum(self.scatter**2 + squares, np.finfo(float).tiny)
+        )
 
     @property
     def moved(self) -> np.ndarray:
@@ -133,7 +140,8 @@ def compare_logs(
         errors: what each log's own bars assume.
 
     Raises:
-        IdentificationError: fewer than two logs tell all the parameters; with what each does not tell.
+        IdentificationError: fewer than two logs tell all the parameters; with what each does not
+            tell.
     """
     fitted, judged, problems = [], [], []
     for name, part in zip(names, parts, strict=True):
@@ -141,7 +149,9 @@ def compare_logs(
             fitted.append(fit(part, None, estimator, base=base, errors=errors))
             judged.append(name)
         except IdentificationError as error:
-            problems += [replace(problem, where=f"{name}: {problem.where}") for problem in error.problems]
+            problems += [
+                replace(problem, where=f"{name}: {problem.where}") for problem in error.problems
+            ]
     if len(fitted) < 2:
         what = f"{len(fitted)} of {len(parts)} logs tell all parameters by themselves: two or more are needed"
         raise IdentificationError(
@@ -185,7 +195,9 @@ def _paule_mandel(values: np.ndarray, deviations: np.ndarray) -> np.ndarray:
         return float(weights @ (values - mean) ** 2 - (len(values) - 1))
 
     squares = [
-        brentq(excess, 0.0, len(values) * np.var(own, ddof=1), (own, bars), xtol=np.finfo(float).tiny)
+        brentq(
+            excess, 0.0, len(values) * np.var(own, ddof=1), (own, bars), xtol=np.finfo(float).tiny
+        )
         if excess(0.0, own, bars) > 0.0
         else 0.0
         for own, bars in zip(values.T, deviations.T, strict=True)

@@ -27,14 +27,15 @@ class Identification(Result):
 
     Attributes:
         base: the base parameters and how the rank was found.
-        condition, condition_si: condition numbers of the base regressor on the training data, with unit-norm columns
-            and in SI units as they are.
+        condition, condition_si: condition numbers of the base regressor on the training data, with
+            unit-norm columns and in SI units as they are.
         estimate: values, covariance, noise and weights.
         estimator: the estimator with its options.
         training: fit of every measured output on the training data.
         held_out: the same on data that the estimator has not seen; empty when there were none.
-        parameters: (n_p,) one set of values for all columns of the regressor that gives the predicted forces: the
-            representatives carry their combinations, known parameters their values, all others zero.
+        parameters: (n_p,) one set of values for all columns of the regressor that gives the
+            predicted forces: the representatives carry their combinations, known parameters their
+            values, all others zero.
         regressor_parameters, outputs: names of the regressor's columns and rows.
         measured: (n_out,) which outputs were measured.
         timing: delays and bending transmissions that were looked for, and what they shift.
@@ -57,14 +58,24 @@ class Identification(Result):
     def timing_problems(self) -> tuple[Problem, ...]:
         """Delays and bending transmissions that residuals show, as findings."""
         names = tuple(parameter.short_name() for parameter in self.base.base)
-        return tuple(term.problem(self.standard_deviations, names) for term in self.timing if term.is_shown)
+        return tuple(
+            term.problem(self.standard_deviations, names) for term in self.timing if term.is_shown
+        )
 
     def variables(self) -> Iterator[Variable]:
         """Base parameters with standard deviations, by `parameter`; errors of the fit, by `output`."""
         base = self.base
-        yield from rows("parameter", base.names, base.units, value=self.values, deviation=self.standard_deviations)
+        yield from rows(
+            "parameter",
+            base.names,
+            base.units,
+            value=self.values,
+            deviation=self.standard_deviations,
+        )
         fits = self.training
-        yield from rows("output", (f.output for f in fits), (f.unit for f in fits), rmse=[f.rmse for f in fits])
+        yield from rows(
+            "output", (f.output for f in fits), (f.unit for f in fits), rmse=[f.rmse for f in fits]
+        )
 
     @property
     def values(self) -> np.ndarray:
@@ -99,7 +110,9 @@ class Identification(Result):
         if not np.isfinite(forces).all():
             sample = int(np.argwhere(~np.isfinite(forces))[0, 0])
             raise InputError.of(
-                "regressor", f"is not finite, first at sample {sample}", "repair or leave out these samples"
+                "regressor",
+                f"is not finite, first at sample {sample}",
+                "repair or leave out these samples",
             )
         return forces
 
@@ -111,7 +124,13 @@ class Identification(Result):
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON; all numbers finite, None where a figure is not defined."""
         base = self.base
-        rows = zip(base.base, self.values, self.standard_deviations, self.relative_standard_deviations, strict=True)
+        rows = zip(
+            base.base,
+            self.values,
+            self.standard_deviations,
+            self.relative_standard_deviations,
+            strict=True,
+        )
         held_out = self.held_out or (None,) * len(self.training)
         return self.plain_data(
             format=FORMAT,

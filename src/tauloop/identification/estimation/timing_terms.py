@@ -1,12 +1,13 @@
 """What a late force and a bending transmission would change: counted in the deviations, named where residuals show it.
 
-Both add a column to an output: of a delay the first derivative of its force, of a load that swings on its transmission
-the second derivative, and the same of a motion whose accelerations lost a share. Left out, such a column shifts the
-parameters by what the fit with it would move them. Where residuals do not show it beyond its own deviation the shift is
-not known to be there, nor to be zero: its expected square is added to the covariance.
+Both add a column to an output: of a delay the first derivative of its force, of a load that swings
+on its transmission the second derivative, and the same of a motion whose accelerations lost a
+share. Left out, such a column shifts the parameters by what the fit with it would move them. Where
+residuals do not show it beyond its own deviation the shift is not known to be there, nor to be
+zero: its expected square is added to the covariance.
 
-Source: Frisch and Waugh 1933, Partial time regressions as compared with individual trends, for the fit with one more
-column.
+Source: Frisch and Waugh 1933, Partial time regressions as compared with individual trends, for the
+fit with one more column.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from tauloop.records import dataclass
 JUMPING = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")
 #: A term is shown by residuals from this many of its deviations on, ...
 SHOWN = 3.5
-#: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of its output.
+#: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of
+#: its output.
 SHIFTED, SIZE = 1.0, 3e-4
-#: From this many of its deviations on a term of one output counts in those of the parameters; below it is noise, and
-#: small. Drives are alike, so that a term of all outputs counts in whatever size it is found.
+#: From this many of its deviations on a term of one output counts in those of the parameters; below
+#: it is noise, and small. Drives are alike, so that a term of all outputs counts in whatever size
+#: it is found.
 COUNTED = 1.5
 #: A column of which a smaller share is left next to the regressor cannot be told from it.
 LEFT = 1e-3
@@ -43,8 +46,9 @@ class TimingTerm:
     Attributes:
         outputs: names of those that have it.
         kind: "delay" or "bending".
-        value: of a delay, s, the force behind the motion; of bending, s^2, the inverse square of the angular frequency
-            at which the load would swing with the motor held; negative where accelerations are too small.
+        value: of a delay, s, the force behind the motion; of bending, s^2, the inverse square of
+            the angular frequency at which the load would swing with the motor held; negative where
+            accelerations are too small.
         deviation: of the value.
         shift: (r,) what the fit with the term adds to the parameters, SI.
         is_of_all: whether it is one term of several outputs.
@@ -63,7 +67,8 @@ class TimingTerm:
     def expected_square(self) -> np.ndarray:
         """Expected square (r, r) of the shift: that of the estimate less what its own deviation adds.
 
-        Of a term of all outputs nothing is taken off: the parameters that it shifts are the masses that all share.
+        Of a term of all outputs nothing is taken off: the parameters that it shifts are the masses
+        that all share.
         """
         if self.is_of_all:
             return np.outer(self.shift, self.shift)
@@ -128,11 +133,16 @@ def timing_terms(
             if np.sum(left**2) > LEFT**2 * np.sum(own**2) > 0.0:
                 forces = (weights * regression.forces)[:, chosen]
                 size = float(np.sqrt(np.sum(forces**2) / len(forces)))
-                candidates.append(_Candidate(kind=kind, outputs=chosen, carried=carried, left=left, force=size))
+                candidates.append(
+                    _Candidate(kind=kind, outputs=chosen, carried=carried, left=left, force=size)
+                )
     residual = equations.residual * weights
     terms: list[TimingTerm] = []
     while candidates:
-        judged = [_term(regression, estimate, candidate, residual, equations.logs) for candidate in candidates]
+        judged = [
+            _term(regression, estimate, candidate, residual, equations.logs)
+            for candidate in candidates
+        ]
         shown = [number for number, term in enumerate(judged) if term.is_shown]
         if not shown:
             return (*terms, *judged)
@@ -151,7 +161,9 @@ def timing_terms(
 
 def counted(estimate: Estimate, terms: tuple[TimingTerm, ...]) -> Estimate:
     """Return the estimate with the expected squares of the shifts in its covariance."""
-    return replace(estimate, covariance=estimate.covariance + sum(term.expected_square for term in terms))
+    return replace(
+        estimate, covariance=estimate.covariance + sum(term.expected_square for term in terms)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,7 +187,9 @@ class _Candidate:
     def without(self, other: _Candidate) -> _Candidate:
         """Return the column less its share in another."""
         share = np.sum(self.left * other.left) / np.sum(other.left**2)
-        return replace(self, carried=self.carried - share * other.carried, left=self.left - share * other.left)
+        return replace(
+            self, carried=self.carried - share * other.carried, left=self.left - share * other.left
+        )
 
 
 def _term(
@@ -219,7 +233,11 @@ def _columns(regression: BaseRegression, estimate: Estimate) -> dict[str, np.nda
     predicted = (data.regressor @ both)[:, data.kept]
     assert data.period is not None
     late, bent = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
-    edges = [0, len(data)] if data.logs is None else [0, *(np.flatnonzero(np.diff(data.logs)) + 1), len(data)]
+    edges = (
+        [0, len(data)]
+        if data.logs is None
+        else [0, *(np.flatnonzero(np.diff(data.logs)) + 1), len(data)]
+    )
     for first, last in pairwise(edges):
         start, stop = first + data.reach, last - data.reach
         if stop - start < FEWEST:

@@ -18,7 +18,8 @@ class Whiteness:
 
     Attributes:
         lags: number of correlations that were looked at.
-        statistic: Q = N (N + 2) sum of r_l^2 / (N - l) over l = 1 to lags; None where the residual is zero.
+        statistic: Q = N (N + 2) sum of r_l^2 / (N - l) over l = 1 to lags; None where the residual
+            is zero.
         probability: chance that white noise has a larger Q; below 0.01 the residual is not white.
         correlations: r_1 to r_lags; None where the residual is zero.
     """
@@ -42,7 +43,9 @@ def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
     count = len(residual)
     if count < 8 or lags < 1:
         raise InputError.of(
-            "residual", f"{count} samples and {lags} lags are no test of whiteness", "give at least 8 samples and 1 lag"
+            "residual",
+            f"{count} samples and {lags} lags are no test of whiteness",
+            "give at least 8 samples and 1 lag",
         )
     lags = min(lags, count // 4)
     centred = residual - residual.mean()

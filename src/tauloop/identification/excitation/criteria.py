@@ -11,7 +11,8 @@ from scipy.special import logsumexp, softmax
 
 from tauloop.records import dataclass
 
-#: Eigenvalues of the normal matrix below this share of the largest count as this: they are rounding.
+#: Eigenvalues of the normal matrix below this share of the largest count as this: they are
+#: rounding.
 SMALLEST_SHARE = 1e-15
 
 
@@ -32,15 +33,15 @@ class ExcitationCriterion(ABC):
 class ConditionNumber(ExcitationCriterion):
     """Logarithm of the condition number of Y, made smooth: (lse(p log l) + lse(-p log l)) / (2 p), l eigenvalues of M.
 
-    lse is the logarithm of the sum of exponentials. The value lies above log(cond Y) by at most log(r) / p, and its
-    gradient exists where eigenvalues coincide too.
+    lse is the logarithm of the sum of exponentials. The value lies above log(cond Y) by at most
+    log(r) / p, and its gradient exists where eigenvalues coincide too.
 
     Attributes:
         unit_norm: columns of Y are scaled to norm one first; else they are in SI units as they are.
         sharpness: p.
-        information: share of `LogDeterminant` that is added. The condition number does not see how large columns are,
-            and with unit-norm columns not even how large one is beside another, so that it alone may prefer a motion
-            that hardly moves.
+        information: share of `LogDeterminant` that is added. The condition number does not see how
+            large columns are, and with unit-norm columns not even how large one is beside another,
+            so that it alone may prefer a motion that hardly moves.
     Source: the criterion is eq. 14 of Kroneis, Müller and Liu; the smoothing is ours.
     """
 
@@ -52,7 +53,9 @@ class ConditionNumber(ExcitationCriterion):
         """(lse(p log l) + lse(-p log l)) / (2 p)."""
         logs = self.sharpness * np.log(_eigen(self._scaled(normal)[0])[0])
         smooth = float((logsumexp(logs) + logsumexp(-logs)) / (2 * self.sharpness))
-        return smooth + (self.information * LogDeterminant().value(normal) if self.information else 0.0)
+        return smooth + (
+            self.information * LogDeterminant().value(normal) if self.information else 0.0
+        )
 
     def gradient(self, normal: np.ndarray) -> np.ndarray:
         """V diag((softmax(p log l) - softmax(-p log l)) / (2 l)) V^T, taken back through the scaling of the columns."""
@@ -64,7 +67,9 @@ class ConditionNumber(ExcitationCriterion):
         if self.unit_norm:
             inner = inner - np.diag((inner * scaled).sum(axis=1))
         gradient = np.asarray(inner / np.outer(norms, norms))
-        return gradient + (self.information * LogDeterminant().gradient(normal) if self.information else 0.0)
+        return gradient + (
+            self.information * LogDeterminant().gradient(normal) if self.information else 0.0
+        )
 
     def _scaled(self, normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         norms = np.sqrt(np.diag(normal)) if self.unit_norm else np.ones(len(normal))
@@ -94,7 +99,8 @@ def _eigen(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values, SMALLEST_SHARE * max(values[-1], np.finfo(float).tiny)), vectors
 
 
-#: Criteria by name. With unit-norm columns a share of the log-determinant keeps the motion from shrinking to nothing.
+#: Criteria by name. With unit-norm columns a share of the log-determinant keeps the motion from
+#: shrinking to nothing.
 CRITERIA: dict[str, ExcitationCriterion] = {
     "condition": ConditionNumber(),
     "unit-condition": ConditionNumber(unit_norm=True, information=0.1),

@@ -41,20 +41,22 @@ def excite(
 ) -> Excitation:
     """Find a motion that tells the base parameters best.
 
-    Random series under the limits come first; the best of them are starts of an interior point method with exact
-    gradients, in which loops that have no closed form are constraints. An interrupt (Ctrl-C) while it runs keeps the
-    best series so far, within two seconds. The result is judged on a finer grid by the functions that all applications
-    use, and made smaller where a limit breaks between the samples of the optimisation.
+    Random series under the limits come first; the best of them are starts of an interior point
+    method with exact gradients, in which loops that have no closed form are constraints. An
+    interrupt (Ctrl-C) while it runs keeps the best series so far, within two seconds. The result is
+    judged on a finer grid by the functions that all applications use, and made smaller where a
+    limit breaks between the samples of the optimisation.
 
     Args:
         mechanism: the machine.
         options: series, space, limits, criterion, and how long is searched.
         rng: source of randomness in place of the options' seed.
-        progress: called with the phase ("random", "optimising", "polishing"), what is done and what there is to do;
-            from another thread than the caller's.
+        progress: called with the phase ("random", "optimising", "polishing"), what is done and what
+            there is to do; from another thread than the caller's.
 
     Raises:
-        InputError, LogError: the task does not fit the machine; data sets before that cannot be read.
+        InputError, LogError: the task does not fit the machine; data sets before that cannot be
+            read.
         IdentificationError: limits that cannot be met, or no clear rank.
         PoseError: the centre, or a motion before, is out of reach.
         KeyboardInterrupt: an interrupt before there is any series.
@@ -101,7 +103,9 @@ def excite(
             inputs={"machine": mechanism.name, "data_sets_before": len(before)},
         ),
     )
-    return replace(result, evidence=(*_evidence(result, judged, outcomes), *omission_evidence(mechanism)))
+    return replace(
+        result, evidence=(*_evidence(result, judged, outcomes), *omission_evidence(mechanism))
+    )
 
 
 def _motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMotion]:
@@ -109,7 +113,9 @@ def _motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMo
     if not options.after:
         return []
     ports = Model(mechanism).motion(options.task.space).ports.motion
-    wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()}
+    wanted = {
+        kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()
+    }
     motions = []
     for item in options.after:
         if not isinstance(item, SampledMotion):
@@ -121,7 +127,9 @@ def _motions(mechanism: Mechanism, options: ExcitationOptions) -> list[SampledMo
     return motions
 
 
-def _triangle(mechanism: Mechanism, task: ExcitationTask, before: Sequence[SampledMotion]) -> np.ndarray | None:
+def _triangle(
+    mechanism: Mechanism, task: ExcitationTask, before: Sequence[SampledMotion]
+) -> np.ndarray | None:
     """Triangle with the normal matrix of the data sets before."""
     if not before:
         return None
@@ -134,11 +142,15 @@ def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ..
     """Every finite limit with the extremes of its quantity."""
     limited = []
     units = problem.functions.ports.position.units
-    for level, (what, suffix) in enumerate((("stroke", ""), ("speed", "/s"), ("acceleration", "/s^2"))):
+    for level, (what, suffix) in enumerate(
+        (("stroke", ""), ("speed", "/s"), ("acceleration", "/s^2"))
+    ):
         moved = judged.channels[level] - (problem.center if level == 0 else 0.0)
         for i in problem.free[np.isfinite(problem.limits[level, problem.free])]:
             limit = float(problem.limits[level, i])
-            limited.append((Bound.up_to(what, problem.channels[i], units[i] + suffix, limit), moved[:, i]))
+            limited.append(
+                (Bound.up_to(what, problem.channels[i], units[i] + suffix, limit), moved[:, i])
+            )
     return tuple(
         LimitUse(
             name=bound.name,
@@ -152,7 +164,9 @@ def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ..
     )
 
 
-def _evidence(result: Excitation, judged: Judgement, outcomes: Sequence[StartOutcome]) -> Iterator[Evidence]:
+def _evidence(
+    result: Excitation, judged: Judgement, outcomes: Sequence[StartOutcome]
+) -> Iterator[Evidence]:
     criterion, conditions, random = result.options.criterion, result.conditions, result.random
     yield Evidence(
         name="largest share of a limit, on the finer grid",
@@ -170,7 +184,11 @@ def _evidence(result: Excitation, judged: Judgement, outcomes: Sequence[StartOut
             advice="the motion does not start at rest",
         )
     if isinstance(criterion, ConditionNumber):
-        pair = (conditions.unit_norm, random.best_unit_norm) if criterion.unit_norm else (conditions.si, random.best_si)
+        pair = (
+            (conditions.unit_norm, random.best_unit_norm)
+            if criterion.unit_norm
+            else (conditions.si, random.best_si)
+        )
         yield Evidence(
             name="condition number over that of the best random series",
             value=pair[0] / pair[1],

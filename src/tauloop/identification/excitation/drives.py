@@ -29,7 +29,11 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
     ]
     known += [rod.name for rod in mechanism.rods if rod.telescope is not None]
     problems = unknown_names(
-        coordinates, known, "is no scalar coordinate of the machine", "drive.{}", "see `tauloop check`"
+        coordinates,
+        known,
+        "is no scalar coordinate of the machine",
+        "drive.{}",
+        "see `tauloop check`",
     )
     problems += [
         Problem(f"drive.{name}", "is given twice", "give it once")

@@ -30,7 +30,9 @@ SINGULARITIES = ("parallel", "serial")
 ANGULAR_ACCELERATION = ANGULAR_SPEED * ANGULAR_SPEED / ANGLE
 
 
-def per_channel(where: str, *wanted: Dimension, is_one_enough: bool = True) -> Callable[[str], PerChannel]:
+def per_channel(
+    where: str, *wanted: Dimension, is_one_enough: bool = True
+) -> Callable[[str], PerChannel]:
     """A reader of one quantity for all channels, or of ``NAME=QUANTITY,...``; numbers alone are in SI units."""
 
     def read(text: str) -> PerChannel:
@@ -44,8 +46,12 @@ def per_channel(where: str, *wanted: Dimension, is_one_enough: bool = True) -> C
 def in_full(channels: tuple[str, ...], values: Mapping[str, float]) -> dict[str, float]:
     """The same by whole names, where the last part of one was given and only one channel ends so."""
     ends = [channel.rpartition(".")[2] for channel in channels]
-    full = {end: channel for end, channel in zip(ends, channels, strict=True) if ends.count(end) == 1}
-    return {name if name in channels else full.get(name, name): value for name, value in values.items()}
+    full = {
+        end: channel for end, channel in zip(ends, channels, strict=True) if ends.count(end) == 1
+    }
+    return {
+        name if name in channels else full.get(name, name): value for name, value in values.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +59,27 @@ class ExcitationLimits(Options):
     """Limits beside those of the machine file (ranges, speeds, forces), which always hold.
 
     Attributes:
-        stroke: largest distance of a channel from its centre: one number, or 'name=0.1,...' (m, rad, or with a unit).
+        stroke: largest distance of a channel from its centre: one number, or 'name=0.1,...' (m,
+            rad, or with a unit).
         speed: largest speed of a channel, likewise.
         acceleration: largest acceleration of a channel, likewise.
         force: share of the machine's force limits, and of greatest tensions, that may be used.
-        singularity: least distance to singularities of both types, free of units (see `kinematics.singularities`);
-            without it 0.05, or half of what the reference pose has where that is less.
+        singularity: least distance to singularities of both types, free of units (see
+            `kinematics.singularities`); without it 0.05, or half of what the reference pose has
+            where that is less.
         clearance: least distance of rod centre lines, m; 0 for none.
     """
 
-    stroke: PerChannel = option(factory=dict, read=per_channel("stroke", LENGTH, ANGLE), metavar="LIMIT")
-    speed: PerChannel = option(factory=dict, read=per_channel("speed", SPEED, ANGULAR_SPEED), metavar="LIMIT")
+    stroke: PerChannel = option(
+        factory=dict, read=per_channel("stroke", LENGTH, ANGLE), metavar="LIMIT"
+    )
+    speed: PerChannel = option(
+        factory=dict, read=per_channel("speed", SPEED, ANGULAR_SPEED), metavar="LIMIT"
+    )
     acceleration: PerChannel = option(
-        factory=dict, read=per_channel("acceleration", ACCELERATION, ANGULAR_ACCELERATION), metavar="LIMIT"
+        factory=dict,
+        read=per_channel("acceleration", ACCELERATION, ANGULAR_ACCELERATION),
+        metavar="LIMIT",
     )
     force: float = option(1.0, least=1e-3)
     singularity: float | None = option(None, least=0.0, most=0.999)
@@ -78,7 +92,11 @@ class ExcitationLimits(Options):
             InputError: a name is no channel, or a limit is not positive; all problems.
         """
         problems, rows = Problems(), []
-        for name, limit in (("stroke", self.stroke), ("speed", self.speed), ("acceleration", self.acceleration)):
+        for name, limit in (
+            ("stroke", self.stroke),
+            ("speed", self.speed),
+            ("acceleration", self.acceleration),
+        ):
             values = limit if isinstance(limit, Mapping) else dict.fromkeys(channels, limit)
             values = in_full(channels, values)
             problems += unknown_names(values, channels, "{!r} is no channel", name)
@@ -120,7 +138,11 @@ class Bound:
     @property
     def middle(self) -> float:
         """Middle of the range; zero where one side is open."""
-        return 0.5 * (self.lower + self.upper) if np.isfinite(self.lower) and np.isfinite(self.upper) else 0.0
+        return (
+            0.5 * (self.lower + self.upper)
+            if np.isfinite(self.lower) and np.isfinite(self.upper)
+            else 0.0
+        )
 
     @property
     def half(self) -> float:
@@ -137,9 +159,10 @@ class Bound:
     @property
     def name(self) -> str:
         """Name for tables."""
-        return {"singularity": f"distance to {self.of} singularity", "clearance": "distance of rods"}.get(
-            self.kind, f"{self.kind} of {self.of}"
-        )
+        return {
+            "singularity": f"distance to {self.of} singularity",
+            "clearance": "distance of rods",
+        }.get(self.kind, f"{self.kind} of {self.of}")
 
 
 def bounds(
@@ -152,8 +175,16 @@ def bounds(
         if i not in model.assembly.frozen:
             if (iq := shape.q_of_v[i]) >= 0:
                 unit = coordinate_units(shape, [iq])[0]
-                listed.append(Bound("position", shape.coordinate_names[iq], unit, freedom.lower, freedom.upper))
-            listed.append(Bound.up_to("speed", shape.velocity_names[i], velocity_units(shape, (i,))[0], freedom.speed))
+                listed.append(
+                    Bound(
+                        "position", shape.coordinate_names[iq], unit, freedom.lower, freedom.upper
+                    )
+                )
+            listed.append(
+                Bound.up_to(
+                    "speed", shape.velocity_names[i], velocity_units(shape, (i,))[0], freedom.speed
+                )
+            )
     for name, unit, freedom in zip(cuts.names, cuts.units, cuts.freedoms, strict=True):
         listed.append(Bound("position", name, unit, freedom.lower, freedom.upper))
         listed.append(Bound.up_to("speed", name, f"{unit}/s", freedom.speed))
@@ -172,7 +203,13 @@ def bounds(
 
 
 def quantities(
-    model: Model, cuts: Mapping[str, tuple[Any, Any]], q: Any, v: Any, motors: Any, force: Any, tension: Any
+    model: Model,
+    cuts: Mapping[str, tuple[Any, Any]],
+    q: Any,
+    v: Any,
+    motors: Any,
+    force: Any,
+    tension: Any,
 ) -> dict[tuple[str, str], Any]:
     """Positions, speeds, forces and tensions by kind and name of a `Bound`, of arrays or symbols.
 
@@ -189,7 +226,9 @@ def quantities(
         columns |= {("position", name): position, ("speed", name): speed}
     for i, actuator in enumerate(model.mechanism.actuators):
         columns |= {("motor speed", actuator.name): motors[i], ("force", actuator.name): force[i]}
-    return columns | {("tension", name): tension[i] for i, name in enumerate(cables(model.mechanism))}
+    return columns | {
+        ("tension", name): tension[i] for i, name in enumerate(cables(model.mechanism))
+    }
 
 
 def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from pathlib import Path
 
-from tauloop.identification.excitation.criteria import CRITERIA, ConditionNumber, ExcitationCriterion
+from tauloop.identification.excitation.criteria import (
+    CRITERIA,
+    ConditionNumber,
+    ExcitationCriterion,
+)
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion.sampled import SampledMotion
@@ -38,7 +42,9 @@ class ExcitationOptions(Options):
 
     task: ExcitationTask = field(default_factory=ExcitationTask)
     criterion: ExcitationCriterion = option(ConditionNumber(), named=CRITERIA)
-    after: tuple[Path | SampledMotion, ...] = option((), read=each(Path), repeated=True, metavar="FILE")
+    after: tuple[Path | SampledMotion, ...] = option(
+        (), read=each(Path), repeated=True, metavar="FILE"
+    )
     drive: tuple[str, ...] = ()
     random: int = option(1000, least=1)
     starts: int = option(4, least=0)

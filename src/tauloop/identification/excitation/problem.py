@@ -25,7 +25,11 @@ from tauloop.identification.excitation.limits import (
     use,
 )
 from tauloop.identification.excitation.sample import SampleFunction, sample_function
-from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
+from tauloop.identification.regression.base_parameters import (
+    BaseParameters,
+    RankOptions,
+    base_parameters,
+)
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.identification.regression.ties import Ties, ties
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
@@ -42,8 +46,8 @@ from tauloop.options import Options, option
 from tauloop.programs.state import State
 from tauloop.records import dataclass
 
-#: Samples of the shortest period in the grid on which an excitation is optimised, in that on which the best are
-#: polished, and in that on which they are judged.
+#: Samples of the shortest period in the grid on which an excitation is optimised, in that on which
+#: the best are polished, and in that on which they are judged.
 SAMPLES_OF_SHORTEST, POLISHED_OF_SHORTEST, JUDGED_OF_SHORTEST = 24, 48, 96
 #: Samples from which on machine code pays: random searches call for as many again and again.
 WORTH_COMPILING = 10_000
@@ -63,18 +67,21 @@ class ExcitationTask(Options):
 
     Attributes:
         space: whose coordinates are the series' channels.
-        output: rows of the regressor, forces on the actuators or on the driven coordinates behind the transmissions; of
-            redundant actuators the resultants that identification uses too (`Model.determined`).
+        output: rows of the regressor, forces on the actuators or on the driven coordinates behind
+            the transmissions; of redundant actuators the resultants that identification uses too
+            (`Model.determined`).
         harmonics: terms of every Fourier series.
         period: period, s.
         limits: beside those of the machine file.
-        held: channels that stay still, such as 'telescope1.motor=1.2' (m, rad, or with a unit); the others move.
+        held: channels that stay still, such as 'telescope1.motor=1.2' (m, rad, or with a unit); the
+            others move.
         center: centres of channels, likewise; the reference pose's where not named.
-        rests: whether a period starts and ends with zero velocity and acceleration, or is part of a motion.
+        rests: whether a period starts and ends with zero velocity and acceleration, or is part of a
+            motion.
         first: parameters that represent base parameters before all others.
         weights: by output (row of the regressor), the inverse of its noise; one where not named.
-        unknowns: leaf parameters of the machine file to be told (`leaf_ties`), all others known; without them the
-            expressions of the file are the unknowns (`expression_ties`).
+        unknowns: leaf parameters of the machine file to be told (`leaf_ties`), all others known;
+            without them the expressions of the file are the unknowns (`expression_ties`).
     """
 
     space: Entry = ACTUATORS
@@ -82,7 +89,9 @@ class ExcitationTask(Options):
     harmonics: int = option(5, least=1)
     period: float = option(10.0, least=1e-6)
     limits: ExcitationLimits = field(default_factory=ExcitationLimits)
-    held: Mapping[str, float] = option(factory=dict, read=_values("held"), flag="--hold", metavar="NAME=VALUE")
+    held: Mapping[str, float] = option(
+        factory=dict, read=_values("held"), flag="--hold", metavar="NAME=VALUE"
+    )
     center: Mapping[str, float] = option(factory=dict, read=_values("center"), metavar="NAME=VALUE")
     rests: bool = option(True, flag="--rests/--moving")
     first: tuple[str, ...] = ()
@@ -93,8 +102,8 @@ class ExcitationTask(Options):
 def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
     """Ties of the regressor's columns by what the machine file says of them.
 
-    Columns of one expression (legs that share their parameters) are one unknown, named after the first of them;
-    constants are known.
+    Columns of one expression (legs that share their parameters) are one unknown, named after the
+    first of them; constants are known.
 
     Args:
         model: the machine.
@@ -106,14 +115,21 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
     groups: dict[Expression, list[str]] = {}
     for parameter in model.parameters:
         groups.setdefault(parameter.expression, []).append(parameter.name)
-    known = {name: key.value for key, names in groups.items() if isinstance(key, Constant) for name in names}
+    known = {
+        name: key.value
+        for key, names in groups.items()
+        if isinstance(key, Constant)
+        for name in names
+    }
     equal = {names[0]: names for key, names in groups.items() if not isinstance(key, Constant)}
     InputError.raise_if_any(unknown_names(first, equal, "is no unknown of the regressor"))
     units = {parameter.name: parameter.unit for parameter in model.parameters}
     tied = ties(tuple(units), tuple(units.values()), equal=equal, known=known)
     order = [*first, *(name for name in equal if name not in first)]
     matrix = tied.matrix[:, [tied.parameters.index(name) for name in order]]
-    return replace(tied, matrix=matrix, parameters=tuple(order), units=tuple(units[name] for name in order))
+    return replace(
+        tied, matrix=matrix, parameters=tuple(order), units=tuple(units[name] for name in order)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,7 +140,8 @@ class Judgement:
         regressor: rows weighted, of all unknowns (N n_out, n_unknowns).
         values: bounded quantities (N, n_bounds).
         channels: positions, velocities and accelerations (3, N, n) of the channels.
-        shares: shares of all limits (3 n + n_bounds,): stroke, speed and acceleration of the channels, then bounds.
+        shares: shares of all limits (3 n + n_bounds,): stroke, speed and acceleration of the
+            channels, then bounds.
     """
 
     regressor: np.ndarray
@@ -141,14 +158,16 @@ class Judgement:
 class ExcitationProblem:
     """An excitation task on one machine; constant once made."""
 
-    def __init__(self, mechanism: Mechanism, task: ExcitationTask, before: np.ndarray | None = None) -> None:
+    def __init__(
+        self, mechanism: Mechanism, task: ExcitationTask, before: np.ndarray | None = None
+    ) -> None:
         """Check the task against the machine.
 
         Args:
             mechanism: the machine.
             task: what is asked.
-            before: regressor rows (m, n_unknowns) of data sets that come before this one (see `Judgement.regressor`),
-                on the scale of one period each.
+            before: regressor rows (m, n_unknowns) of data sets that come before this one (see
+                `Judgement.regressor`), on the scale of one period each.
 
         Raises:
             InputError: names, numbers or limits that do not fit; all problems.
@@ -159,10 +178,16 @@ class ExcitationProblem:
         task = replace(task, held=in_full(names, task.held), center=in_full(names, task.center))
         self.mechanism, self.task = mechanism, task
         _check(self.model, task)
-        self.ties = leaf_ties(self.model, task.unknowns) if task.unknowns else expression_ties(self.model, task.first)
+        self.ties = (
+            leaf_ties(self.model, task.unknowns)
+            if task.unknowns
+            else expression_ties(self.model, task.first)
+        )
         self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
         self.limits = task.limits.of_channels(self.channels)
-        self.clearance: RodClearance | None = rod_clearance(self.model) if task.limits.clearance > 0 else None
+        self.clearance: RodClearance | None = (
+            rod_clearance(self.model) if task.limits.clearance > 0 else None
+        )
         self.cuts = cut_freedoms(self.model.mechanism, self.model.topology)
         self.bounds: tuple[Bound, ...] = bounds(self.model, task.limits, self.clearance, self.cuts)
         entry = self.functions.ports
@@ -208,7 +233,11 @@ class ExcitationProblem:
     @cached_property
     def admitted(self) -> np.ndarray:
         """Basis (2 K + 1, k) of the coefficients of one channel that are allowed."""
-        return resting_series(self.task.harmonics) if self.task.rests else np.eye(2 * self.task.harmonics + 1)
+        return (
+            resting_series(self.task.harmonics)
+            if self.task.rests
+            else np.eye(2 * self.task.harmonics + 1)
+        )
 
     @cached_property
     def reach(self) -> np.ndarray:
@@ -222,7 +251,10 @@ class ExcitationProblem:
         for i, name in enumerate(self.channels):
             for bound in self.bounds:
                 if bound.kind == "position" and self._drives(name) == bound.of:
-                    ratios[0, i] = min(ratios[0, i], max(bound.upper - self.center[i], self.center[i] - bound.lower))
+                    ratios[0, i] = min(
+                        ratios[0, i],
+                        max(bound.upper - self.center[i], self.center[i] - bound.lower),
+                    )
         reach = ratios.min(axis=0)
         free = [i for i in self.free if not np.isfinite(reach[i])]
         if free:
@@ -258,7 +290,11 @@ class ExcitationProblem:
         Raises:
             PoseError: out of reach.
         """
-        q = self.functions.track(motion.position, self._start).q if self.model.assembly.rows else None
+        q = (
+            self.functions.track(motion.position, self._start).q
+            if self.model.assembly.rows
+            else None
+        )
         state, regressor, force = self._forces(motion, q)
         tension = np.zeros((len(force), 0))
         if self._is_held:
@@ -274,10 +310,15 @@ class ExcitationProblem:
             shares=np.concatenate([peaks, use(self.bounds, values).max(axis=0, initial=0.0)]),
         )
 
-    def _measured(self, q: np.ndarray, v: np.ndarray, force: np.ndarray, tension: np.ndarray) -> np.ndarray:
+    def _measured(
+        self, q: np.ndarray, v: np.ndarray, force: np.ndarray, tension: np.ndarray
+    ) -> np.ndarray:
         """The bounded quantities (N, n) of a motion, by the functions that all applications use."""
         model, cuts = self.model, self.cuts
-        motors, moved = v @ model.assembly.loops.transmission.T, (part.T for part in cuts.positions_and_speeds(q, v))
+        motors, moved = (
+            v @ model.assembly.loops.transmission.T,
+            (part.T for part in cuts.positions_and_speeds(q, v)),
+        )
         cut = dict(zip(cuts.names, zip(*moved, strict=True), strict=True))
         known = quantities(model, cut, q.T, v.T, motors.T, force.T, tension.T)
         if any(bound.kind == "singularity" for bound in self.bounds):
@@ -288,7 +329,9 @@ class ExcitationProblem:
         values = [known[bound.kind, bound.of] for bound in self.bounds]
         return np.stack(values, axis=1) if values else np.zeros((len(q), 0))
 
-    def _forces(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[State, np.ndarray, np.ndarray]:
+    def _forces(
+        self, motion: SampledMotion, start: np.ndarray | None
+    ) -> tuple[State, np.ndarray, np.ndarray]:
         state = self.functions.kinematics(*motion.rates, start=start)
         regressor = self.functions.regressor(*motion.rates, output=self.output, start=start)
         at_actuators = regressor
@@ -301,7 +344,9 @@ class ExcitationProblem:
         """Whether tensions of cables bound it."""
         return bool(cables(self.mechanism))
 
-    def _tensions(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _tensions(
+        self, motion: SampledMotion, start: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Forces (N, n_u) and tensions (N, k) as far within their bounds as can be: they show whether any are."""
         terms, _, _ = self.functions.tension_terms(*motion.rates, start=start)
         return terms.shared(self.task.limits.force).centred()
@@ -315,7 +360,9 @@ class ExcitationProblem:
     def _at_rest(self) -> SampledMotion:
         """One sample at rest in the centre."""
         still = np.zeros((1, self.functions.ports.velocity.size))
-        return SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
+        return SampledMotion(
+            time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still
+        )
 
     def rows(self, regressor: np.ndarray) -> np.ndarray:
         """Weighted rows (N n_out, n_unknowns) of the unknowns, on the scale of one period."""
@@ -326,7 +373,9 @@ class ExcitationProblem:
     def sample(self) -> SampleFunction:
         """One sample of a motion as a differentiable function."""
         unit = self.force_unit if self._is_held else 1.0
-        return sample_function(self.model, self.functions, self.output, self.bounds, self.clearance, unit)
+        return sample_function(
+            self.model, self.functions, self.output, self.bounds, self.clearance, unit
+        )
 
     def opened(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
         """What stays open in `sample` (N, n_open), at independent samples, and which are in reach (N,)."""
@@ -337,12 +386,16 @@ class ExcitationProblem:
         start = np.broadcast_to(self._start, (len(position), self._start.shape[-1]))
         state = self.functions.evaluate(position, start=start)
         reached = state.health.is_reached & np.isfinite(state.q).all(axis=1)
-        columns = [self.model.topology.coordinate_names.index(name) for name in self.sample.coordinates]
+        columns = [
+            self.model.topology.coordinate_names.index(name) for name in self.sample.coordinates
+        ]
         forces = np.zeros((len(position), len(self.sample.open) - len(columns)))
         if self._is_held:
             reached &= np.asarray(state.health.is_regular)
             if reached.any():
-                forces[reached] = self._tensions(motion.part(reached), state.q[reached])[0] / self.force_unit
+                forces[reached] = (
+                    self._tensions(motion.part(reached), state.q[reached])[0] / self.force_unit
+                )
         return np.concatenate([state.q[:, columns], forces], axis=1), reached
 
     def screen(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
@@ -359,7 +412,9 @@ class ExcitationProblem:
             regressor[reached] = rows.reshape(len(rows), len(self.weights), -1) @ self.ties.matrix
             lower, upper = self.sample.lower, self.sample.upper
             excess = np.maximum(lower - values, values - upper).max(axis=1, initial=-np.inf)
-            broken[reached] = np.where(np.isfinite(excess), excess, np.where(values.shape[1] == 0, -1.0, OUT_OF_REACH))
+            broken[reached] = np.where(
+                np.isfinite(excess), excess, np.where(values.shape[1] == 0, -1.0, OUT_OF_REACH)
+            )
         return regressor, broken
 
     @cached_property
@@ -394,7 +449,9 @@ class ExcitationProblem:
 def _check(model: Model, task: ExcitationTask) -> None:
     entry = model.motion(task.space).ports
     names = entry.position.columns
-    quaternion = [name for name, unit in zip(names, entry.position.units, strict=True) if unit == "1"]
+    quaternion = [
+        name for name, unit in zip(names, entry.position.units, strict=True) if unit == "1"
+    ]
     if quaternion or entry.position.size != entry.velocity.size:
         what = f"{', '.join(quaternion or names)} are parts of a quaternion, whose rates are no angular velocities"
         raise InputError.of("space", what, "excite in the space of the actuators")

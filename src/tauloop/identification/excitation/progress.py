@@ -1,8 +1,9 @@
 """A search for an excitation on its way: random series, starts of the optimiser, and the best that is judged so far.
 
-The search runs in a thread that may be left at any time (`tauloop.interrupts.leavable`). What it has found stands in
-attributes that are replaced as a whole, so that who has left it reads what belongs together; nothing else of the
-problem is then touched, for the thread may still be at work with it.
+The search runs in a thread that may be left at any time (`tauloop.interrupts.leavable`). What it
+has found stands in attributes that are replaced as a whole, so that who has left it reads what
+belongs together; nothing else of the problem is then touched, for the thread may still be at work
+with it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tauloop.records import dataclass
 FOR_BASE = 20
 #: Attempts at shrinking a series until limits hold between the samples of the optimisation too.
 SHRINKS = 40
-#: Random series that are judged on the fine grid too, of those best in SI units and those best with unit-norm columns.
+#: Random series that are judged on the fine grid too, of those best in SI units and those best with
+#: unit-norm columns.
 JUDGED_RANDOM = 5
 #: Judging series that are not the last may take this share of the time.
 SHARE = 0.1
@@ -56,7 +58,11 @@ class Search:
     """One search, step by step."""
 
     def __init__(
-        self, problem: ExcitationProblem, options: ExcitationOptions, rng: np.random.Generator, report: Report
+        self,
+        problem: ExcitationProblem,
+        options: ExcitationOptions,
+        rng: np.random.Generator,
+        report: Report,
     ) -> None:
         """Prepare it; nothing is found yet."""
         self._problem, self._options, self._rng, self._report = problem, options, rng, report
@@ -130,7 +136,9 @@ class Search:
 
     def _to_polish(self, is_stopped: Callable[[], bool]) -> list[np.ndarray]:
         """The best outcomes, to be followed on a finer grid; none after an interrupt."""
-        done = [outcome for _, outcome in sorted(self._outcomes.items()) if np.isfinite(outcome.value)]
+        done = [
+            outcome for _, outcome in sorted(self._outcomes.items()) if np.isfinite(outcome.value)
+        ]
         if is_stopped() or any(outcome.status == STOPPED for outcome in done):
             return []
         best = sorted(done, key=lambda outcome: outcome.value)[: self._options.polished]
@@ -158,10 +166,13 @@ class Search:
         before = np.broadcast_to(problem.before, (len(new), *problem.before.shape))
         R = np.concatenate([new, before], axis=1)[:, :, base.independent]
         si = np.linalg.cond(R)
-        unit = np.linalg.cond(R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), np.finfo(float).tiny))
+        unit = np.linalg.cond(
+            R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), np.finfo(float).tiny)
+        )
         if known and former is not None:
             values, si, unit = (
-                np.concatenate(pair) for pair in ((former.values, values), (former.si, si), (former.unit, unit))
+                np.concatenate(pair)
+                for pair in ((former.values, values), (former.si, si), (former.unit, unit))
             )
         return _Drawn(search=search, base=base, values=values, si=si, unit=unit)
 
@@ -190,12 +201,24 @@ class Search:
 
     def _judged_summary(self, drawn: _Drawn) -> RandomSummary:
         """Condition numbers of all random series; the best are judged as the result is, on the fine grid."""
-        best = {int(k) for v in (drawn.si, drawn.unit) for k in np.argsort(v, kind="stable")[:JUDGED_RANDOM]}
-        kept = [design for k in sorted(best) if (design := self._judged(drawn.search.coefficients[k])) is not None]
-        judged = [Conditions.of(item.judged.regressor, self._problem.before, drawn.base) for item in kept]
+        best = {
+            int(k)
+            for v in (drawn.si, drawn.unit)
+            for k in np.argsort(v, kind="stable")[:JUDGED_RANDOM]
+        }
+        kept = [
+            design
+            for k in sorted(best)
+            if (design := self._judged(drawn.search.coefficients[k])) is not None
+        ]
+        judged = [
+            Conditions.of(item.judged.regressor, self._problem.before, drawn.base) for item in kept
+        ]
         return _summary(drawn, [item.si for item in judged], [item.unit_norm for item in judged])
 
-    def best(self, is_interrupted: bool) -> tuple[float, np.ndarray, Judgement, BaseParameters, RandomSummary]:
+    def best(
+        self, is_interrupted: bool
+    ) -> tuple[float, np.ndarray, Judgement, BaseParameters, RandomSummary]:
         """Criterion, coefficients and judgement of the best series, base parameters, and what random series reach.
 
         Raises:
@@ -217,10 +240,16 @@ class Search:
     ) -> tuple[list[StartOutcome], list[StartOutcome]]:
         """What came of the starts, and of those that were polished; one that was left on its way reached the best."""
         done, polished = (
-            [o for _, o in sorted(results.items())] for results in (self._outcomes.copy(), self._polished.copy())
+            [o for _, o in sorted(results.items())]
+            for results in (self._outcomes.copy(), self._polished.copy())
         )
         is_stopped = any(outcome.status == STOPPED for outcome in done)
-        if is_interrupted and self._phase == "optimising" and len(done) < self._options.starts and not is_stopped:
+        if (
+            is_interrupted
+            and self._phase == "optimising"
+            and len(done) < self._options.starts
+            and not is_stopped
+        ):
             done.append(_lost(coefficients, STOPPED, value))
         return done, polished
 
@@ -239,7 +268,14 @@ def _summary(drawn: _Drawn, si: list[float], unit: list[float]) -> RandomSummary
 
 def _lost(start: np.ndarray, status: str, value: float = np.inf) -> StartOutcome:
     """A start that has not come to its end."""
-    return StartOutcome(coefficients=start, value=value, started=np.inf, status=status, converged=False, iterations=0)
+    return StartOutcome(
+        coefficients=start,
+        value=value,
+        started=np.inf,
+        status=status,
+        converged=False,
+        iterations=0,
+    )
 
 
 def _least(candidates: list[_Best | None]) -> _Best | None:

@@ -104,10 +104,16 @@ class Start:
     @staticmethod
     def of(outcome: StartOutcome) -> Start:
         """That of an outcome."""
-        started, reached = (value if np.isfinite(value) else None for value in (outcome.started, outcome.value))
+        started, reached = (
+            value if np.isfinite(value) else None for value in (outcome.started, outcome.value)
+        )
         status, converged = outcome.status, outcome.converged
         return Start(
-            started=started, reached=reached, status=status, converged=converged, iterations=outcome.iterations
+            started=started,
+            reached=reached,
+            status=status,
+            converged=converged,
+            iterations=outcome.iterations,
         )
 
 
@@ -173,11 +179,14 @@ class Excitation(Result):
         """One whole period at k / frequency; the sample at its end, equal to the first, is left out.
 
         Raises:
-            InputError: the frequency is not positive, or gives fewer than two samples of the shortest period.
+            InputError: the frequency is not positive, or gives fewer than two samples of the
+                shortest period.
         """
         if problem := slow_sampling(frequency, self.series.harmonics, self.series.period):
             raise InputError(problem)
-        return self.series.sample(np.arange(int(np.ceil(self.series.period * frequency - 1e-9))) / frequency)
+        return self.series.sample(
+            np.arange(int(np.ceil(self.series.period * frequency - 1e-9))) / frequency
+        )
 
     def write_log(self, path: str | Path, frequency: float) -> Path:
         """Write one period of the motion as a log (CSV or Parquet).
@@ -200,10 +209,17 @@ class Excitation(Result):
             channels=[
                 {"name": name, "unit": unit, "center": center, "mu": mu, "nu": nu}
                 for name, unit, center, mu, nu in zip(
-                    self.channels, self.units, self.series.center, self.series.mu, self.series.nu, strict=True
+                    self.channels,
+                    self.units,
+                    self.series.center,
+                    self.series.mu,
+                    self.series.nu,
+                    strict=True,
                 )
             ],
-            base_parameters=[{"name": parameter.name, "unit": parameter.unit} for parameter in self.base.base],
+            base_parameters=[
+                {"name": parameter.name, "unit": parameter.unit} for parameter in self.base.base
+            ],
             no_effect=self.base.no_effect,
             condition=self.conditions,
             seed=self.options.seed,

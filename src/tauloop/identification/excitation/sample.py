@@ -1,9 +1,10 @@
 """One sample of a motion as a differentiable function: its regressor, and every quantity that a limit bounds.
 
-The steps of the machine's programs are called one after the other. Where Newton's method stands, its unknowns become
-arguments and its residual an output, so that an optimiser closes these loops while it improves the motion (the loop
-equations are constraints, and gradients through them are exact). Where cables hold the machine, the forces that its
-redundant winches share are such arguments too, and their balance is such an output: the optimiser shares them itself.
+The steps of the machine's programs are called one after the other. Where Newton's method stands,
+its unknowns become arguments and its residual an output, so that an optimiser closes these loops
+while it improves the motion (the loop equations are constraints, and gradients through them are
+exact). Where cables hold the machine, the forces that its redundant winches share are such
+arguments too, and their balance is such an output: the optimiser shares them itself.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ class SampleFunction:
     """A sample of a motion.
 
     Attributes:
-        function: (position, velocity, acceleration, open) -> (regressor by rows, residual, bounded).
-        coordinates: names of those that Newton's method would find; none where all loops close in closed form.
+        function: (position, velocity, acceleration, open) -> (regressor by rows, residual,
+            bounded).
+        coordinates: names of those that Newton's method would find; none where all loops close in
+            closed form.
         open: these, and the actuators whose forces keep cables within bounds.
         lower, upper: limits of `bounded` (n,), free of units.
     """
@@ -61,7 +64,11 @@ def sample_function(
         unit: what forces of winches are counted in where they are open.
     """
     entry = functions.ports
-    sizes = {"position": entry.position.size, "velocity": entry.velocity.size, "acceleration": entry.velocity.size}
+    sizes = {
+        "position": entry.position.size,
+        "velocity": entry.velocity.size,
+        "acceleration": entry.velocity.size,
+    }
     motion = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     closing = _Closing()
     arguments = motion | {
@@ -77,11 +84,18 @@ def sample_function(
     Y = ca.reshape(expressions["regressor_actuators.regressor"], len(model.parameters), -1).T
     force, shared = ca.SX(Y @ ca.DM(model.pi)), _Shared(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
     if cables(model.mechanism):
-        shared = _shared(closing.outputs(functions.program(TENSIONS), arguments), len(model.mechanism.actuators), unit)
+        shared = _shared(
+            closing.outputs(functions.program(TENSIONS), arguments),
+            len(model.mechanism.actuators),
+            unit,
+        )
         force = unit * shared.unknowns
     q, v = expressions["kinematics_2.q"], expressions["kinematics_2.v"]
     G = ca.reshape(expressions["embedding.G"], model.topology.n_v, -1)
-    cuts, motors = cut_motions(model.mechanism, model.topology, q, v), ca.DM(model.assembly.loops.transmission) @ v
+    cuts, motors = (
+        cut_motions(model.mechanism, model.topology, q, v),
+        ca.DM(model.assembly.loops.transmission) @ v,
+    )
     known = quantities(model, cuts, q, v, motors, force, shared.tension)
     values = []
     for bound in bounded:
@@ -92,10 +106,17 @@ def sample_function(
         else:
             values.append((known[bound.kind, bound.of] - bound.middle) / bound.half)
     counts = np.array([value.numel() for value in values], dtype=int)
-    lower, upper = np.repeat(np.array([_range(bound) for bound in bounded]).reshape(-1, 2), counts, axis=0).T
-    residual, opened = ca.vertcat(closing.residual, shared.residual), ca.vertcat(closing.unknowns, shared.unknowns)
+    lower, upper = np.repeat(
+        np.array([_range(bound) for bound in bounded]).reshape(-1, 2), counts, axis=0
+    ).T
+    residual, opened = (
+        ca.vertcat(closing.residual, shared.residual),
+        ca.vertcat(closing.unknowns, shared.unknowns),
+    )
     made = [ca.SX(ca.densify(x)) for x in (regressor, residual, ca.vertcat(ca.SX(0, 1), *values))]
-    winches = tuple(actuator.name for actuator in model.mechanism.actuators)[: shared.unknowns.numel()]
+    winches = tuple(actuator.name for actuator in model.mechanism.actuators)[
+        : shared.unknowns.numel()
+    ]
     return SampleFunction(
         function=ca.Function("sample", [*motion.values(), opened], ca.cse(made)),
         coordinates=closing.names,
@@ -171,7 +192,8 @@ def _clearance(bound: Bound, clearance: RodClearance | None, q: ca.SX) -> ca.SX:
     points = [ends[3 * k : 3 * k + 3] for k in range(ends.numel() // 3)]
     return ca.vertcat(
         *(
-            squared_distance(points[2 * i], points[2 * i + 1], points[2 * j], points[2 * j + 1]) / bound.lower**2
+            squared_distance(points[2 * i], points[2 * i + 1], points[2 * j], points[2 * j + 1])
+            / bound.lower**2
             for i, j in clearance.pairs.tolist()
         )
     )
@@ -180,8 +202,8 @@ def _clearance(bound: Bound, clearance: RodClearance | None, q: ca.SX) -> ca.SX:
 def _singularity(bound: Bound, model: Model, G: ca.SX) -> ca.SX:
     """Pivots of G^T (A^T A - d^2) G, all positive where the least stretch of A over all motions is above d.
 
-    A maps unit-free velocities to those of the actuators (parallel) or of the platform (serial). The pivots, over
-    those of G^T G, are at most about one.
+    A maps unit-free velocities to those of the actuators (parallel) or of the platform (serial).
+    The pivots, over those of G^T G, are at most about one.
     """
     G = ca.DM(np.diag(1.0 / model.assembly.loops.velocity_scale)) @ G
     A = ca.DM(stretched(model, bound.of))

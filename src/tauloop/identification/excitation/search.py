@@ -12,14 +12,15 @@ from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 from tauloop.records import dataclass
 
-#: Sizes at which a random series is tried, from the largest that its channels' limits allow; the first that keeps all
-#: other limits is taken.
+#: Sizes at which a random series is tried, from the largest that its channels' limits allow; the
+#: first that keeps all other limits is taken.
 SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
 #: Share of the reach by which centres are shifted at random, at most.
 SHIFT = 0.5
 #: Series are screened on every so many samples first: most break a limit there already.
 THINNED = 8
-#: Samples screened at once; bounds the memory of their regressors. The first series come alone, to have one to keep.
+#: Samples screened at once; bounds the memory of their regressors. The first series come alone, to
+#: have one to keep.
 CHUNK, FIRST = 60_000, 25
 
 
@@ -29,7 +30,8 @@ class RandomSearch:
 
     Attributes:
         coefficients: (S, n_free, 2 K + 1).
-        triangles: R (S, n, n) with R^T R = Y^T Y, Y the weighted regressor of all unknowns on the grid.
+        triangles: R (S, n, n) with R^T R = Y^T Y, Y the weighted regressor of all unknowns on the
+            grid.
         tried: number of series.
     """
 
@@ -48,8 +50,9 @@ def random_search(
 ) -> RandomSearch:
     """Random series, each as large as the limits allow.
 
-    Coefficients mu and nu are uniform and alike for all harmonics, centres uniform within half of the reach. Every
-    series as a whole is made as large as the channels' limits allow, then smaller by steps until all others are kept.
+    Coefficients mu and nu are uniform and alike for all harmonics, centres uniform within half of
+    the reach. Every series as a whole is made as large as the channels' limits allow, then smaller
+    by steps until all others are kept.
 
     Args:
         problem: the task.
@@ -71,11 +74,15 @@ def random_search(
             kept.append(coefficients)
             triangles.append(np.linalg.qr(regressor, mode="r"))
         if kept:
-            result = RandomSearch(coefficients=np.concatenate(kept), triangles=np.concatenate(triangles), tried=tried)
+            result = RandomSearch(
+                coefficients=np.concatenate(kept), triangles=np.concatenate(triangles), tried=tried
+            )
             keep(result)
     if result is None:
         what = f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits"
-        raise IdentificationError.of("limits", what, "choose a centre farther from the limits, or wider limits")
+        raise IdentificationError.of(
+            "limits", what, "choose a centre farther from the limits, or wider limits"
+        )
     return result
 
 
@@ -93,7 +100,8 @@ def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> n
     drawn = moved.copy()
     drawn[..., 0] += center
     share = problem.channel_shares(drawn, problem.grid).max(axis=(1, 2))
-    unlimited = np.isinf(problem.limits[:, problem.free]).all(axis=0)  # but for the range in the machine file
+    # but for the range in the machine file
+    unlimited = np.isinf(problem.limits[:, problem.free]).all(axis=0)
     if unlimited.any():
         position, *_ = fourier_basis(problem.grid, K, problem.task.period)
         peaks = np.abs(moved[:, unlimited] @ position.T).max(axis=-1) / reach[unlimited]
@@ -111,7 +119,9 @@ def _fitted(problem: ExcitationProblem, drawn: np.ndarray) -> tuple[np.ndarray, 
     for size in SIZES:
         if not len(waiting):
             break
-        good = np.flatnonzero(screened(problem, shrunk(problem, waiting, size), problem.grid[::THINNED])[1])
+        good = np.flatnonzero(
+            screened(problem, shrunk(problem, waiting, size), problem.grid[::THINNED])[1]
+        )
         coefficients = shrunk(problem, waiting[good], size)
         regressor, kept = screened(problem, coefficients)
         series.append(coefficients[kept])
@@ -146,7 +156,9 @@ def screened(
     for level, basis in enumerate(bases):
         parts[level][..., problem.free] = np.moveaxis(coefficients @ basis.T, 1, 2)
     position, velocity, acceleration = parts.reshape(3, count * N, n)
-    motion = SampledMotion(time=np.tile(grid, count), position=position, velocity=velocity, acceleration=acceleration)
+    motion = SampledMotion(
+        time=np.tile(grid, count), position=position, velocity=velocity, acceleration=acceleration
+    )
     regressor, broken = problem.screen(motion)
     scaled = regressor * (problem.weights / np.sqrt(N))[:, None]
     good = np.asarray((broken.reshape(count, N) <= 0.0).all(axis=1))

@@ -10,15 +10,20 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.identification.excitation.criteria import ConditionNumber, CriterionFunction, ExcitationCriterion
+from tauloop.identification.excitation.criteria import (
+    ConditionNumber,
+    CriterionFunction,
+    ExcitationCriterion,
+)
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
 from tauloop.motion.fourier import fourier_basis
 from tauloop.options import Options, option
 from tauloop.records import dataclass
 
-#: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than this: whatever is chosen
-#: in the end is judged again on the finer grid, with its loops closed, and made smaller until nothing is broken.
+#: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than
+#: this: whatever is chosen in the end is judged again on the finer grid, with its loops closed, and
+#: made smaller until nothing is broken.
 FEASIBLE = 1e-3
 #: Starts are drawn this far towards the centre, inside their limits.
 INSIDE = 0.97
@@ -105,10 +110,16 @@ class ExcitationProgram:
         self.problem, self.independent, self.criterion = problem, independent, criterion
         self.grid = problem.grid if grid is None else grid
         n_free, N = len(problem.free), len(self.grid)
-        x, z = ca.MX.sym("x", problem.admitted.shape[1], n_free), ca.MX.sym("z", len(problem.sample.open), N)
+        x, z = (
+            ca.MX.sym("x", problem.admitted.shape[1], n_free),
+            ca.MX.sym("z", len(problem.sample.open), N),
+        )
         select = np.zeros((len(problem.channels), n_free))
         select[problem.free, np.arange(n_free)] = problem.reach[problem.free]
-        bases = [b @ problem.admitted for b in fourier_basis(self.grid, problem.task.harmonics, problem.task.period)]
+        bases = [
+            b @ problem.admitted
+            for b in fourier_basis(self.grid, problem.task.harmonics, problem.task.period)
+        ]
         moved = [ca.mtimes(ca.DM(basis), x) for basis in bases]
         position, velocity, acceleration = (ca.mtimes(ca.DM(select), part.T) for part in moved)
         position = position + ca.repmat(ca.DM(problem.center), 1, N)
@@ -127,7 +138,11 @@ class ExcitationProgram:
         upper += [np.tile(problem.sample.upper, N), np.zeros(residual.numel())]
         self.residual = ca.vec(residual)
         self.variables = ca.vertcat(ca.vec(x), ca.vec(z))
-        self._g, self.lower, self.upper = ca.vertcat(*constraints), np.concatenate(lower), np.concatenate(upper)
+        self._g, self.lower, self.upper = (
+            ca.vertcat(*constraints),
+            np.concatenate(lower),
+            np.concatenate(upper),
+        )
         self._size = x.numel()
 
     def _normal_matrix(self, rows: ca.MX, N: int) -> ca.MX:
@@ -157,34 +172,47 @@ class ExcitationProgram:
         full[:, 0] += problem.center[problem.free]
         return np.asarray(full)
 
-    def solve(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> StartOutcome:
+    def solve(
+        self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None
+    ) -> StartOutcome:
         """Optimise from one start; `watch` may stop it, and the best feasible iterate is the outcome.
 
         Args:
             coefficients: the start (n_free, 2 K + 1), which keeps all limits.
             options: of the solver.
-            watch: called in every iteration with a series that is better than those before, or None; true stops.
+            watch: called in every iteration with a series that is better than those before, or
+                None; true stops.
         """
         stages = [self.criterion]
-        if isinstance(self.criterion, ConditionNumber) and self.criterion.sharpness > FIRST_SHARPNESS:
+        if (
+            isinstance(self.criterion, ConditionNumber)
+            and self.criterion.sharpness > FIRST_SHARPNESS
+        ):
             middle = (FIRST_SHARPNESS * self.criterion.sharpness) ** 0.5
-            stages = [*(replace(self.criterion, sharpness=p) for p in (FIRST_SHARPNESS, middle)), self.criterion]
+            stages = [
+                *(replace(self.criterion, sharpness=p) for p in (FIRST_SHARPNESS, middle)),
+                self.criterion,
+            ]
         outcome = self._through(stages, shrunk(self.problem, coefficients, INSIDE), options, watch)
         started = self._value(self.start(coefficients))
         if outcome.value > started:
             outcome = replace(outcome, coefficients=coefficients, value=started)
         return replace(outcome, started=started)
 
-    def polish(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> StartOutcome:
+    def polish(
+        self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None
+    ) -> StartOutcome:
         """Go on from the optimum of a coarser grid, whose limits break a little between its samples.
 
-        One stage without the first smoothing, and from where it is: a small barrier from the beginning. Whether the
-        outcome is better than its start can be told only after both keep all limits.
+        One stage without the first smoothing, and from where it is: a small barrier from the
+        beginning. Whether the outcome is better than its start can be told only after both keep all
+        limits.
 
         Args:
             coefficients: the optimum (n_free, 2 K + 1).
             options: of the solver.
-            watch: called in every iteration with a series that is better than those before, or None; true stops.
+            watch: called in every iteration with a series that is better than those before, or
+                None; true stops.
         """
         stage = self.criterion
         if isinstance(stage, ConditionNumber):
@@ -242,7 +270,11 @@ class ExcitationProgram:
         return ca.Function("normal", [self.variables], [self.normal])
 
     def _run(
-        self, stage: ExcitationCriterion, start: np.ndarray, keeper: _Keeper, settings: Mapping[str, Any]
+        self,
+        stage: ExcitationCriterion,
+        start: np.ndarray,
+        keeper: _Keeper,
+        settings: Mapping[str, Any],
     ) -> tuple[str, bool]:
         """One call of the solver; the keeper holds what came out.
 
@@ -252,7 +284,12 @@ class ExcitationProgram:
         judge = CriterionFunction(stage, len(self.independent))
         program = {"x": self.variables, "f": judge(ca.vec(self.normal)), "g": self._g}
         quiet = {"print_time": False, "error_on_fail": False, "calc_lam_p": False}
-        solver = ca.nlpsol("excitation", "ipopt", program, quiet | {"iteration_callback": keeper, "ipopt": settings})
+        solver = ca.nlpsol(
+            "excitation",
+            "ipopt",
+            program,
+            quiet | {"iteration_callback": keeper, "ipopt": settings},
+        )
         solver(x0=start, lbg=self.lower, ubg=self.upper)
         status = STOPPED if keeper.stopped else str(solver.stats()["return_status"])
         return status, bool(solver.stats()["success"])

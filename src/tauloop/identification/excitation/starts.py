@@ -13,7 +13,12 @@ import numpy as np
 
 from tauloop.identification.excitation.criteria import ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation.solver import ExcitationProgram, SolverOptions, StartOutcome, Watch
+from tauloop.identification.excitation.solver import (
+    ExcitationProgram,
+    SolverOptions,
+    StartOutcome,
+    Watch,
+)
 from tauloop.mechanism.model import Mechanism
 from tauloop.processes import process_begins
 from tauloop.records import dataclass
@@ -21,8 +26,8 @@ from tauloop.records import dataclass
 #: Called with the phase, what is done and what there is to do.
 Report = Callable[[str, float, float], None]
 Solve = Callable[[np.ndarray, SolverOptions, Watch], StartOutcome]
-#: Seconds between two looks at workers that are silent, until a stopped one is ended, and between two series that one
-#: tells of before it has arrived.
+#: Seconds between two looks at workers that are silent, until a stopped one is ended, and between
+#: two series that one tells of before it has arrived.
 LOOK, END, TOLD = 0.1, 0.5, 1.0
 
 
@@ -64,7 +69,8 @@ def solve_all(
         problem: the task.
         work: all starts.
         processes: among which starts are shared out; with one, they run here.
-        report: called with "optimising" or "polishing", the number of starts that have ended, and of all.
+        report: called with "optimising" or "polishing", the number of starts that have ended, and
+            of all.
         is_stopped: whether to end soon.
         offer: called with series that are better than those before, while a start is on its way.
     """
@@ -77,7 +83,9 @@ def solve_all(
     if processes == 1 or total == 1:
         outcomes = _one_by_one(problem, work, look, offer)
     else:
-        shares = [replace(work, starts=work.starts[k::processes]) for k in range(min(processes, total))]
+        shares = [
+            replace(work, starts=work.starts[k::processes]) for k in range(min(processes, total))
+        ]
         outcomes = _in_parallel(shares, total, look, offer)
     for number, outcome in outcomes:
         done += 1
@@ -87,12 +95,17 @@ def solve_all(
 
 def _solver(problem: ExcitationProblem, work: Work) -> Solve:
     if work.polishes:
-        return ExcitationProgram(problem, work.independent, work.criterion, problem.polish_grid).polish
+        return ExcitationProgram(
+            problem, work.independent, work.criterion, problem.polish_grid
+        ).polish
     return ExcitationProgram(problem, work.independent, work.criterion).solve
 
 
 def _one_by_one(
-    problem: ExcitationProblem, work: Work, look: Callable[[], bool], offer: Callable[[np.ndarray], None]
+    problem: ExcitationProblem,
+    work: Work,
+    look: Callable[[], bool],
+    offer: Callable[[np.ndarray], None],
 ) -> Iterator[tuple[int, StartOutcome]]:
     solve = _solver(problem, work)
 
@@ -113,7 +126,9 @@ def _in_parallel(
     """Outcomes by number of the start. New interpreters are started, for threads may run in this one."""
     context = mp.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
-    workers = [context.Process(target=_work, args=(share, stop, answers), daemon=True) for share in shares]
+    workers = [
+        context.Process(target=_work, args=(share, stop, answers), daemon=True) for share in shares
+    ]
     for worker in workers:
         worker.start()
     left, until = total, float("inf")

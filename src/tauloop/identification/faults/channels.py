@@ -1,10 +1,12 @@
 """Which channel of a log is wrong: turned, exchanged with another, late, or of another scale than the others.
 
-Each such fault is tried by undoing it: the model is fitted again, and a channel is named where the misfit falls by a
-stated factor. Friction that comes out negative names drives that nothing else tells (`faults.wrong_signs`).
+Each such fault is tried by undoing it: the model is fitted again, and a channel is named where the
+misfit falls by a stated factor. Friction that comes out negative names drives that nothing else
+tells (`faults.wrong_signs`).
 
-Friction that turns round over some way after a reversal (presliding) looks late too. A delay is in all terms, inertia
-and gravity too, and hysteresis in friction alone: both are fitted, and named is what explains more, or neither.
+Friction that turns round over some way after a reversal (presliding) looks late too. A delay is in
+all terms, inertia and gravity too, and hysteresis in friction alone: both are fitted, and named is
+what explains more, or neither.
 """
 
 from __future__ import annotations
@@ -17,30 +19,40 @@ import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.identification.estimation.evaluation import overall
-from tauloop.identification.faults.measured_motion import Measured, Moved, all_scaled, exchanged, late_by, scaled
+from tauloop.identification.faults.measured_motion import (
+    Measured,
+    Moved,
+    all_scaled,
+    exchanged,
+    late_by,
+    scaled,
+)
 from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits
 from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
 from tauloop.records import dataclass
 
-#: A sign, an exchange or a scale is wrong where undoing it lessens the misfit of all outputs by this factor ...
+#: A sign, an exchange or a scale is wrong where undoing it lessens the misfit of all outputs by
+#: this factor ...
 WRONG = 2.0
-#: ... or, but for scales, that of all by the first and of one by the second: on a measured arm whose model leaves 17 %
-#: of the forces unexplained a turned drive has 1.2 and 2.1, and what is right has 1.03 at most.
+#: ... or, but for scales, that of all by the first and of one by the second: on a measured arm
+#: whose model leaves 17 % of the forces unexplained a turned drive has 1.2 and 2.1, and what is
+#: right has 1.03 at most.
 ALL, ONE = 1.1, 1.4
-#: Changes whose misfits differ by less than this factor explain the same: of equal legs exchanged forces are exchanged
-#: positions.
+#: Changes whose misfits differ by less than this factor explain the same: of equal legs exchanged
+#: forces are exchanged positions.
 ALIKE = 1.2
-#: A delay is one where undoing it lessens the misfit of all outputs by the first factor and of one by the second, ...
+#: A delay is one where undoing it lessens the misfit of all outputs by the first factor and of one
+#: by the second, ...
 LATE_ALL, LATE_ONE = 1.02, 1.25
-#: A shift of a position by so many steps must lessen the misfit by this factor for further ones to be tried, unless a
-#: force seems to have a fault.
+#: A shift of a position by so many steps must lessen the misfit by this factor for further ones to
+#: be tried, unless a force seems to have a fault.
 NEAR, PROMISING = 2, 1.05
-#: Hysteresis or delay: one has to lessen the misfit by this factor more than the other, and one beside the other by the
-#: second.
+#: Hysteresis or delay: one has to lessen the misfit by this factor more than the other, and one
+#: beside the other by the second.
 CLEARLY, BESIDE = 1.2, 1.3
-#: Units that positions may be in, by the unit that they are declared in, and how much of it is one of them; and the
-#: misfit above which they are tried.
+#: Units that positions may be in, by the unit that they are declared in, and how much of it is one
+#: of them; and the misfit above which they are tried.
 UNITS: Mapping[str, Mapping[str, float]] = {
     "rad": {"deg": np.pi / 180.0, "rev": 2.0 * np.pi, "mrad": 1e-3},
     "m": {"mm": 1e-3, "um": 1e-6},
@@ -80,22 +92,25 @@ def channel_faults(
 ) -> tuple[ChannelFault, ...]:
     """Find channels that are turned, exchanged, late or of another scale than the others, one after the other.
 
-    The misfit of an output is the norm of its residual over that of its force, of all outputs the root of the mean
-    square. Tried is every change of a single channel of force or position, and every exchange of two of one unit; the
-    one with the least misfit is undone and named if that lessens the misfit enough (`WRONG`, or `ALL` and `ONE`; of
-    delays `LATE_ALL` and `LATE_ONE`), and all are tried again.
+    The misfit of an output is the norm of its residual over that of its force, of all outputs the
+    root of the mean square. Tried is every change of a single channel of force or position, and
+    every exchange of two of one unit; the one with the least misfit is undone and named if that
+    lessens the misfit enough (`WRONG`, or `ALL` and `ONE`; of delays `LATE_ALL` and `LATE_ONE`),
+    and all are tried again.
 
     Args:
         model: the machine.
         log: its motion and forces.
         output: of `regressor_rows`.
         ties: relations between the parameters.
-        step: shifts are multiples of so many samples, up to 16 of them, and no delay is less than one.
-        presliding: whether friction that turns round over some way is fitted already, so that it need not be named.
+        step: shifts are multiples of so many samples, up to 16 of them, and no delay is less than
+            one.
+        presliding: whether friction that turns round over some way is fitted already, so that it
+            need not be named.
 
     Returns:
-        One for each, with the figures, and with other changes that explain it as well; none where there are too few
-        samples, or actuators are redundant.
+        One for each, with the figures, and with other changes that explain it as well; none where
+        there are too few samples, or actuators are redundant.
     """
     if model.assembly.is_redundant:
         return ()  # the rows are resultants of all forces, whose shares depend on the positions
@@ -112,10 +127,17 @@ def channel_faults(
 
 
 def wrong_channels(
-    model: Model, log: Measured, *, output: str = "actuators", ties: Ties | None = None, step: int = 1
+    model: Model,
+    log: Measured,
+    *,
+    output: str = "actuators",
+    ties: Ties | None = None,
+    step: int = 1,
 ) -> tuple[Problem, ...]:
     """The findings of `channel_faults`."""
-    return tuple(fault.problem for fault in channel_faults(model, log, output=output, ties=ties, step=step))
+    return tuple(
+        fault.problem for fault in channel_faults(model, log, output=output, ties=ties, step=step)
+    )
 
 
 #: Where a fault is, what it is, and what to do about it.
@@ -138,11 +160,15 @@ def _best(fit: Misfits) -> ChannelFault | None:
     }
     if not others:
         return change
-    what = f"{change.problem.what}; as well explained: " + ", or ".join(" ".join(pair) for pair in others.items())
+    what = f"{change.problem.what}; as well explained: " + ", or ".join(
+        " ".join(pair) for pair in others.items()
+    )
     return replace(change, problem=replace(change.problem, what=what))
 
 
-def _mixed_up(kind: str, names: Sequence[str], remedy: str, units: Mapping[str, str]) -> Iterator[tuple[Moved, _Said]]:
+def _mixed_up(
+    kind: str, names: Sequence[str], remedy: str, units: Mapping[str, str]
+) -> Iterator[tuple[Moved, _Said]]:
     """Turned channels of one kind, and exchanged ones that have one unit."""
     for k, name in enumerate(names):
         yield scaled(k, -1.0), (f"{kind}.{name}", "has the wrong sign: with it turned", remedy)
@@ -154,9 +180,13 @@ def _mixed_up(kind: str, names: Sequence[str], remedy: str, units: Mapping[str, 
 
 def _of_forces(fit: Misfits) -> list[ChannelFault]:
     accepted, drives = list[ChannelFault](), fit.log.drives
-    remedy = "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
+    remedy = (
+        "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file"
+    )
     for change, texts in _mixed_up("force", drives, remedy, {}):
-        accepted += _accepted(fit, "force", change, fit.of(fit.regressor, fit.forces(change)), texts)
+        accepted += _accepted(
+            fit, "force", change, fit.of(fit.regressor, fit.forces(change)), texts
+        )
     for k, drive in enumerate(drives):
         scale = fit.scale(k)
         if scale is not None and max(scale, 1.0 / scale) > SCALE:
@@ -164,8 +194,12 @@ def _of_forces(fit: Misfits) -> list[ChannelFault]:
             remedy = "look at the units, the torque constant and the gear of this drive (or of the others)"
             misfits = fit.of(fit.regressor, fit.forces(scaled(k, scale)))
             if overall(misfits) * WRONG <= fit.misfit:
-                accepted += _accepted(fit, "force", scaled(k, scale), misfits, (f"force.{drive}", what, remedy))
-    shifts = [n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach]
+                accepted += _accepted(
+                    fit, "force", scaled(k, scale), misfits, (f"force.{drive}", what, remedy)
+                )
+    shifts = [
+        n * fit.step for n in range(-STEPS[-1], STEPS[-1] + 1) if abs(n) * fit.step <= fit.reach
+    ]
     for k in range(len(drives)):
         accepted += _late(fit, "force", k, {s: fit.late(k, s) for s in shifts})
     return accepted
@@ -174,7 +208,8 @@ def _of_forces(fit: Misfits) -> list[ChannelFault]:
 def _of_units(fit: Misfits) -> list[ChannelFault]:
     """Positions declared in a unit that they are not in.
 
-    A motion made smaller is nearly linear, which any model fits: it must lessen the misfit by `WRONG`.
+    A motion made smaller is nearly linear, which any model fits: it must lessen the misfit by
+    `WRONG`.
     """
     accepted = list[ChannelFault]()
     changes = list(_in_other_units(fit)) if fit.misfit > BAD_UNITS else []
@@ -195,7 +230,9 @@ def _in_other_units(fit: Misfits) -> Iterator[tuple[Moved, _Said, float]]:
         for group in (*groups, *([k] for k in alike)):
             where = " and ".join(f"position.{log.names[k]}" for k in group)
             for actual, factor in wrong.items():
-                remedy = f"correct the unit of the columns: 'position.{log.names[group[0]]} [{actual}]'"
+                remedy = (
+                    f"correct the unit of the columns: 'position.{log.names[group[0]]} [{actual}]'"
+                )
                 verb = "seem" if len(group) > 1 else "seems"
                 what = f"{verb} to be in {actual} where the log has {unit}: with that"
                 yield all_scaled(group, factor), (where, what, remedy), factor
@@ -203,7 +240,9 @@ def _in_other_units(fit: Misfits) -> Iterator[tuple[Moved, _Said, float]]:
 
 def _of_positions(fit: Misfits, *, thorough: bool) -> list[ChannelFault]:
     log, accepted = fit.log, list[ChannelFault]()
-    changes = list(_mixed_up("position", log.names, "turn the sign in the column's unit", fit.units))
+    changes = list(
+        _mixed_up("position", log.names, "turn the sign in the column's unit", fit.units)
+    )
     regressors = fit.regressors([change for change, _ in changes])
     for (change, texts), regressor in zip(changes, regressors, strict=True):
         if regressor is not None:
@@ -233,7 +272,11 @@ def _scan(fit: Misfits, column: int, tried: dict[int, float]) -> None:
 def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> list[ChannelFault]:
     """A delay that lessens the misfit enough, also where only the slow part of the log is looked at."""
     shift = _least(tried)
-    if shift is None or min(tried.values()) * LATE_ALL > fit.misfit or abs(shift) < max(fit.step, 2):
+    if (
+        shift is None
+        or min(tried.values()) * LATE_ALL > fit.misfit
+        or abs(shift) < max(fit.step, 2)
+    ):
         return []
 
     def undone(of: Misfits, s: int) -> Misfits:
@@ -241,7 +284,10 @@ def _late(fit: Misfits, kind: str, column: int, tried: Mapping[int, float]) -> l
 
     trials, slow = undone(fit, shift), fit.again(fit.log.slow())
     slow_undone = undone(slow, shift)
-    if not (trials.can_tell and slow.can_tell and slow_undone.can_tell) or slow_undone.misfit > slow.misfit:
+    if (
+        not (trials.can_tell and slow.can_tell and slow_undone.can_tell)
+        or slow_undone.misfit > slow.misfit
+    ):
         return []
     if not fit.lessened(trials.misfits, LATE_ALL, LATE_ONE):
         return []
@@ -267,7 +313,8 @@ def _late_or_turning(
 ) -> int | tuple[float, np.ndarray] | None:
     """The delay, near a shift, or the way over which friction turns round and the misfits with it; or neither.
 
-    Both are compared with friction at once beside the model's own, for that the shift must be right to a sample.
+    Both are compared with friction at once beside the model's own, for that the shift must be right
+    to a sample.
     """
     around = {shift: undone(fit, shift)}
     reach = fit.step
@@ -276,7 +323,10 @@ def _late_or_turning(
         around |= {s: undone(fit, s) for s in (best - reach, best + reach) if s not in around}
         reach //= 2
     best = min(around, key=lambda s: overall(around[s].with_friction(drive, None)))
-    late, both = overall(around[best].with_friction(drive, None)), overall(around[best].best_way(drive)[1])
+    late, both = (
+        overall(around[best].with_friction(drive, None)),
+        overall(around[best].best_way(drive)[1]),
+    )
     way, turning = fit.best_way(drive)
     hysteresis = overall(turning)
     is_late, turns = hysteresis > BESIDE * both, late > BESIDE * min(both, hysteresis)
@@ -285,7 +335,9 @@ def _late_or_turning(
     return best if is_late and hysteresis > CLEARLY * late else None
 
 
-def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: int) -> list[ChannelFault]:
+def _turning(
+    fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: int
+) -> list[ChannelFault]:
     """Friction that turns round over some way, if it lessens the misfit enough."""
     if not fit.lessened(misfits, LATE_ALL, LATE_ONE):
         return []
@@ -305,7 +357,9 @@ def _turning(fit: Misfits, drive: str, way: float, misfits: np.ndarray, shift: i
     ]
 
 
-def _accepted(fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts: _Said) -> list[ChannelFault]:
+def _accepted(
+    fit: Misfits, kind: str, change: Moved, misfits: np.ndarray, texts: _Said
+) -> list[ChannelFault]:
     """A change of the channels of a kind, by the misfits with it, if these are enough less."""
     misfit, (where, text, remedy) = overall(misfits), texts
     if misfit * WRONG <= fit.misfit:

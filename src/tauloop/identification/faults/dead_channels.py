@@ -10,9 +10,11 @@ import numpy as np
 from tauloop.errors import Problem, Problems
 from tauloop.logs.channels import Log, by_channel
 
-#: Two channels are one, up to a factor and an offset, when they differ by at most this share of their range.
+#: Two channels are one, up to a factor and an offset, when they differ by at most this share of
+#: their range.
 SAME = 1e-9
-#: A machine that moves alike in two channels has like forces there: to this share of their range (RMS).
+#: A machine that moves alike in two channels has like forces there: to this share of their range
+#: (RMS).
 ALIKE = 0.1
 
 
@@ -43,8 +45,8 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
 def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     """Channels that are another one over again, but for a factor and an offset.
 
-    Two positions, or two forces, may be equal in a symmetric motion; then the other quantity is alike too, and nothing
-    is said.
+    Two positions, or two forces, may be equal in a symmetric motion; then the other quantity is
+    alike too, and nothing is said.
 
     Args:
         log: the log as measured, before any filter.

@@ -16,26 +16,31 @@ from tauloop.identification.regression.data import RegressionData
 TURNED = 2.0
 #: A friction coefficient that is negative by so many standard deviations is no matter of noise.
 CERTAIN = 10.0
-#: A residual of so many percent of an output's force leaves next to nothing explained; forces below this share of the
-#: largest of their unit do not count.
+#: A residual of so many percent of an output's force leaves next to nothing explained; forces below
+#: this share of the largest of their unit do not count.
 UNEXPLAINED, SMALL = 90.0, 0.05
-#: Outputs are twins whose largest forces differ by less than this factor. One of them is worse where this many times as
-#: much of it is left, and this many percent.
+#: Outputs are twins whose largest forces differ by less than this factor. One of them is worse
+#: where this many times as much of it is left, and this many percent.
 TWINS, TIMES_WORSE, LEAST_WORSE = 3.0, 10.0, 2.0
 
 
 def wrong_signs(
-    data: RegressionData, dissipative: Sequence[str] = (), drives: Mapping[str, Sequence[str]] | None = None
+    data: RegressionData,
+    dissipative: Sequence[str] = (),
+    drives: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Problem, ...]:
     """Outputs whose force has the wrong sign.
 
-    Two signs of it: parameters that outputs share fit much better with one output turned round; or friction comes out
-    negative beyond doubt, which also shows it where outputs share nothing, or all are turned.
+    Two signs of it: parameters that outputs share fit much better with one output turned round; or
+    friction comes out negative beyond doubt, which also shows it where outputs share nothing, or
+    all are turned.
 
     Args:
         data: the samples.
-        dissipative: names of unknowns that cannot be negative, such as viscous and Coulomb friction.
-        drives: names of the drives that act on the joint of such an unknown; they are named instead of it, once each.
+        dissipative: names of unknowns that cannot be negative, such as viscous and Coulomb
+            friction.
+        drives: names of the drives that act on the joint of such an unknown; they are named instead
+            of it, once each.
     """
     triangles = data.triangles
     names = [data.outputs[k] for k in data.kept]
@@ -47,7 +52,8 @@ def wrong_signs(
     misfit = first = _misfit(triangles, signs, weights)
     while True:
         trials = [
-            _misfit(triangles, np.where(np.arange(len(signs)) == k, -signs, signs), weights) for k in range(len(signs))
+            _misfit(triangles, np.where(np.arange(len(signs)) == k, -signs, signs), weights)
+            for k in range(len(signs))
         ]
         best = int(np.argmin(trials))
         if trials[best] * TURNED >= misfit:
@@ -72,8 +78,11 @@ def wrong_signs(
                 f"{parameter.representative} as {estimate.values[i]:.4g} {parameter.unit}, {-ratio:.3g} standard "
                 "deviations below zero"
             )
-    if any(where not in dissipative for where in negative):  # passive joints then follow from the drives
-        negative = {where: figures for where, figures in negative.items() if where not in dissipative}
+    # passive joints then follow from the drives
+    if any(where not in dissipative for where in negative):
+        negative = {
+            where: figures for where, figures in negative.items() if where not in dissipative
+        }
     for where, figures in negative.items():
         what = f"gains energy from friction, which comes out negative: {'; '.join(figures)}"
         remedy = "look at the signs of its force and position, or of all forces, or at what the friction model lacks"
@@ -81,11 +90,13 @@ def wrong_signs(
     return tuple(problems)
 
 
-def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) -> tuple[Problem, ...]:
+def unexplained(
+    training: Sequence[OutputFit], held_out: Sequence[OutputFit]
+) -> tuple[Problem, ...]:
     """Outputs of which the model explains next to nothing, in training and in held-out data alike.
 
-    The residual is nearly as large as the force itself. Forces far smaller than those of other outputs of the same
-    unit are left alone: a drive that needs none has noise only.
+    The residual is nearly as large as the force itself. Forces far smaller than those of other
+    outputs of the same unit are left alone: a drive that needs none has noise only.
 
     Args:
         training, held_out: fits of `Identification`.
@@ -99,7 +110,11 @@ def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) ->
             f"force.{fit.output}",
             f"has next to nothing to do with the motion: what the model leaves of it is "
             f"{fit.relative_error_percent:.3g} % in the training data"
-            + (f" and {judged[fit.output]:.3g} % in the held-out data" if fit.output in judged else ""),
+            + (
+                f" and {judged[fit.output]:.3g} % in the held-out data"
+                if fit.output in judged
+                else ""
+            ),
             "look at the column that it is read from, at its order, unit and time, and at the machine file",
         )
         for fit in training
@@ -108,14 +123,20 @@ def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) ->
     )
 
 
-def worse_than_twins(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) -> tuple[Problem, ...]:
+def worse_than_twins(
+    training: Sequence[OutputFit], held_out: Sequence[OutputFit]
+) -> tuple[Problem, ...]:
     """Outputs that the model explains far worse than others of the same unit and of about the same size.
 
     Args:
-        training, held_out: fits of `Identification`; an output counts with the smaller of both errors.
+        training, held_out: fits of `Identification`; an output counts with the smaller of both
+            errors.
     """
     judged = {fit.output: fit.relative_error_percent for fit in held_out}
-    errors = {fit.output: min(fit.relative_error_percent, judged.get(fit.output, np.inf)) for fit in training}
+    errors = {
+        fit.output: min(fit.relative_error_percent, judged.get(fit.output, np.inf))
+        for fit in training
+    }
     problems = Problems()
     for fit in training:
         twins = [
@@ -131,7 +152,11 @@ def worse_than_twins(training: Sequence[OutputFit], held_out: Sequence[OutputFit
                 f"is explained far worse than outputs of its size: the model leaves {error:.3g} % of it, and "
                 f"{np.median(twins):.3g} % of the others"
             )
-            problems.add(f"force.{fit.output}", what, "check its sensor, its column, and what its joint has of its own")
+            problems.add(
+                f"force.{fit.output}",
+                what,
+                "check its sensor, its column, and what its joint has of its own",
+            )
     return tuple(problems)
 
 
@@ -144,6 +169,12 @@ def signs_applied(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 def _misfit(triangles: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> float:
     """Root mean square over outputs of the residual's share of the force."""
-    rows = (weights[:, None, None] * signs_applied(triangles, signs)).reshape(-1, triangles.shape[-1])
+    rows = (weights[:, None, None] * signs_applied(triangles, signs)).reshape(
+        -1, triangles.shape[-1]
+    )
     triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    return float(abs(triangle[-1, -1]) / np.sqrt(len(signs))) if len(triangle) == triangles.shape[-1] else 0.0
+    return (
+        float(abs(triangle[-1, -1]) / np.sqrt(len(signs)))
+        if len(triangle) == triangles.shape[-1]
+        else 0.0
+    )

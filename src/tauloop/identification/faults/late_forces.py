@@ -1,8 +1,9 @@
 """What makes a force follow its motion late: a delay, a held value, a bending transmission, or presliding friction.
 
-All four leave similar residuals, so they compete. Each is fitted to the first part of the log in its best size, and
-judged by its error on the last part. An explanation is given where it lessens that error by more than the noise of the
-error itself; otherwise nothing is named. Explanations that predict alike are told apart by their number of parameters.
+All four leave similar residuals, so they compete. Each is fitted to the first part of the log in
+its best size, and judged by its error on the last part. An explanation is given where it lessens
+that error by more than the noise of the error itself; otherwise nothing is named. Explanations that
+predict alike are told apart by their number of parameters.
 
 Every output is fitted by itself, with all parameters of the machine free.
 """
@@ -35,29 +36,34 @@ BLOCKS = 15
 BETTER = 0.05
 #: ... and its squared error by this many standard deviations, and in this many blocks.
 CERTAIN, ALIKE = 2.5, 11
-#: Two explanations are told apart where their squared errors differ by this many standard deviations.
+#: Two explanations are told apart where their squared errors differ by this many standard
+#: deviations.
 APART = 2.0
-#: A residual that follows a derivative of the force with this share of its power is worth the search.
+#: A residual that follows a derivative of the force with this share of its power is worth the
+#: search.
 SUSPICIOUS = 0.02
 #: So is one whose correlation with itself is above this at some lag of up to this many samples.
 SWINGS, LAGS = 0.3, 20
 #: Fewest samples for each parameter of an output.
 SAMPLES = 10
-#: Delays that are tried first, in samples, either way; and how often the steps about the best are halved.
+#: Delays that are tried first, in samples, either way; and how often the steps about the best are
+#: halved.
 DELAYS, HALVINGS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 16.0, 23.0, 32.0, 45.0, 64.0), 6
-#: A hold is tried where the delay is this many samples or more, with lengths about those of that mean delay: from
-#: and to these shares of it, and this many samples more; and first with this many phases.
+#: A hold is tried where the delay is this many samples or more, with lengths about those of that
+#: mean delay: from and to these shares of it, and this many samples more; and first with this many
+#: phases.
 HELD, SHORTER, LONGER, NEIGHBOURS, PHASES = 0.3, 0.7, 1.35, 1, 6
-#: Sizes are sought on samples spread over the fitted part: products of columns that one trial may take, and at least
-#: this many samples.
+#: Sizes are sought on samples spread over the fitted part: products of columns that one trial may
+#: take, and at least this many samples.
 PRODUCTS, LEAST_SOUGHT = 3e6, 2500
-#: Lengths over which friction turns round that are tried first, as shares of a stroke, and multiples of the best.
+#: Lengths over which friction turns round that are tried first, as shares of a stroke, and
+#: multiples of the best.
 LENGTHS = tuple(np.geomspace(1e-4, 0.4, 13).tolist())
 FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
 #: No length is tried below this share of what the drive moves from one sample to the next (RMS).
 SHORTEST = 0.1
-#: Frequencies of a bending transmission: how many are tried between twice that of the motion and this share of the
-#: sampling rate, and multiples of the best; and its damping ratios.
+#: Frequencies of a bending transmission: how many are tried between twice that of the motion and
+#: this share of the sampling rate, and multiples of the best; and its damping ratios.
 FREQUENCIES, FASTEST = 14, 0.3
 #: A delay by a smaller share of the sampling period is what samples next to reversals look like.
 NEGLIGIBLE = 0.05
@@ -82,8 +88,8 @@ class Explanation:
 
     Attributes:
         kind: "delay", "hold", "bending", "presliding" or `EARLY_FRICTION`.
-        size: delay, or lead of dry friction alone, s; samples of a hold; length over which friction turns round, m or
-            rad; frequency at which the load swings with the motor held, Hz.
+        size: delay, or lead of dry friction alone, s; samples of a hold; length over which friction
+            turns round, m or rad; frequency at which the load swings with the motor held, Hz.
         parameters: how many it adds.
         errors: squared error of every block of the part that judges (BLOCKS,).
         error: RMS of the part that judges, SI.
@@ -153,13 +159,17 @@ class LateForce:
     def _words(self, explanation: Explanation) -> str:
         size = explanation.size
         if explanation.kind == "delay":
-            return f"comes {1e3 * abs(size):.3g} ms {'after' if size > 0.0 else 'before'} the motion"
+            return (
+                f"comes {1e3 * abs(size):.3g} ms {'after' if size > 0.0 else 'before'} the motion"
+            )
         if explanation.kind == "hold":
             late = 0.5e3 * (size - 1.0) * self.step
             return f"is held for {size:.0f} samples, which is {late:.3g} ms late on average"
         if explanation.kind == "bending":
             low, high = explanation.interval
-            between = f"{low:.3g} to {high:.3g} Hz" if np.isfinite(high) else f"{low:.3g} Hz or more"
+            between = (
+                f"{low:.3g} to {high:.3g} Hz" if np.isfinite(high) else f"{low:.3g} Hz or more"
+            )
             return f"passes a transmission that bends: its load swings at {size:.3g} Hz ({between}) with the motor held"
         if explanation.kind == EARLY_FRICTION:
             return (
@@ -189,7 +199,9 @@ def late_forces(
     motion = log.slow_motion()
     try:
         start = model.actuators.track(motion.position).q if model.assembly.rows else None
-        columns = regressor_rows(model, (motion.position, motion.velocity, motion.acceleration), output, start)
+        columns = regressor_rows(
+            model, (motion.position, motion.velocity, motion.acceleration), output, start
+        )
     except PoseError:
         return ()
     speeds = motion.velocity
@@ -202,7 +214,9 @@ def late_forces(
     for number, row in enumerate(measured_rows):
         if wanted is not None and names[row] not in wanted:
             continue
-        single = _Output(columns[:, row], parameters, forces[:, number], log.usable, motion.highest * log.step)
+        single = _Output(
+            columns[:, row], parameters, forces[:, number], log.usable, motion.highest * log.step
+        )
         if not single.can_judge:
             continue
         k = _place(names[row], log.names, row, output)
@@ -217,7 +231,8 @@ def late_forces(
 def seem_late(data: RegressionData) -> tuple[str, ...]:
     """Names of the outputs whose residual follows a derivative of the force, or swings.
 
-    This costs one fit of each output, and says where the explanations of `late_forces` are worth their time.
+    This costs one fit of each output, and says where the explanations of `late_forces` are worth
+    their time.
 
     Args:
         data: one log, evenly sampled, with its times.
@@ -243,9 +258,14 @@ def seem_late(data: RegressionData) -> tuple[str, ...]:
         shares = [0.0]
         for column in (rate, np.gradient(rate, step)):
             other = column - basis @ (basis.T @ column)
-            shares.append(float(other @ residual) ** 2 / max(float(other @ other) * power, np.finfo(float).tiny))
+            shares.append(
+                float(other @ residual) ** 2
+                / max(float(other @ other) * power, np.finfo(float).tiny)
+            )
         lags = range(1, min(LAGS, len(residual) - 1) + 1)
-        swings = max(abs(float(residual[lag:] @ residual[:-lag])) for lag in lags) / max(power, np.finfo(float).tiny)
+        swings = max(abs(float(residual[lag:] @ residual[:-lag])) for lag in lags) / max(
+            power, np.finfo(float).tiny
+        )
         if max(shares) > SUSPICIOUS or swings > SWINGS:
             names.append(data.outputs[k])
     return tuple(names)
@@ -256,7 +276,8 @@ def _first(log: Measured) -> Measured:
     if len(log.position) <= LONGEST:
         return log
     parts: dict[str, Any] = {
-        name: getattr(log, name)[:LONGEST] for name in ("position", "velocity", "acceleration", "forces")
+        name: getattr(log, name)[:LONGEST]
+        for name in ("position", "velocity", "acceleration", "forces")
     }
     return replace(log, **parts, usable=None if log.usable is None else log.usable[:LONGEST])
 
@@ -269,8 +290,9 @@ def _place(name: str, positions: Sequence[str], row: int, output: str) -> int:
 class _Output:
     """One output of a log: its columns, and fits of them with changed or further ones.
 
-    Columns of dry friction jump where the speed changes its sign, between two samples. They are kept apart, as their
-    size and the column of viscous friction of the same element, whose sign they have.
+    Columns of dry friction jump where the speed changes its sign, between two samples. They are
+    kept apart, as their size and the column of viscous friction of the same element, whose sign
+    they have.
     """
 
     def __init__(
@@ -315,12 +337,17 @@ class _Output:
         self._sought = self._fitted[:: max(len(self._fitted) // sought, 1)]
         judging = np.arange(edge, self.count - self.reach)
         self._blocks = [block[self._usable[block]] for block in np.array_split(judging, BLOCKS)]
-        self.can_judge = min(map(len, self._blocks)) >= SAMPLES and len(self._sought) > SAMPLES * self.columns.shape[1]
+        self.can_judge = (
+            min(map(len, self._blocks)) >= SAMPLES
+            and len(self._sought) > SAMPLES * self.columns.shape[1]
+        )
 
     def misfit(self, columns: _Columns) -> float:
         """Mean squared error of a fit to some samples of the first part, by which sizes are sought."""
         rows = columns(self._sought)
-        return float(np.mean((self.forces[self._sought] - rows @ self._solved(rows, self._sought)) ** 2))
+        return float(
+            np.mean((self.forces[self._sought] - rows @ self._solved(rows, self._sought)) ** 2)
+        )
 
     def judged(self, columns: _Columns) -> tuple[np.ndarray, float]:
         """Squared errors of the blocks of the last part with a fit to the first, and their RMS."""
@@ -328,14 +355,18 @@ class _Output:
         judging = np.concatenate(self._blocks)
         squares = (self.forces[judging] - columns(judging) @ values) ** 2
         edges = np.cumsum([len(block) for block in self._blocks])[:-1]
-        return np.array([block.sum() for block in np.split(squares, edges)]), float(np.sqrt(squares.mean()))
+        return np.array([block.sum() for block in np.split(squares, edges)]), float(
+            np.sqrt(squares.mean())
+        )
 
     def _solved(self, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
         """Least squares at some samples."""
         norms = np.linalg.norm(rows, axis=0)
         norms[norms == 0.0] = 1.0
         gram = (rows.T @ rows) / np.outer(norms, norms)
-        return np.asarray(np.linalg.lstsq(gram, (rows.T @ self.forces[at]) / norms, rcond=RANK)[0] / norms)
+        return np.asarray(
+            np.linalg.lstsq(gram, (rows.T @ self.forces[at]) / norms, rcond=RANK)[0] / norms
+        )
 
     def rigid(self, at: np.ndarray) -> np.ndarray:
         """Columns as they are."""
@@ -371,18 +402,23 @@ class _Output:
     def bent(self, frequency: float, damping: float) -> _Columns:
         """Columns of a force that passes a spring: tau'' / w^2 + 2 d tau' / w + tau = rigid force.
 
-        Of a load J x'' + F(x') = k (q - x) that a motor at q moves through a spring, tau = k (q - x) obeys this, with
-        w^2 = k / J; the speed of the load, whose sign dry friction has, is taken as that of the motor.
+        Of a load J x'' + F(x') = k (q - x) that a motor at q moves through a spring, tau = k (q -
+        x) obeys this, with w^2 = k / J; the speed of the load, whose sign dry friction has, is
+        taken as that of the motor.
 
         Args:
             frequency: per sample.
             damping: ratio d.
         """
         if self._spectrum is None:
-            self._spectrum = scipy.fft.rfft(self.columns - self.columns[0], n=2 * self.count, axis=0)
+            self._spectrum = scipy.fft.rfft(
+                self.columns - self.columns[0], n=2 * self.count, axis=0
+            )
         ratio = scipy.fft.rfftfreq(2 * self.count) / frequency
         gain = 1.0 / (1.0 - ratio**2 + 2.0j * damping * ratio)
-        passed = scipy.fft.irfft(self._spectrum * gain[:, None], n=2 * self.count, axis=0)[: self.count]
+        passed = scipy.fft.irfft(self._spectrum * gain[:, None], n=2 * self.count, axis=0)[
+            : self.count
+        ]
         passed += self.columns[0]
         return lambda at: np.asarray(passed[at])
 
@@ -399,7 +435,9 @@ def _delayed(columns: np.ndarray, at: np.ndarray, delay: float) -> np.ndarray:
     )
     if f == 0.0:
         return np.asarray(columns[at - whole])
-    parts = (weight * columns[at - whole - k] for k, weight in zip((-1, 0, 1, 2), weights, strict=True))
+    parts = (
+        weight * columns[at - whole - k] for k, weight in zip((-1, 0, 1, 2), weights, strict=True)
+    )
     return np.asarray(sum(parts))
 
 
@@ -429,7 +467,13 @@ def _explained(single: _Output, speed: np.ndarray, step: float) -> LateForce | N
     others = [other for other in certain if other not in alike]
     alike.sort(key=lambda other: (other.parameters, other.kind == EARLY_FRICTION, other.error))
     return LateForce(
-        output="", unit="", length_unit="", step=step, plain=plain, ranked=(*alike, *others), alike=len(alike)
+        output="",
+        unit="",
+        length_unit="",
+        step=step,
+        plain=plain,
+        ranked=(*alike, *others),
+        alike=len(alike),
     )
 
 
@@ -444,7 +488,9 @@ def _as_delay(single: _Output, step: float) -> Explanation:
     tried = {0.0: single.misfit(single.rigid)}
     for delay in DELAYS:
         if delay <= single.reach - 2:
-            tried |= {sign * delay: single.misfit(single.late(sign * delay)) for sign in (-1.0, 1.0)}
+            tried |= {
+                sign * delay: single.misfit(single.late(sign * delay)) for sign in (-1.0, 1.0)
+            }
     for _ in range(HALVINGS):
         sizes = sorted(tried)
         place = sizes.index(min(tried, key=tried.__getitem__))
@@ -462,7 +508,11 @@ def _as_early_friction(single: _Output, step: float) -> list[Explanation]:
     if not single.dry.shape[1]:
         return []
     tried = {0.0: single.misfit(single.rigid)}
-    tried |= {lead: single.misfit(single.with_early_friction(lead)) for lead in DELAYS if lead <= single.reach - 2}
+    tried |= {
+        lead: single.misfit(single.with_early_friction(lead))
+        for lead in DELAYS
+        if lead <= single.reach - 2
+    }
     for _ in range(HALVINGS):
         sizes = sorted(tried)
         place = sizes.index(min(tried, key=tried.__getitem__))
@@ -472,7 +522,9 @@ def _as_early_friction(single: _Output, step: float) -> list[Explanation]:
                 tried[middle] = single.misfit(single.with_early_friction(middle))
     best = min(tried, key=tried.__getitem__)
     errors, error = single.judged(single.with_early_friction(best))
-    return [Explanation(kind=EARLY_FRICTION, size=best * step, parameters=1, errors=errors, error=error)]
+    return [
+        Explanation(kind=EARLY_FRICTION, size=best * step, parameters=1, errors=errors, error=error)
+    ]
 
 
 def _as_hold(single: _Output, delay: float) -> list[Explanation]:

@@ -16,8 +16,8 @@ from tauloop.logs.signals import butterworth
 from tauloop.model import Model
 from tauloop.records import dataclass
 
-#: Where only slow motion is looked at, motion and forces are filtered at so many times the frequency below which so
-#: much of the velocities' power is.
+#: Where only slow motion is looked at, motion and forces are filtered at so many times the
+#: frequency below which so much of the velocities' power is.
 PLAIN, POWER = 8.0, 0.98
 #: Of forces that are decimated, frequencies are kept up to this share of the new sampling rate.
 PASSED = 0.4
@@ -57,7 +57,8 @@ class Measured:
         """With other forces, or of kind "position" with other positions, velocities and accelerations."""
         at, names = np.arange(len(self.position)), ("position", "velocity", "acceleration")
         parts: dict[str, Any] = {
-            name: change(getattr(self, name), at) for name in (("forces",) if kind == "force" else names)
+            name: change(getattr(self, name), at)
+            for name in (("forces",) if kind == "force" else names)
         }
         return replace(self, **parts)
 
@@ -75,7 +76,9 @@ class Measured:
         """Frequency, Hz, below which the share `POWER` of the velocities' power is."""
         size = np.maximum(np.sum(self.velocity**2), np.finfo(float).tiny)
         power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / size, axis=1)
-        highest = np.searchsorted(np.cumsum(power), POWER * power.sum()) / (len(self.velocity) * self.step)
+        highest = np.searchsorted(np.cumsum(power), POWER * power.sum()) / (
+            len(self.velocity) * self.step
+        )
         return float(max(highest, 1.0 / (len(self.velocity) * self.step)))
 
     def _low_pass(self) -> Moved:

@@ -21,7 +21,8 @@ from tauloop.model import Model
 TRIED = 200
 #: Equations per parameter, below which a change of the misfit says nothing.
 EQUATIONS = 3
-#: Shifts of positions that are tried first, in steps; between them the minimum is that of a parabola.
+#: Shifts of positions that are tried first, in steps; between them the minimum is that of a
+#: parabola.
 STEPS = (1, 2, 4, 8, 16)
 #: Ways over which friction turns round that are tried, as shares of a channel's stroke.
 WAYS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -38,7 +39,8 @@ class Misfits:
         log: motion and forces.
         step: shifts are multiples of so many samples.
         reach: largest shift.
-        ways: drives whose friction is known to turn round over some way, m or rad: its columns are beside the model's.
+        ways: drives whose friction is known to turn round over some way, m or rad: its columns are
+            beside the model's.
         at: the samples that are looked at (M,).
         can_tell: whether there are enough of them, in reach.
         regressor: (M, n_out, r); together with the misfits there where it can tell.
@@ -64,23 +66,31 @@ class Misfits:
         self._base: list[int] | slice = slice(None)
         places = reach + np.arange(count)
         places = places if log.usable is None else places[log.usable[places]]
-        self.at = places[np.unique(np.linspace(0, len(places) - 1, min(TRIED, len(places))).round().astype(int))]
+        self.at = places[
+            np.unique(np.linspace(0, len(places) - 1, min(TRIED, len(places))).round().astype(int))
+        ]
         (regressor,) = self.regressors([as_is])
         self.can_tell = regressor is not None
         if regressor is None:
             return
         unknowns = regressor.shape[-1]
         columns = regressor.transpose(1, 0, 2)
-        self._base = list(base_parameters(columns, tuple(map(str, range(unknowns))), ("",) * unknowns).independent)
+        self._base = list(
+            base_parameters(columns, tuple(map(str, range(unknowns))), ("",) * unknowns).independent
+        )
         self.regressor = self._beside(regressor[:, :, self._base], as_is)
-        self.can_tell = self.regressor.shape[0] * self.regressor.shape[1] >= EQUATIONS * len(self._base)
+        self.can_tell = self.regressor.shape[0] * self.regressor.shape[1] >= EQUATIONS * len(
+            self._base
+        )
         if self.can_tell:
             self.misfits = self.of(self.regressor, self.forces())
             self.misfit = overall(self.misfits)
 
     def again(self, log: Measured, ways: Mapping[str, float] | None = None) -> Misfits:
         """Those of another log, or with friction that turns round over further ways."""
-        return Misfits(self._model, log, self._output, self._ties, self.step, self.ways | dict(ways or {}))
+        return Misfits(
+            self._model, log, self._output, self._ties, self.step, self.ways | dict(ways or {})
+        )
 
     @property
     def units(self) -> dict[str, str]:
@@ -92,7 +102,9 @@ class Misfits:
     def _weighed(self) -> tuple[np.ndarray, np.ndarray]:
         """Norms of the outputs' forces (n_out,), and a basis of the regressor weighted by them."""
         sizes = np.maximum(np.linalg.norm(self.forces(), axis=0), np.finfo(float).tiny)
-        return sizes, np.linalg.qr((self.regressor / sizes[:, None]).reshape(-1, self.regressor.shape[-1]))[0]
+        return sizes, np.linalg.qr(
+            (self.regressor / sizes[:, None]).reshape(-1, self.regressor.shape[-1])
+        )[0]
 
     def forces(self, change: Moved = as_is) -> np.ndarray:
         """Forces of the outputs (M, n_out) at the tried samples, with those of the drives changed."""
@@ -105,7 +117,9 @@ class Misfits:
         for change in changes:
             motion = [change(x, self.at) for x in (log.position, log.velocity, log.acceleration)]
             try:
-                starts += [self._model.actuators.track(motion[0]).q] if self._model.assembly.rows else []
+                starts += (
+                    [self._model.actuators.track(motion[0]).q] if self._model.assembly.rows else []
+                )
             except PoseError:
                 possible.append(False)
                 continue
@@ -116,7 +130,9 @@ class Misfits:
         together = [np.concatenate(parts) for parts in zip(*motions, strict=True)]
         start = np.concatenate(starts) if starts else None
         try:
-            rows = regressor_rows(self._model, (together[0], together[1], together[2]), self._output, start)
+            rows = regressor_rows(
+                self._model, (together[0], together[1], together[2]), self._output, start
+            )
         except PoseError:
             return [None] * len(changes)
         rows = rows[:, self._rows]
@@ -163,7 +179,9 @@ class Misfits:
         stroke = float(np.ptp(self.log.position[:, self.log.names.index(drive)]))
         tried = [(share * stroke, self.with_friction(drive, share * stroke)) for share in WAYS]
         best = min(tried, key=lambda pair: overall(pair[1]))
-        tried += [(best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER]
+        tried += [
+            (best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER
+        ]
         return min(tried, key=lambda pair: overall(pair[1]))
 
     def shifted(self, column: int, shifts: Sequence[int]) -> dict[int, float]:
@@ -174,7 +192,9 @@ class Misfits:
 
     def lessened(self, misfits: np.ndarray, by_all: float, by_one: float) -> bool:
         """Whether misfits (n_out,) are less than these by such factors: that of all, and that of some output."""
-        return overall(misfits) * by_all <= self.misfit and bool(np.any(misfits * by_one <= self.misfits))
+        return overall(misfits) * by_all <= self.misfit and bool(
+            np.any(misfits * by_one <= self.misfits)
+        )
 
     def fall(self, misfits: np.ndarray) -> str:
         """From what misfits (n_out,) have fallen, in words."""
@@ -204,14 +224,23 @@ class Misfits:
         """Factor of one drive's force that suits the others best, by least squares; None where it is not positive."""
         sizes, basis = self._weighed
         both, others = self.forces(), self.forces(scaled(drive, 0.0))
-        own, known = (x - basis @ (basis.T @ x) for x in (((both - others) / sizes).ravel(), (others / sizes).ravel()))
+        own, known = (
+            x - basis @ (basis.T @ x)
+            for x in (((both - others) / sizes).ravel(), (others / sizes).ravel())
+        )
         power = float(own @ own)
         scale = -float(own @ known) / power if power > 0.0 else 0.0
         return scale if scale > 0.0 else None
 
 
-def measured_outputs(model: Model, log: Measured, output: str) -> tuple[np.ndarray, Sequence[int] | slice]:
+def measured_outputs(
+    model: Model, log: Measured, output: str
+) -> tuple[np.ndarray, Sequence[int] | slice]:
     """B (n_f, n_out), for outputs that are B^T f of the measured forces f, and the regressor's rows of them."""
     names = [actuator.name for actuator in model.mechanism.actuators]
     drives = [names.index(drive) for drive in log.drives]
-    return (driven_transmission(model)[drives], slice(None)) if output == "joints" else (np.eye(len(drives)), drives)
+    return (
+        (driven_transmission(model)[drives], slice(None))
+        if output == "joints"
+        else (np.eye(len(drives)), drives)
+    )

@@ -1,8 +1,9 @@
 """What of a log's forces no term of the model has, though they follow speed, way, position or load.
 
-Such a thing is alike in all logs, so that no scatter shows it: parameters are off by many of their deviations. Every
-law is fitted beside the model, and is missing where the model with it predicts blocks of the logs better that it was
-not fitted to, and its parameters move by more than their deviations.
+Such a thing is alike in all logs, so that no scatter shows it: parameters are off by many of their
+deviations. Every law is fitted beside the model, and is missing where the model with it predicts
+blocks of the logs better that it was not fitted to, and its parameters move by more than their
+deviations.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge
 from tauloop.records import dataclass
 
-#: A law is missing where it lessens the error of an output on blocks that were not fitted by this share, ...
+#: A law is missing where it lessens the error of an output on blocks that were not fitted by this
+#: share, ...
 BETTER = 0.03
 #: ... in so many of them, ...
 ALIKE = 5
-#: ... and moves some base parameter by so many standard deviations, or lessens the error by so much, ...
+#: ... and moves some base parameter by so many standard deviations, or lessens the error by so
+#: much, ...
 MOVED, MUCH = 3.0, 0.2
 #: ... while the output's residual is this share of its force or more: less is rounding.
 RESIDUAL = 1e-6
@@ -33,8 +36,8 @@ RESIDUAL = 1e-6
 SPEEDS, WAYS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35), (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
 #: Harmonics of half the stroke that stand for a force that follows the position.
 HARMONICS = 6
-#: Columns that explain less of an output's residual power on the whole log are not tried further; so many kinds of an
-#: element are.
+#: Columns that explain less of an output's residual power on the whole log are not tried further;
+#: so many kinds of an element are.
 PROMISING, TRIED = 0.03, 3
 
 
@@ -124,7 +127,8 @@ def missing_laws(
 ) -> tuple[MissingLaw, ...]:
     """Laws that the model lacks, by element, the one that explains most first, then what is left.
 
-    Samples at which an output's own motion rests do not count: what friction holds there no law tells.
+    Samples at which an output's own motion rests do not count: what friction holds there no law
+    tells.
 
     Args:
         parts: the logs.
@@ -134,7 +138,9 @@ def missing_laws(
     """
     if len(parts) > 1:  # logs may have measured other outputs
         whole, ends = merge(parts), np.cumsum([len(part) for part in parts])
-        parts = [whole.part(slice(end - len(part), end)) for part, end in zip(parts, ends, strict=True)]
+        parts = [
+            whole.part(slice(end - len(part), end)) for part, end in zip(parts, ends, strict=True)
+        ]
     speeds = [motion.of_outputs for motion in motions]
     fits = BlockFits.of(parts, result, [np.abs(v) > REST * np.abs(v).max(axis=0) for v in speeds])
     laws: list[MissingLaw] = []
@@ -143,7 +149,9 @@ def missing_laws(
         return ()
     judged = []
     for element in elements:
-        own = tuple(_laws(fits, motions, element, has_friction=f"{element}.coulomb" in parts[0].parameters))
+        own = tuple(
+            _laws(fits, motions, element, has_friction=f"{element}.coulomb" in parts[0].parameters)
+        )
         for law in _promising(fits, own):
             if judgement := _told(law, before, fits.both(law.columns), fits, result):
                 judged.append((judgement[0], law))
@@ -152,7 +160,9 @@ def missing_laws(
         columns = law.columns if fitted is None else tuple(map(_beside, fitted, law.columns))
         after = fits.both(columns)
         if judgement := _told(law, before, after, fits, result):
-            laws.append(MissingLaw(element=law.element, kind=law.kind, problem=judgement[1], size=law.size))
+            laws.append(
+                MissingLaw(element=law.element, kind=law.kind, problem=judgement[1], size=law.size)
+            )
             fitted, before = columns, after
     return tuple(laws)
 
@@ -184,7 +194,9 @@ def _told(
     return percent[1] / percent[0], law.problem(float(moved[-law.columns[0].shape[-1]]), shown)
 
 
-def _laws(fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, has_friction: bool) -> Iterator[_Law]:
+def _laws(
+    fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, has_friction: bool
+) -> Iterator[_Law]:
     """All that is tried of an element; nothing of one at rest."""
     speeds, rows = zip(*(motion.of((element,)) for motion in motions), strict=True)
     largest = max(float(np.abs(speed).max()) for speed in speeds)
@@ -194,18 +206,31 @@ def _laws(fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, ha
     length = "rad" if motions[0].turns[element] else "m"
     every = list(zip(motions, speeds, rows, strict=True))
     if not has_friction:
-        plain = tuple(row * np.stack([np.sign(speed[:, 0]), speed[:, 0]], axis=1)[:, None] for _, speed, row in every)
+        plain = tuple(
+            row * np.stack([np.sign(speed[:, 0]), speed[:, 0]], axis=1)[:, None]
+            for _, speed, row in every
+        )
         yield _Law(element=element, kind="friction", columns=plain)
     for share in SPEEDS:
         size = np.array([share * largest])
         curve = tuple(stribeck_friction(speed, size, row) for _, speed, row in every)
-        yield _Law(element=element, kind="stribeck", size=share * largest, unit=f"{length}/s", columns=curve)
+        yield _Law(
+            element=element,
+            kind="stribeck",
+            size=share * largest,
+            unit=f"{length}/s",
+            columns=curve,
+        )
     sides = tuple(asymmetric_friction(speed, row) for _, speed, row in every)
     yield _Law(element=element, kind="asymmetric", columns=sides)
     for share in WAYS:
         size = np.array([share * stroke])
-        turning = tuple(row * presliding_state(speed, log.period, size)[:, None] for log, speed, row in every)
-        yield _Law(element=element, kind="presliding", size=share * stroke, unit=length, columns=turning)
+        turning = tuple(
+            row * presliding_state(speed, log.period, size)[:, None] for log, speed, row in every
+        )
+        yield _Law(
+            element=element, kind="presliding", size=share * stroke, unit=length, columns=turning
+        )
     places = [np.cumsum(speed[:, 0]) * log.period for log, speed, _ in every]
     waves = tuple(
         row * np.cos(np.pi * (x[:, None] - x.min()) / stroke * np.arange(1, HARMONICS + 1))[:, None]
@@ -214,7 +239,9 @@ def _laws(fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, ha
     yield _Law(element=element, kind="position", columns=waves)
     loads = tuple(
         row[: len(carried)] * (np.sign(speed[: len(carried), 0]) * np.abs(carried))[:, None, None]
-        for carried, (_, speed, row) in zip(fits.carried([row for *_, row in every]), every, strict=True)
+        for carried, (_, speed, row) in zip(
+            fits.carried([row for *_, row in every]), every, strict=True
+        )
     )
     yield _Law(element=element, kind="load", columns=loads)
 
@@ -223,7 +250,10 @@ def _promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:
     """Of an element's laws those that explain most, each kind in its best size."""
     if not laws:
         return
-    together = [np.concatenate(columns, axis=2) for columns in zip(*(law.columns for law in laws), strict=True)]
+    together = [
+        np.concatenate(columns, axis=2)
+        for columns in zip(*(law.columns for law in laws), strict=True)
+    ]
     edges = np.cumsum([law.columns[0].shape[-1] for law in laws])[:-1]
     best: dict[str, tuple[float, _Law]] = {}
     for share, law in zip(np.split(fits.explained(together), edges), laws, strict=True):

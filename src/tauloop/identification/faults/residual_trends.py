@@ -1,9 +1,10 @@
 """What the residuals of a log still follow: time, warmth of the motion, bending of a transmission, a drifting clock.
 
-Each is a column that the model lacks. Of every output by itself, what its regressor, a constant and the derivative of
-the force (a delay) explain is taken out of forces and column alike (Frisch and Waugh 1933); what is left of the forces
-is fitted by what is left of the column. The coefficient's deviation is the sandwich over blocks of the log, so that a
-model error which comes and goes is no trend.
+Each is a column that the model lacks. Of every output by itself, what its regressor, a constant and
+the derivative of the force (a delay) explain is taken out of forces and column alike (Frisch and
+Waugh 1933); what is left of the forces is fitted by what is left of the column. The coefficient's
+deviation is the sandwich over blocks of the log, so that a model error which comes and goes is no
+trend.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from tauloop.records import dataclass
 
 #: Blocks of a log; so many of them must tell the same sign.
 BLOCKS, ALIKE = 12, 11
-#: A trend is one beyond so many standard deviations, if it explains this share of the residual's power and has this
-#: share of the force's standard deviation. A measured arm whose model lacks much reaches 10 deviations and 9 %.
+#: A trend is one beyond so many standard deviations, if it explains this share of the residual's
+#: power and has this share of the force's standard deviation. A measured arm whose model lacks much
+#: reaches 10 deviations and 9 %.
 DEVIATIONS, EXPLAINED, SIZE = 6.0, 0.3, 0.005
-#: With time can drift only what a motion shows again and again, alike: its force passes its mean so many times (by half
-#: its standard deviation), and its rate changes by less than this factor from the slowest block to the fastest.
+#: With time can drift only what a motion shows again and again, alike: its force passes its mean so
+#: many times (by half its standard deviation), and its rate changes by less than this factor from
+#: the slowest block to the fastest.
 PASSES, HALF, STEADY = 16, 0.5, 3.0
-#: A delay must explain so much: of a measured arm whose model lacks much 35 % of one joint look like one.
+#: A delay must explain so much: of a measured arm whose model lacks much 35 % of one joint look
+#: like one.
 DELAYED = 0.4
 #: Share of the largest speed at which friction may fall as Stribeck's does.
 SLOW = 0.05
@@ -34,9 +38,11 @@ SLOW = 0.05
 LOOKED_AT = 6000
 #: Warmth fades in this share of the log.
 FADING = 1.0 / 3.0
-#: What the preparation takes off accelerations feigns bending; a bending transmission is so many times that.
+#: What the preparation takes off accelerations feigns bending; a bending transmission is so many
+#: times that.
 ATTENUATION = 3.0
-#: Directions of the columns below this share of the largest are none; a column of which less is left cannot be told.
+#: Directions of the columns below this share of the largest are none; a column of which less is
+#: left cannot be told.
 RANK, LEFT = 1e-8, 1e-3
 
 
@@ -48,10 +54,11 @@ class ResidualTrend:
         output, unit: the output.
         kind: "offset", "friction" or "scale" with time or warmth; "delay"; "clock"; "compliance".
         cause: of a drift, "time" or "warmth"; empty otherwise.
-        value: change of the offset, SI, or of friction or force as a share of themselves, from the beginning to the end
-            of the log (of warmth, from its least to its largest); delay of the force behind the motion, s; drift of the
-            clock, s/s: how much later per second forces come; of compliance the inverse square, s^2, of the angular
-            frequency at which the load would swing with the motor held.
+        value: change of the offset, SI, or of friction or force as a share of themselves, from the
+            beginning to the end of the log (of warmth, from its least to its largest); delay of the
+            force behind the motion, s; drift of the clock, s/s: how much later per second forces
+            come; of compliance the inverse square, s^2, of the angular frequency at which the load
+            would swing with the motor held.
         deviations: value over standard deviation.
         explained: share of the residual's power.
     """
@@ -76,8 +83,14 @@ class ResidualTrend:
                 f"{1.0 / (2.0 * np.pi * np.sqrt(self.value)):.3g} Hz with the motor held"
             )
         changed = f"{self.value:+.3g} {self.unit}" if self.kind == "offset" else percent
-        over = "from beginning to end" if self.cause == "time" else "from coldest to warmest, by force squared"
-        what = {"offset": "offset", "friction": "friction", "scale": "force for the same motion"}[self.kind]
+        over = (
+            "from beginning to end"
+            if self.cause == "time"
+            else "from coldest to warmest, by force squared"
+        )
+        what = {"offset": "offset", "friction": "friction", "scale": "force for the same motion"}[
+            self.kind
+        ]
         return f"drifts with {self.cause}: its {what} changes by {changed} {over}"
 
 
@@ -104,10 +117,11 @@ def residual_trends(
     Args:
         data: one log, evenly sampled, with its times.
         friction: unknowns that are friction coefficients.
-        passed: what the preparation of the positions makes of a signal (N,) at the times of the data; it takes off
-            accelerations what a bending transmission adds. Nothing is taken off without it.
-        speeds: velocities (N, n) of the motion at these times. A delay is looked for with them only: friction of any
-            shape follows velocities, as a delay of inertial forces does.
+        passed: what the preparation of the positions makes of a signal (N,) at the times of the
+            data; it takes off accelerations what a bending transmission adds. Nothing is taken off
+            without it.
+        speeds: velocities (N, n) of the motion at these times. A delay is looked for with them
+            only: friction of any shape follows velocities, as a delay of inertial forces does.
     """
     if data.time is None or len(data) - 2 * data.reach < max(4 * BLOCKS, FEWEST):
         return ()
@@ -116,7 +130,9 @@ def residual_trends(
         rows = data.rows(k)
         if len(rows) == len(data):
             own = _of_output(data, int(k), friction, passed, speeds)
-            trends += (replace(trend, output=data.outputs[k], unit=data.output_units[k]) for trend in own)
+            trends += (
+                replace(trend, output=data.outputs[k], unit=data.output_units[k]) for trend in own
+            )
     return tuple(trends)
 
 
@@ -167,7 +183,12 @@ def _of_output(
     basis = left[:, sizes > RANK * sizes[0]]
     basis = _with(basis, np.ones(len(at)))
     force = float(np.std(forces[at]))
-    late = _Column(kind="delay", cause="", values=-_derivatives(predicted - rubbed, step, data.reach)[0], scale=1.0)
+    late = _Column(
+        kind="delay",
+        cause="",
+        values=-_derivatives(predicted - rubbed, step, data.reach)[0],
+        scale=1.0,
+    )
     if speeds is not None and (delayed := _delayed(late, at, basis, forces, speeds)):
         yield delayed
     for nuisance in (rate, late.values):
@@ -176,9 +197,17 @@ def _of_output(
     candidates = list(_columns(time, step, predicted, rate, rubbed, data.reach))
     if not _repeats(predicted, rate):
         candidates = [candidate for candidate in candidates if candidate.kind == "compliance"]
-    least = _feigned(predicted - passed(predicted), candidates, at, basis) if passed is not None else 0.0
+    least = (
+        _feigned(predicted - passed(predicted), candidates, at, basis)
+        if passed is not None
+        else 0.0
+    )
     while True:
-        judged = [trend for candidate in candidates if (trend := _judged(candidate, at, basis, residual, force, least))]
+        judged = [
+            trend
+            for candidate in candidates
+            if (trend := _judged(candidate, at, basis, residual, force, least))
+        ]
         if not judged:
             return
         best, column = max(judged, key=lambda pair: pair[0].explained)
@@ -204,7 +233,12 @@ def _delayed(
 
 
 def _columns(
-    time: np.ndarray, step: float, predicted: np.ndarray, rate: np.ndarray, rubbing: np.ndarray, reach: int
+    time: np.ndarray,
+    step: float,
+    predicted: np.ndarray,
+    rate: np.ndarray,
+    rubbing: np.ndarray,
+    reach: int,
 ) -> Iterator[_Column]:
     """What a residual may follow."""
     along = (time - time.mean()) / (time[-1] - time[0])
@@ -220,7 +254,9 @@ def _columns(
             yield _Column(kind="friction", cause=cause, values=course * rubbing, scale=span)
     yield _Column(kind="clock", cause="", values=-(time - time.mean()) * rate, scale=1.0)
     smooth = predicted - rubbing  # the jumps of friction have no second derivative
-    yield _Column(kind="compliance", cause="", values=-_derivatives(smooth, step, reach)[1], scale=1.0)
+    yield _Column(
+        kind="compliance", cause="", values=-_derivatives(smooth, step, reach)[1], scale=1.0
+    )
 
 
 def _derivatives(smooth: np.ndarray, step: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
@@ -248,7 +284,12 @@ def _faded(heat: np.ndarray, share: float) -> np.ndarray:
 
 
 def _judged(
-    column: _Column, at: np.ndarray, basis: np.ndarray, residual: np.ndarray, force: float, least: float
+    column: _Column,
+    at: np.ndarray,
+    basis: np.ndarray,
+    residual: np.ndarray,
+    force: float,
+    least: float,
 ) -> tuple[ResidualTrend, _Column] | None:
     """The trend of a column, if it is one."""
     values = column.values[at]
@@ -263,7 +304,12 @@ def _judged(
     signs = [part.sum() * value > 0.0 for part in np.array_split(own * residual, BLOCKS)]
     explained = 1.0 - float(rest @ rest) / max(float(residual @ residual), np.finfo(float).tiny)
     size = abs(value) * np.sqrt(power / len(at))
-    if abs(value) < DEVIATIONS * deviation or explained < EXPLAINED or sum(signs) < ALIKE or size < SIZE * force:
+    if (
+        abs(value) < DEVIATIONS * deviation
+        or explained < EXPLAINED
+        or sum(signs) < ALIKE
+        or size < SIZE * force
+    ):
         return None
     if column.kind == "compliance" and value < ATTENUATION * least:
         return None
@@ -279,14 +325,20 @@ def _judged(
     return trend, column
 
 
-def _feigned(lost: np.ndarray, candidates: Sequence[_Column], at: np.ndarray, basis: np.ndarray) -> float:
+def _feigned(
+    lost: np.ndarray, candidates: Sequence[_Column], at: np.ndarray, basis: np.ndarray
+) -> float:
     """What the preparation of the positions feigns of `ResidualTrend.value` of a bending transmission, s^2.
 
     Args:
         lost: (N,) what it takes off the predicted force.
         candidates, at, basis: the columns, the samples and what is taken out of them.
     """
-    own = next(_off(basis, candidate.values[at]) for candidate in candidates if candidate.kind == "compliance")
+    own = next(
+        _off(basis, candidate.values[at])
+        for candidate in candidates
+        if candidate.kind == "compliance"
+    )
     power = float(own @ own)
     return float(own @ lost[at]) / power if power > 0.0 else 0.0
 
@@ -295,7 +347,11 @@ def _with(basis: np.ndarray, column: np.ndarray) -> np.ndarray:
     """The orthonormal basis (N, r) with one more column, unless it is in it."""
     own = _off(basis, _off(basis, column))
     size = float(np.linalg.norm(own))
-    return basis if size <= RANK * np.linalg.norm(column) else np.hstack([basis, (own / size)[:, None]])
+    return (
+        basis
+        if size <= RANK * np.linalg.norm(column)
+        else np.hstack([basis, (own / size)[:, None]])
+    )
 
 
 def _off(basis: np.ndarray, column: np.ndarray) -> np.ndarray:

@@ -23,7 +23,11 @@ from tauloop.identification.faults.late_forces import (
 )
 from tauloop.identification.faults.measured_motion import Measured, measured
 from tauloop.identification.faults.missing_laws import MissingLaw, missing_laws
-from tauloop.identification.faults.residual_trends import ResidualTrend, residual_trends, trend_problems
+from tauloop.identification.faults.residual_trends import (
+    ResidualTrend,
+    residual_trends,
+    trend_problems,
+)
 from tauloop.identification.faults.signals import clipped
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.identification.faults.time_unit import wrong_time_unit
@@ -44,7 +48,8 @@ from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.
 FRICTION = ("viscous", "coulomb")
-#: A friction coefficient next to a presliding column is negative beyond this many standard deviations.
+#: A friction coefficient next to a presliding column is negative beyond this many standard
+#: deviations.
 NEGATIVE = 4.0
 #: Explanations of `late_forces` that are of friction alone.
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
@@ -52,7 +57,8 @@ FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 LATE_TRENDS = ("delay", "compliance")
 #: Laws of friction that options name, as their finding's remedy does.
 FITTED_LAWS = ("stribeck", "asymmetric", PRESLIDING)
-#: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what is left.
+#: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what
+#: is left.
 NYQUIST = 0.45
 
 
@@ -94,7 +100,9 @@ class FoundMotion:
         return passed
 
 
-def found_motion(model: Model, log: MeasuredLog, prepared: Signals, part: RegressionData) -> FoundMotion:
+def found_motion(
+    model: Model, log: MeasuredLog, prepared: Signals, part: RegressionData
+) -> FoundMotion:
     """Velocities of a log at the times of its regression data, and positions of the first `LONGEST` of them."""
     names = model.actuators.ports.position.columns
     kept = prepared.part(slice(None, None, log.factor))
@@ -112,12 +120,18 @@ def found_motion(model: Model, log: MeasuredLog, prepared: Signals, part: Regres
 
 
 def faults_of_log(
-    model: Model, log: MeasuredLog, prepared: Signals, count: int, options: IdentificationOptions, ties: Ties | None
+    model: Model,
+    log: MeasuredLog,
+    prepared: Signals,
+    count: int,
+    options: IdentificationOptions,
+    ties: Ties | None,
 ) -> tuple[Problem, ...]:
     """Faults of the channels of a log, with its name where it is one of several (`count`).
 
-    Forces of unknown scale, whose gains are sought, tell nothing of single channels. Where a channel is clipped, dead
-    or a copy, or the motion does not repeat, no other fault is looked for: the misfit is no sign of it.
+    Forces of unknown scale, whose gains are sought, tell nothing of single channels. Where a
+    channel is clipped, dead or a copy, or the motion does not repeat, no other fault is looked for:
+    the misfit is no sign of it.
     """
     names = model.actuators.ports.position.columns
     moved = [name for name in names if name not in options.preparation.hold]
@@ -130,10 +144,14 @@ def faults_of_log(
         own += (*not_repeated(log.average), *cut_off(log.average, log.highest))
     if not options.terms.gains and not own and not model.assembly.is_redundant:
         with naming_log(log, count):
-            motion = measured(model, prepared, decimation=log.factor, periodic=log.average is not None)
+            motion = measured(
+                model, prepared, decimation=log.factor, periodic=log.average is not None
+            )
         output, slides = options.output, bool(options.terms.presliding)
         own = wrong_time_unit(model, motion, output=output)
-        own = own or _wrong_channels(model, motion, prepared, output=output, ties=ties, log=log, slides=slides)
+        own = own or _wrong_channels(
+            model, motion, prepared, output=output, ties=ties, log=log, slides=slides
+        )
     own += jitter(log.log, names)
     return tuple(of_log(log.name, count, problem) for problem in own)
 
@@ -149,12 +167,21 @@ def _wrong_channels(
     slides: bool,
 ) -> tuple[Problem, ...]:
     """Channels that are wrong; causes of late forces compete where nothing else is."""
-    faults = channel_faults(model, motion, output=output, ties=ties, step=log.factor, presliding=slides)
+    faults = channel_faults(
+        model, motion, output=output, ties=ties, step=log.factor, presliding=slides
+    )
     if faults and all(fault.is_late for fault in faults):
-        beginning = measured(model, prepared.part(slice(None, LONGEST_LATE)), periodic=log.average is not None)
+        beginning = measured(
+            model, prepared.part(slice(None, LONGEST_LATE)), periodic=log.average is not None
+        )
         late = late_forces(model, beginning, output=output)
         named = [force for force in late if force.kind != EARLY_FRICTION]
-        early = {f"{kind}.{force.output}" for force in late if force not in named for kind in ("force", "position")}
+        early = {
+            f"{kind}.{force.output}"
+            for force in late
+            if force not in named
+            for kind in ("force", "position")
+        }
         faults = tuple(fault for fault in faults if fault.problem.where not in early)
         if named and all(fault.problem.where.startswith("force.") for fault in faults):
             return tuple(force.problem(rubbing_element(model, force.output)) for force in named)
@@ -188,9 +215,10 @@ def faults_of_fit(
 ) -> FitFaults:
     """What the fit shows where channels have no other fault: drives that gain energy from friction, trends, laws.
 
-    Friction of a shape that the model lacks can come out negative, so that laws go before the signs of their drives.
-    Late forces look like friction of another shape, so that no law is named before `late_forces` has been asked.
-    Without motions, of periods that are averaged, only the signs are checked.
+    Friction of a shape that the model lacks can come out negative, so that laws go before the signs
+    of their drives. Late forces look like friction of another shape, so that no law is named before
+    `late_forces` has been asked. Without motions, of periods that are averaged, only the signs are
+    checked.
 
     Args:
         model: the machine.
@@ -207,18 +235,26 @@ def faults_of_fit(
     trends: list[list[ResidualTrend]] = []
     for moved, part in zip(motions, parts, strict=True):
         rubbing = friction(model, part)[0]
-        trends.append(list(residual_trends(part, rubbing, passed=moved.passed(part), speeds=moved.velocity)))
+        trends.append(
+            list(residual_trends(part, rubbing, passed=moved.passed(part), speeds=moved.velocity))
+        )
     scales, not_shown = Problems(), list[str]()
     for moved, part in () if turned else zip(motions, parts, strict=True):
         search = zeros_and_scales(model, moved.beginning, part, factor=moved.factor, output=output)
-        not_shown += (text if len(motions) == 1 else f"{moved.name}: {text}" for text in search.not_shown)
+        not_shown += (
+            text if len(motions) == 1 else f"{moved.name}: {text}" for text in search.not_shown
+        )
         if search.causes:
             scales.append(of_log(moved.name, len(motions), wrong_scale_problem(search.causes)))
     laws: tuple[MissingLaw, ...] = ()
     if turned or not (scales or any(trends)):
         along = [
             motion_of_elements(
-                model, moved.position, moved.velocity[:LONGEST], period=moved.period * moved.factor, output=output
+                model,
+                moved.position,
+                moved.velocity[:LONGEST],
+                period=moved.period * moved.factor,
+                output=output,
             )
             for moved in motions
         ]
@@ -227,9 +263,13 @@ def faults_of_fit(
     late: list[tuple[FoundMotion, LateForce]] = []
     for moved, part, followed in zip(motions, parts, trends, strict=True):
         is_suspicious = bool(turned or laws or fitted_lengths)
-        only = {trend.output for trend in followed if trend.kind in LATE_TRENDS} | {*seem_late(part)}
+        only = {trend.output for trend in followed if trend.kind in LATE_TRENDS} | {
+            *seem_late(part)
+        }
         if is_suspicious or only:
-            explained = late_forces(model, moved.beginning, output=output, only=None if is_suspicious else only)
+            explained = late_forces(
+                model, moved.beginning, output=output, only=None if is_suspicious else only
+            )
             late += [(moved, force) for force in explained]
     if scales and all(force.kind in FRICTION_KINDS for _, force in late):
         return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
@@ -249,8 +289,8 @@ def _judged(
 ) -> FitFaults:
     """The findings: late forces first, then trends, then laws, and signs of drives that no law explains.
 
-    Presliding friction is named where `missing_laws` names no other law of its element: Stribeck's curve, or friction
-    that the machine file has not at all, looks like it as well.
+    Presliding friction is named where `missing_laws` names no other law of its element: Stribeck's
+    curve, or friction that the machine file has not at all, looks like it as well.
     """
     count, problems = len(motions), Problems()
     acting = _acting(model)
@@ -262,7 +302,9 @@ def _judged(
         if force.output in (name, *drives)
     }
     problems += presliding_problems(result, lengths, sliding, motions, model)
-    soft = {rubbing_element(model, force.output) for _, force in late if force.kind == EARLY_FRICTION}
+    soft = {
+        rubbing_element(model, force.output) for _, force in late if force.kind == EARLY_FRICTION
+    }
     other_laws = {law.element for law in laws if law.kind != "presliding"}
     # a shape of friction that is fitted already explains what a late force is compared without
     lacking = {law.element for law in laws if law.kind == "presliding"}
@@ -276,13 +318,18 @@ def _judged(
         problem = force.problem(element)
         problems.append(of_log(moved.name, count, problem))
         if force.kind == "presliding":
-            offered.append(MissingLaw(element=element, kind=PRESLIDING, problem=problem, size=force.ranked[0].size))
+            offered.append(
+                MissingLaw(
+                    element=element, kind=PRESLIDING, problem=problem, size=force.ranked[0].size
+                )
+            )
     explained = {(moved.name, force.output) for moved, force in late}
     for moved, followed in zip(motions, trends, strict=True):
         left = [
             trend
             for trend in followed
-            if not turned and not (trend.kind in LATE_TRENDS and (moved.name, trend.output) in explained)
+            if not turned
+            and not (trend.kind in LATE_TRENDS and (moved.name, trend.output) in explained)
         ]
         problems += (of_log(moved.name, count, problem) for problem in trend_problems(left))
     is_late = any(force.kind not in FRICTION_KINDS for _, force in late)
@@ -304,7 +351,9 @@ def _judged(
 def _shaped(result: Identification) -> set[str]:
     """Return the elements whose friction has columns of Stribeck's curve or of an asymmetry."""
     endings = (".stribeck", ".coulomb_asymmetry", ".viscous_asymmetry")
-    return {name.rpartition(".")[0] for name in result.regressor_parameters if name.endswith(endings)}
+    return {
+        name.rpartition(".")[0] for name in result.regressor_parameters if name.endswith(endings)
+    }
 
 
 def presliding_problems(
@@ -331,7 +380,10 @@ def presliding_problems(
             for parameter, value, deviation in zip(
                 result.base.base, result.values, result.standard_deviations, strict=True
             ):
-                if parameter.representative == f"{element}.{kind}" and value < -NEGATIVE * deviation:
+                if (
+                    parameter.representative == f"{element}.{kind}"
+                    and value < -NEGATIVE * deviation
+                ):
                     what = (
                         f"comes out negative next to the column of presliding friction: {value:.3g} +- {deviation:.2g} "
                         f"{parameter.unit}, so that this column stands for something else"
@@ -340,30 +392,46 @@ def presliding_problems(
                     problems.add(f"{element}.{kind}", what, remedy)
         for moved in motions if element not in certain else ():
             own = [list(names).index(drive) for drive in acting.get(element, ()) if drive in names]
-            travel = [float(np.sqrt(np.mean(moved.velocity[:, k] ** 2))) * moved.period for k in own]
+            travel = [
+                float(np.sqrt(np.mean(moved.velocity[:, k] ** 2))) * moved.period for k in own
+            ]
             if travel and length < max(travel):
                 what = (
                     f"turns round over {length:.2g}, less than the {max(travel):.2g} that its drive moves from one "
                     "sample to the next: a force that is late by part of a sample looks the same"
                 )
-                problems.add(f"{element}.{PRESLIDING}", what, "align force and motion in time, or sample faster")
+                problems.add(
+                    f"{element}.{PRESLIDING}",
+                    what,
+                    "align force and motion in time, or sample faster",
+                )
                 break
     return tuple(problems)
 
 
 def rubbing_element(model: Model, output: str) -> str:
     """The element with dry friction that an output's drive alone acts on, by which `--presliding` names it."""
-    rubbing = {parameter.name.rpartition(".")[0] for parameter in model.parameters if parameter.role == FRICTION[1]}
+    rubbing = {
+        parameter.name.rpartition(".")[0]
+        for parameter in model.parameters
+        if parameter.role == FRICTION[1]
+    }
     if output in rubbing:
         return output
-    own = [element for element, drives in _acting(model).items() if drives == (output,) and element in rubbing]
+    own = [
+        element
+        for element, drives in _acting(model).items()
+        if drives == (output,) and element in rubbing
+    ]
     return own[0] if own else output
 
 
 def _rubbing(model: Model, data: RegressionData) -> tuple[str, ...]:
     """Elements with friction of their own, and the drives that act on none of them."""
     acting = _acting(model)
-    owners = {name.rpartition(".")[0] for name in data.parameters if name.endswith(f".{FRICTION[1]}")}
+    owners = {
+        name.rpartition(".")[0] for name in data.parameters if name.endswith(f".{FRICTION[1]}")
+    }
     owners &= set(elements(model))
     covered = {drive for owner in owners for drive in acting[owner]}
     drives = (actuator.name for actuator in model.mechanism.actuators)
@@ -383,7 +451,9 @@ def judged_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Pr
     """The faults; where there are none, outputs that the model explains hardly, or far worse than their twins."""
     if faults:
         return tuple(faults)
-    return unexplained(result.training, result.held_out) or worse_than_twins(result.training, result.held_out)
+    return unexplained(result.training, result.held_out) or worse_than_twins(
+        result.training, result.held_out
+    )
 
 
 def fault_evidence(faults: Sequence[Problem]) -> Evidence:
@@ -393,10 +463,16 @@ def fault_evidence(faults: Sequence[Problem]) -> Evidence:
     return Evidence(name="faults of the data", value=float(len(faults)), upper=0.0, advice=advice)
 
 
-def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+def friction(
+    model: Model, data: RegressionData
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Unknowns that are friction coefficients, and the drives that act on the joint of each."""
     acting = _acting(model)
-    sliding = [name.removesuffix(f".{PRESLIDING}") for name in data.parameters if name.endswith(f".{PRESLIDING}")]
+    sliding = [
+        name.removesuffix(f".{PRESLIDING}")
+        for name in data.parameters
+        if name.endswith(f".{PRESLIDING}")
+    ]
     turning = {drive for name in sliding for drive in acting.get(name, ())}
     matrix = np.eye(len(data.parameters)) if data.ties is None else data.ties.matrix
     unknowns: dict[str, tuple[str, ...]] = {}
@@ -405,7 +481,9 @@ def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[
         if any(set(acting.get(owner, ())) & turning for owner, _, _ in parts):
             continue  # only both together lose energy
         if parts and column.min() >= 0.0 and all(kind in FRICTION for _, _, kind in parts):
-            unknowns[unknown] = tuple(dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ())))
+            unknowns[unknown] = tuple(
+                dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ()))
+            )
     return tuple(unknowns), {unknown: drives for unknown, drives in unknowns.items() if drives}
 
 
@@ -416,7 +494,11 @@ def _acting(model: Model) -> dict[str, tuple[str, ...]]:
     acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
     for loss in model.mechanism.losses:
         places = [model.topology.velocity_names.index(name) for name, _ in loss.terms]
-        acting[loss.name] = tuple(name for name, row in zip(names, transmission, strict=True) if row[places].any())
+        acting[loss.name] = tuple(
+            name for name, row in zip(names, transmission, strict=True) if row[places].any()
+        )
     for k, joint in enumerate(model.topology.velocity_names):
-        acting[joint] = tuple(name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio)
+        acting[joint] = tuple(
+            name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio
+        )
     return acting

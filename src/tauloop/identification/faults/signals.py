@@ -10,12 +10,15 @@ from tauloop.logs.channels import Log, by_channel, samples
 from tauloop.logs.saturation import LEFT_OUT, PLATEAU, left_out, limits_reached, moving
 
 
-def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | None = None) -> tuple[Problem, ...]:
+def clipped(
+    log: Log, quantity: str = "force", limits: Mapping[str, float] | None = None
+) -> tuple[Problem, ...]:
     """Channels that stay at their largest or smallest value for several samples, as a limit makes them.
 
-    Either at exactly that value, or, where noise was added behind the limit, within a small share of the range of it,
-    while the machine moves; or at the limit that the machine's description states. Nothing is said of forces whose
-    samples at a limit the log leaves out (`without_saturated`), where enough others are left.
+    Either at exactly that value, or, where noise was added behind the limit, within a small share
+    of the range of it, while the machine moves; or at the limit that the machine's description
+    states. Nothing is said of forces whose samples at a limit the log leaves out
+    (`without_saturated`), where enough others are left.
 
     Args:
         log: the log as measured, before any filter.
@@ -28,14 +31,16 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
     problems = Problems()
     moves = moving(log)
     for name, values in by_channel(log, quantity).items():
-        left = samples(log, LEFT_OUT, (name,))[:, 0] != 0.0 if quantity == "force" and name in left_out(log) else None
+        left = (
+            samples(log, LEFT_OUT, (name,))[:, 0] != 0.0
+            if quantity == "force" and name in left_out(log)
+            else None
+        )
         for limit in limits_reached(values, moves, (limits or {}).get(name)):
             if left is not None and left[limit.at].all():
                 continue
             word = "largest" if limit.is_upper else "smallest"
-            what = (
-                f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more in a row: "
-            )
+            what = f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more in a row: "
             remedy = "excite less, raise the drive's limit, or leave these samples out"
             problems.add(f"{quantity}.{name}", f"{what}it is clipped{limit.why}", remedy)
     return tuple(problems)
@@ -45,7 +50,7 @@ def spikes(log: Log) -> tuple[Problem, ...]:
     """Positions and forces of which single samples lie far off both neighbours, as a lost bit or message makes them.
 
     Returns:
-        One problem for each channel: how many samples, when, and the first of them with its neighbours (see
-        `tauloop.logs.bad_samples`).
+        One problem for each channel: how many samples, when, and the first of them with its
+        neighbours (see `tauloop.logs.bad_samples`).
     """
     return tuple(stretch.problem for stretch in bad_samples(log) if stretch.kind == "spikes")

@@ -8,7 +8,8 @@ from tauloop.errors import Problem
 from tauloop.logs.channels import Log
 from tauloop.logs.stamps import stamp_jitter
 
-#: Positions follow the stamps with a share of one, to this, and beyond this many standard deviations.
+#: Positions follow the stamps with a share of one, to this, and beyond this many standard
+#: deviations.
 FOLLOWS, DEVIATIONS = 0.3, 6.0
 
 
@@ -25,7 +26,11 @@ def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         One problem where positions follow the stamps (see `StampJitter`).
     """
     offsets = stamp_jitter(log, names)
-    if offsets is None or abs(offsets.share - 1.0) > FOLLOWS or offsets.share < DEVIATIONS * offsets.deviation:
+    if (
+        offsets is None
+        or abs(offsets.share - 1.0) > FOLLOWS
+        or offsets.share < DEVIATIONS * offsets.deviation
+    ):
         return ()
     share_of_period = 100.0 * offsets.size / offsets.period
     what = (

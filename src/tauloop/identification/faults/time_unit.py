@@ -14,8 +14,8 @@ from tauloop.model import Model
 TRIED = 200
 #: Seconds that one unit of the stamps may be where the log says 1 s, and their names.
 UNITS = {1e-3: "ms", 1e-6: "us"}
-#: Inertial forces are those of another unit when they are as near to its square as this factor: machine files err by
-#: less, and units differ by far more.
+#: Inertial forces are those of another unit when they are as near to its square as this factor:
+#: machine files err by less, and units differ by far more.
 NEAR = 5.0
 #: Without the other unit so many times as much of the forces must stay unexplained.
 BETTER = 1.4
@@ -23,12 +23,15 @@ BETTER = 1.4
 FREE = ("viscous", "coulomb", "offset")
 
 
-def wrong_time_unit(model: Model, log: Measured, *, output: str = "actuators") -> tuple[Problem, ...]:
+def wrong_time_unit(
+    model: Model, log: Measured, *, output: str = "actuators"
+) -> tuple[Problem, ...]:
     """Whether inertial forces are what the machine file says only where time is in another unit than the log says.
 
-    Forces are fitted by g G + x A + friction, where G are the machine file's forces at rest and A those that motion
-    adds (with the file's inertias), every output weighted by its own force, friction free. With times in a unit of s
-    seconds that are said to be seconds, x / g is 1 / s^2; x alone without forces at rest.
+    Forces are fitted by g G + x A + friction, where G are the machine file's forces at rest and A
+    those that motion adds (with the file's inertias), every output weighted by its own force,
+    friction free. With times in a unit of s seconds that are said to be seconds, x / g is 1 / s^2;
+    x alone without forces at rest.
 
     Args:
         model: the machine as its file has it.
@@ -36,25 +39,32 @@ def wrong_time_unit(model: Model, log: Measured, *, output: str = "actuators") -
         output: of `regressor_rows`.
 
     Returns:
-        One problem where x / g is that of ms or us to a factor of 5, and x = g leaves 1.4 times as much of the forces
-        unexplained; none where the machine file has no inertias, or actuators are redundant.
+        One problem where x / g is that of ms or us to a factor of 5, and x = g leaves 1.4 times as
+        much of the forces unexplained; none where the machine file has no inertias, or actuators
+        are redundant.
     """
     if model.assembly.is_redundant:
         return ()
     mixing, rows = measured_outputs(model, log, output)
     forces = log.forces @ mixing
     at = np.unique(np.linspace(0, len(forces) - 1, min(TRIED, len(forces))).round().astype(int))
-    position, velocity, acceleration = (x[at] for x in (log.position, log.velocity, log.acceleration))
+    position, velocity, acceleration = (
+        x[at] for x in (log.position, log.velocity, log.acceleration)
+    )
     try:
         start = model.actuators.track(position).q if model.assembly.rows else None
-        still = regressor_rows(model, (position, 0.0 * velocity, 0.0 * acceleration), output, start)[:, rows]
+        still = regressor_rows(
+            model, (position, 0.0 * velocity, 0.0 * acceleration), output, start
+        )[:, rows]
         moved = regressor_rows(model, (position, velocity, acceleration), output, start)[:, rows]
     except PoseError:
         return ()
     sizes = np.maximum(np.linalg.norm(forces[at], axis=0), np.finfo(float).tiny)
 
     def weighed(columns: np.ndarray) -> np.ndarray:
-        return np.asarray((columns / sizes[:, None]).reshape(sizes.size * len(at), columns.shape[2]))
+        return np.asarray(
+            (columns / sizes[:, None]).reshape(sizes.size * len(at), columns.shape[2])
+        )
 
     free = np.array([parameter.role in FREE for parameter in model.parameters])
     rest = still[:, :, ~free] @ model.pi[~free]

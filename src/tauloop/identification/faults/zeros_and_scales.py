@@ -1,9 +1,10 @@
 """Zeros of encoders, ratios of gears and torque constants that are wrong, as far as forces show them.
 
-Each adds a column to the regression: the derivative of the predicted forces by the zero, by the ratio, or by the factor
-of one force. It is named where the column explains the residual beyond its own deviation, and explains most of what is
-above the noise of the forces, so that a model which lacks much names nothing. Its size is refined by Gauss and Newton.
-Causes that explain as much are named with it: forces do not distinguish them.
+Each adds a column to the regression: the derivative of the predicted forces by the zero, by the
+ratio, or by the factor of one force. It is named where the column explains the residual beyond its
+own deviation, and explains most of what is above the noise of the forces, so that a model which
+lacks much names nothing. Its size is refined by Gauss and Newton. Causes that explain as much are
+named with it: forces do not distinguish them.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ COMPARED, FEWEST = 1500, 120
 BLOCKS = 12
 #: A size is certain beyond this many standard deviations, ...
 CERTAIN = 6.0
-#: ... if its column explains this share of the residual's power, and of what of it is above the noise.
+#: ... if its column explains this share of the residual's power, and of what of it is above the
+#: noise.
 EXPLAINED, OF_EXCESS = 0.015, 0.4
-#: Least zero, as a share of the channel's range, and least change of a ratio and of a force that are named.
+#: Least zero, as a share of the channel's range, and least change of a ratio and of a force that
+#: are named.
 LEAST = {"zero": 0.02, "ratio": 0.03, "gear": 0.03, "force": 0.08}
 #: Forces do not show a zero or a factor whose standard deviation is above this share.
 COARSE = {"zero": 0.03, "force": 0.1}
@@ -37,8 +40,9 @@ ALIKE = 0.8
 STEP, REFINED = 1e-4, 4
 #: A position too large by a factor g is known by 1 - 1 / g, which is at most this.
 LARGEST = 0.95
-#: Directions of unit-norm columns below this share of the largest are none; a column of which less than the second
-#: share is left next to them shows nothing (a zero's column has noise of accelerations that they have not).
+#: Directions of unit-norm columns below this share of the largest are none; a column of which less
+#: than the second share is left next to them shows nothing (a zero's column has noise of
+#: accelerations that they have not).
 RANK = 1e-8
 LEFT = {"zero": 0.02, "ratio": 5e-3, "gear": 5e-3, "force": 5e-3}
 #: A cubic through four neighbours misses white noise by this many of its standard deviations.
@@ -52,10 +56,11 @@ class WrongScale:
     """A zero, a ratio or a factor that the forces contradict.
 
     Attributes:
-        kind: "zero", "ratio" (of a position alone), "gear" (a position is too large by the factor by which the force
-            of the same drive is too small) or "force".
+        kind: "zero", "ratio" (of a position alone), "gear" (a position is too large by the factor
+            by which the force of the same drive is too small) or "force".
         channel: of the position or the force.
-        size: by how much positions are off, m or rad; the factor by which a position or a force is too large.
+        size: by how much positions are off, m or rad; the factor by which a position or a force is
+            too large.
         deviation: standard deviation of the size.
         explained: share of the residual's power.
         unit: of a zero.
@@ -91,8 +96,10 @@ class ScaleSearch:
     """What forces show of zeros, ratios and factors.
 
     Attributes:
-        causes: those that they contradict: the one that explains most, then those that explain as much.
-        not_shown: zeros and factors that they do not show, in words: an error would go unnoticed into the parameters.
+        causes: those that they contradict: the one that explains most, then those that explain as
+            much.
+        not_shown: zeros and factors that they do not show, in words: an error would go unnoticed
+            into the parameters.
     """
 
     causes: tuple[WrongScale, ...] = ()
@@ -136,7 +143,10 @@ def zeros_and_scales(
         return ScaleSearch(not_shown=tuple(not_shown))
     certain.sort(key=lambda entry: -entry[3])
     alike = [entry for entry in certain if entry[3] >= ALIKE * certain[0][3]]
-    causes = tuple(comparison.refined(column, size, deviation, share) for column, size, deviation, share in alike)
+    causes = tuple(
+        comparison.refined(column, size, deviation, share)
+        for column, size, deviation, share in alike
+    )
     return ScaleSearch(causes=causes, not_shown=tuple(not_shown))
 
 
@@ -149,7 +159,11 @@ def _not_shown(column: _Derivative, deviation: float) -> str:
         return f"{subject}: not at all"
     if column.kind == "force":
         return f"{subject}: to {100.0 * deviation:.2g} %"
-    size = f"{np.degrees(deviation):.2g} deg" if column.unit == "rad" else f"{deviation:.2g} {column.unit}"
+    size = (
+        f"{np.degrees(deviation):.2g} deg"
+        if column.unit == "rad"
+        else f"{deviation:.2g} {column.unit}"
+    )
     return f"{subject}: to {size}"
 
 
@@ -158,7 +172,9 @@ def wrong_scale_problem(causes: Sequence[WrongScale]) -> Problem:
     first, *others = causes
     what = f"{first} ({100.0 * first.explained:.2g} % of the residual)"
     if others:
-        what += "; forces do not distinguish this from: " + ", or ".join(f"{cause.where} {cause}" for cause in others)
+        what += "; forces do not distinguish this from: " + ", or ".join(
+            f"{cause.where} {cause}" for cause in others
+        )
     remedies = {
         "zero": "calibrate the encoder's zero, or correct it in the log",
         "ratio": "check the gear ratio and the unit of the position",
@@ -185,7 +201,13 @@ class _Comparison:
     """Forces and regressor at some samples, weighted, and what of the residual further columns explain."""
 
     def __init__(
-        self, model: Model, log: Measured, data: RegressionData, rows: np.ndarray, factor: int, output: str
+        self,
+        model: Model,
+        log: Measured,
+        data: RegressionData,
+        rows: np.ndarray,
+        factor: int,
+        output: str,
     ) -> None:
         self._model, self._output, self._log = model, output, log
         at, slow = rows * factor, log.slow_motion()
@@ -196,27 +218,38 @@ class _Comparison:
         self._ties, self._parameters = data.relations, data.parameters
         self._measured = data.regressor[rows][:, data.kept]
         forces = data.forces[rows][:, data.kept]
-        present = np.ones(forces.shape) if data.present is None else data.present[rows][:, data.kept].astype(float)
+        present = (
+            np.ones(forces.shape)
+            if data.present is None
+            else data.present[rows][:, data.kept].astype(float)
+        )
         self._forces, self._present = forces, present
-        self._rigid, self._slow_rigid = self._rows_at(*self._measured_motion), self._rows_at(*self._slow_motion)
+        self._rigid, self._slow_rigid = (
+            self._rows_at(*self._measured_motion),
+            self._rows_at(*self._slow_motion),
+        )
         self._weights = np.ones(len(data.kept))
         for _ in range(2):
             self._fit(self._measured, self._forces)
             sizes = np.sqrt(np.mean(self._residual**2, axis=0)) * self._weights
             self._weights = np.maximum(sizes, np.finfo(float).tiny)
-        # derivatives by sizes are of the motion without the filter that data have passed, as these columns are
+        # derivatives by sizes are of the motion without the filter that data have passed, as these
+        # columns are
         self._fit(self._rigid, self._forces)
         self._unfiltered_basis = self._basis
         self._fit(self._measured, self._forces)
         noise = _white_noise(data.forces[:, data.kept])
         self.excess = max(1.0 - float(np.mean((noise / self._weights) ** 2)), 0.0)
 
-    def _rows_at(self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+    def _rows_at(
+        self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
+    ) -> np.ndarray:
         start = self._model.actuators.track(position).q if self._model.assembly.rows else None
         rows = regressor_rows(self._model, (position, velocity, acceleration), self._output, start)
         names = [parameter.name for parameter in self._model.parameters]
         columns = [self._parameters.index(name) for name in names]
-        every = np.zeros((*rows.shape[:2], len(self._parameters)))  # payloads and further friction have columns as well
+        # payloads and further friction have columns as well
+        every = np.zeros((*rows.shape[:2], len(self._parameters)))
         every[:, :, columns] = rows
         return every[:, self._kept]
 
@@ -250,14 +283,30 @@ class _Comparison:
                 moved = self._rows_at(*_changed(self._measured_motion, kind, k, -step))
                 # forces of the true motion less those of the measured one, per unit of the size
                 values = (moved - self._rigid) @ self._values / step
-                yield _Derivative(kind=kind, channel=name, index=k, range=size, unit=units[name], values=values)
+                yield _Derivative(
+                    kind=kind, channel=name, index=k, range=size, unit=units[name], values=values
+                )
                 place = self._place_of(name)
                 if kind == "ratio" and place is not None:
                     both = values - self._prediction_of(place)
-                    yield _Derivative(kind="gear", channel=name, index=k, range=size, unit=units[name], values=both)
+                    yield _Derivative(
+                        kind="gear",
+                        channel=name,
+                        index=k,
+                        range=size,
+                        unit=units[name],
+                        values=both,
+                    )
         for place, k in enumerate(self._kept):
             values = self._prediction_of(place)
-            yield _Derivative(kind="force", channel=self._outputs[k], index=place, range=1.0, unit="", values=values)
+            yield _Derivative(
+                kind="force",
+                channel=self._outputs[k],
+                index=place,
+                range=1.0,
+                unit="",
+                values=values,
+            )
 
     def _prediction_of(self, place: int) -> np.ndarray:
         """Predicted forces (M, n_out) of one output, and zero of the others."""
@@ -286,7 +335,9 @@ class _Comparison:
         whole = float(residual @ residual)
         return size, deviation, 1.0 - float(rest @ rest) / max(whole, np.finfo(float).tiny)
 
-    def refined(self, column: _Derivative, size: float, deviation: float, explained: float) -> WrongScale:
+    def refined(
+        self, column: _Derivative, size: float, deviation: float, explained: float
+    ) -> WrongScale:
         """The cause, its size by some steps of Gauss and Newton."""
         if column.kind == "force":
             return self._refined_force(column, size, deviation, explained)
@@ -295,19 +346,25 @@ class _Comparison:
         try:
             for _ in range(REFINED):
                 total = min(total + change, LARGEST) if column.kind != "zero" else total + change
-                rows = self._rows_at(*_changed(self._slow_motion, column.kind, column.index, -total))
+                rows = self._rows_at(
+                    *_changed(self._slow_motion, column.kind, column.index, -total)
+                )
                 scale = np.ones(len(self._kept))
                 if column.kind == "gear":
                     scale[place] = 1.0 / (1.0 - total)
-                # the filtered columns of the log, changed as those of a motion without noise, which would make all
-                # sizes smaller
+                # the filtered columns of the log, changed as those of a motion without noise, which
+                # would make all sizes smaller
                 columns = self._measured + rows - self._slow_rigid
                 self._weights = weights * scale
                 self._fit(columns, self._forces * scale)
-                moved = self._rows_at(*_changed(self._slow_motion, column.kind, column.index, -total - step))
+                moved = self._rows_at(
+                    *_changed(self._slow_motion, column.kind, column.index, -total - step)
+                )
                 values = (moved - rows) @ self._values / step
                 if column.kind == "gear":
-                    values -= (columns @ self._values) * (np.arange(len(scale)) == place) * scale[place]
+                    values -= (
+                        (columns @ self._values) * (np.arange(len(scale)) == place) * scale[place]
+                    )
                 change, deviation, _ = self.judged(values, column.kind)
         except (PoseError, AssemblyError):
             total = size
@@ -318,7 +375,9 @@ class _Comparison:
         factor = 1.0 / (1.0 - min(total, LARGEST))
         return _as_cause(column, factor, deviation * factor**2, explained)
 
-    def _refined_force(self, column: _Derivative, size: float, deviation: float, explained: float) -> WrongScale:
+    def _refined_force(
+        self, column: _Derivative, size: float, deviation: float, explained: float
+    ) -> WrongScale:
         """As `refined`, of the factor of a force: it and its weight are divided by the factor."""
         weights, factor, k = self._weights, 1.0, column.index
         for _ in range(REFINED):

@@ -1,7 +1,7 @@
 """Columns of asymmetric and Stribeck friction of any freedom or motor along a log, passive joints too.
 
-Source: Armstrong-Helouvry, Dupont and Canudas de Wit 1994, A survey of models, analysis tools and compensation methods
-for the control of machines with friction.
+Source: Armstrong-Helouvry, Dupont and Canudas de Wit 1994, A survey of models, analysis tools and
+compensation methods for the control of machines with friction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tauloop.identification.friction.element_motion import ElementMotion, element_motion, require_elements
+from tauloop.identification.friction.element_motion import (
+    ElementMotion,
+    element_motion,
+    require_elements,
+)
 from tauloop.identification.regression.columns import asymmetric_friction, stribeck_friction
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log
@@ -28,10 +32,11 @@ def friction_columns(
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
     """Columns for `with_columns`, beside `regression_data` of the same log, preparation and output.
 
-    Friction f on an element (a joint's freedom, a telescopic rod, a motor) that moves at v_e = J_e w, w the speeds of
-    the leading actuators, adds J_e^T f to the forces on these (virtual work). Each element in `asymmetric` has a column
-    of |sign(v_e)| (``NAME.coulomb_asymmetry``) and one of |v_e| (``NAME.viscous_asymmetry``), each in `stribeck` has
-    one of sign(v_e) exp(-(v_e / v_s)^2) (``NAME.stribeck``), as `asymmetric_friction` and `stribeck_friction` say.
+    Friction f on an element (a joint's freedom, a telescopic rod, a motor) that moves at v_e = J_e
+    w, w the speeds of the leading actuators, adds J_e^T f to the forces on these (virtual work).
+    Each element in `asymmetric` has a column of |sign(v_e)| (``NAME.coulomb_asymmetry``) and one of
+    |v_e| (``NAME.viscous_asymmetry``), each in `stribeck` has one of sign(v_e) exp(-(v_e / v_s)^2)
+    (``NAME.stribeck``), as `asymmetric_friction` and `stribeck_friction` say.
 
     Args:
         model: the machine.
@@ -64,7 +69,9 @@ def columns_along(
     units: list[str] = []
     if asymmetric:
         parts.append(asymmetric_friction(*motion.of(asymmetric)))
-        names += [f"{name}.{kind}_asymmetry" for kind in ("coulomb", "viscous") for name in asymmetric]
+        names += [
+            f"{name}.{kind}_asymmetry" for kind in ("coulomb", "viscous") for name in asymmetric
+        ]
         units += [*map(motion.force_unit, asymmetric), *map(motion.damping_unit, asymmetric)]
     if stribeck:
         speed, rows = motion.of(tuple(stribeck))

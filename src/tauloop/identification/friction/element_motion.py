@@ -8,7 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.identification.regression.from_log import leading_transmission, present_rows, require_positions
+from tauloop.identification.regression.from_log import (
+    leading_transmission,
+    present_rows,
+    require_positions,
+)
 from tauloop.logs import (
     Preparation,
     Signals,
@@ -30,14 +34,15 @@ from tauloop.shown import Shown
 class ElementMotion(Shown):
     """Speeds of the freedoms of joints, telescopic rods and motors at the log's own rate.
 
-    An element moves at v_e = J_e w, with w the speeds of the leading actuators; a force f on it adds J_e^T f to the
-    forces on these (virtual work).
+    An element moves at v_e = J_e w, with w the speeds of the leading actuators; a force f on it
+    adds J_e^T f to the forces on these (virtual work).
 
     Attributes:
         turns: whether each element turns, by name.
         jacobian: J (N, n_elements, n).
         velocity: w (N, n).
-        mixing: what the forces on the leading actuators are in the outputs (n, n_out), or None for themselves.
+        mixing: what the forces on the leading actuators are in the outputs (n, n_out), or None for
+            themselves.
         period: s.
         factor: of the decimation.
         cutoff: that forces and regressor pass, as a share of the sampling rate; None for none.
@@ -68,7 +73,11 @@ class ElementMotion(Shown):
     @property
     def of_outputs(self) -> np.ndarray:
         """Speeds (N, n_out) of the outputs' own motion: w, or that of the driven coordinates."""
-        return self.velocity if self.mixing is None else np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)
+        return (
+            self.velocity
+            if self.mixing is None
+            else np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)
+        )
 
     def force_unit(self, name: str) -> str:
         """Unit of a force on an element."""
@@ -87,7 +96,12 @@ class ElementMotion(Shown):
 
 
 def element_motion(
-    model: Model, log: Log, preparation: Preparation, *, output: str = "actuators", prepared: Signals | None = None
+    model: Model,
+    log: Log,
+    preparation: Preparation,
+    *,
+    output: str = "actuators",
+    prepared: Signals | None = None,
 ) -> ElementMotion:
     """Motion of all elements of a machine along a log.
 
@@ -119,7 +133,12 @@ def element_motion(
 
 
 def motion_of_elements(
-    model: Model, position: np.ndarray, velocity: np.ndarray, *, period: float, output: str = "actuators"
+    model: Model,
+    position: np.ndarray,
+    velocity: np.ndarray,
+    *,
+    period: float,
+    output: str = "actuators",
 ) -> ElementMotion:
     """Motion of all elements where the leading actuators move so: positions and velocities (N, n) every `period`, SI.
 
@@ -144,7 +163,10 @@ def elements(model: Model) -> dict[str, bool]:
     """Whether each element that may have friction turns (rad/s, N m) or slides: freedoms of joints, rods, motors."""
     actuators = model.mechanism.actuators
     names = (*model.topology.velocity_names, *(actuator.name for actuator in actuators))
-    turns = (*model.topology.angular, *(model.topology.motor_turns(actuator) for actuator in actuators))
+    turns = (
+        *model.topology.angular,
+        *(model.topology.motor_turns(actuator) for actuator in actuators),
+    )
     return dict(zip(names, turns, strict=True))
 
 
@@ -158,5 +180,7 @@ def require_elements(model: Model, names: Sequence[str]) -> None:
     what = "is no freedom of a joint, telescopic rod or motor with a coordinate of its own"
     problems = unknown_names(names, known, what)
     if not names:
-        problems.append(Problem("friction", "no element is named", f"choose among {', '.join(known)}"))
+        problems.append(
+            Problem("friction", "no element is named", f"choose among {', '.join(known)}")
+        )
     IdentificationError.raise_if_any(problems)

@@ -24,9 +24,11 @@ from tauloop.shown import Shown
 PRESLIDING = "presliding"
 #: Lengths that are tried, as shares of an element's stroke.
 SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
-#: Lengths that are tried about the best of these, as multiples of it, and again about the best of those.
+#: Lengths that are tried about the best of these, as multiples of it, and again about the best of
+#: those.
 FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
-#: A length is taken where it lessens the error of an output over all blocks by this share and in every block.
+#: A length is taken where it lessens the error of an output over all blocks by this share and in
+#: every block.
 BETTER = 0.02
 #: Elements are gone through so many times at most.
 SWEEPS = 3
@@ -37,9 +39,10 @@ REST = 1e-3
 def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
     """State z (N, n) of dz/dx = (1 - z sign(v)) / length, from -1 to 1; friction is F z, and F sign(v) when it slides.
 
-    Between two samples the motion is taken as going one way: z goes to s + (z - s) exp(-|dx| / length), s = sign(dx),
-    which is exact (Dahl 1968, A solid friction model, with the exponent one). z is zero at the first sample: what was
-    before is not known, and forgotten after a few lengths. All samples are made together, in log2(N) passes.
+    Between two samples the motion is taken as going one way: z goes to s + (z - s) exp(-|dx| /
+    length), s = sign(dx), which is exact (Dahl 1968, A solid friction model, with the exponent
+    one). z is zero at the first sample: what was before is not known, and forgotten after a few
+    lengths. All samples are made together, in log2(N) passes.
 
     Args:
         velocity: (N, n), m/s or rad/s; exactly zero is rest.
@@ -51,18 +54,21 @@ def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.n
     kept = np.exp(-np.abs(moved) / lengths)
     z = np.sign(moved) * (1.0 - kept)
     reach = 1
-    while reach < len(z):  # z_k = kept_k z_(k-1) + ..., composed over twice as many samples each time
+    # z_k = kept_k z_(k-1) + ..., composed over twice as many samples each time
+    while reach < len(z):
         z[reach:] = z[reach:] + kept[reach:] * z[:-reach]
         kept[reach:] = kept[reach:] * kept[:-reach]
         reach *= 2
     return z
 
 
-def presliding_state(velocity: np.ndarray, period: float, lengths: np.ndarray, *, stays: bool = False) -> np.ndarray:
+def presliding_state(
+    velocity: np.ndarray, period: float, lengths: np.ndarray, *, stays: bool = False
+) -> np.ndarray:
     """State (N, n) of `dahl_state`, and zero where the motion rests, as Coulomb friction is there, unless it stays.
 
-    What friction holds at rest is anything below Coulomb's, and positions do not tell it. Rest is a speed below `REST`
-    of the largest.
+    What friction holds at rest is anything below Coulomb's, and positions do not tell it. Rest is a
+    speed below `REST` of the largest.
     """
     state = dahl_state(velocity, period, lengths)
     return state if stays else state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
@@ -81,11 +87,17 @@ def presliding_columns(
     names = tuple(lengths)
     speed, rows = motion.of(names)
     states = [
-        presliding_state(speed[:, [k]], motion.period, np.array([lengths[name]]), stays=name in staying)
+        presliding_state(
+            speed[:, [k]], motion.period, np.array([lengths[name]]), stays=name in staying
+        )
         for k, name in enumerate(names)
     ]
     columns = motion.decimated(rows * np.concatenate(states, axis=1)[:, None, :])
-    return columns, tuple(f"{name}.{PRESLIDING}" for name in names), tuple(motion.force_unit(name) for name in names)
+    return (
+        columns,
+        tuple(f"{name}.{PRESLIDING}" for name in names),
+        tuple(motion.force_unit(name) for name in names),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +108,8 @@ class PreslidingChoice(Shown):
         lengths: m or rad, by element; elements that no length makes better are left out.
         staying: elements of these whose friction stays at rest; that of the others is zero there.
         without: elements that no length makes better.
-        errors: validation error, % (root mean square over outputs), without any, and with the chosen ones.
+        errors: validation error, % (root mean square over outputs), without any, and with the
+            chosen ones.
         stated: elements whose length was given.
     """
 
@@ -118,11 +131,11 @@ def choose_presliding(
 ) -> PreslidingChoice:
     """Try lengths for each element in turn, and keep the best of each where every part of the logs is better with it.
 
-    Each block of the logs (`BlockFits`) is predicted by a fit to all others. A length is kept where the error of the
-    output that gains most falls by `BETTER` over all blocks and in each of them, and no other output pays too much for
-    it (`Gain.is_fair`). The longest that is tried is
-    none: what turns round so slowly is no friction after a reversal. Friction that stays at rest is kept only where
-    that is better by `BETTER` again.
+    Each block of the logs (`BlockFits`) is predicted by a fit to all others. A length is kept where
+    the error of the output that gains most falls by `BETTER` over all blocks and in each of them,
+    and no other output pays too much for it (`Gain.is_fair`). The longest that is tried is none:
+    what turns round so slowly is no friction after a reversal. Friction that stays at rest is kept
+    only where that is better by `BETTER` again.
 
     Args:
         parts: regression data of each log, held-out part included, which takes no part.
@@ -156,18 +169,27 @@ def choose_presliding(
 class _LengthSearch:
     """Lengths so far, and those of whose friction stays at rest."""
 
-    def __init__(self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]) -> None:
+    def __init__(
+        self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]
+    ) -> None:
         self._fits, self._motions, self._scales = fits, motions, fits.largest
         self.lengths, self.staying = lengths, set[str]()
 
     def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
         """Errors (BLOCKS, n_kept) where not fitted, % of each output's largest force."""
-        columns = [presliding_columns(motion, lengths, staying)[0] for motion in self._motions] if lengths else None
+        columns = (
+            [presliding_columns(motion, lengths, staying)[0] for motion in self._motions]
+            if lengths
+            else None
+        )
         return 100.0 * self._fits.errors(columns) / self._scales
 
     def improved(self, name: str) -> bool:
         """Look for the length of an element; whether it is another than before."""
-        stroke, before = max(motion.stroke(name) for motion in self._motions), self.lengths.get(name)
+        stroke, before = (
+            max(motion.stroke(name) for motion in self._motions),
+            self.lengths.get(name),
+        )
         others = {other: length for other, length in self.lengths.items() if other != name}
         self.lengths, self.staying = others, self.staying - {name}
         if stroke <= 0.0:
@@ -187,7 +209,9 @@ class _LengthSearch:
 
     def rest(self, name: str) -> None:
         """Let the friction of an element stay at rest where that is better."""
-        resting, staying = (self.errors(self.lengths, names) for names in (self.staying, {*self.staying, name}))
+        resting, staying = (
+            self.errors(self.lengths, names) for names in (self.staying, {*self.staying, name})
+        )
         if _is_better(staying, resting, every=False):
             self.staying |= {name}
 

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.friction.columns import columns_along
 from tauloop.identification.friction.element_motion import ElementMotion, elements, require_elements
-from tauloop.identification.friction.presliding import BETTER, PreslidingChoice, choose_presliding, presliding_columns
+from tauloop.identification.friction.presliding import (
+    BETTER,
+    PreslidingChoice,
+    choose_presliding,
+    presliding_columns,
+)
 from tauloop.identification.options import TermOptions
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.data import RegressionData
@@ -40,7 +45,9 @@ class StatedFriction:
     def __bool__(self) -> bool:
         return bool(self.asymmetric or self.speeds or self.slides)
 
-    def beside(self, parts: Sequence[RegressionData], motions: Sequence[ElementMotion]) -> list[RegressionData]:
+    def beside(
+        self, parts: Sequence[RegressionData], motions: Sequence[ElementMotion]
+    ) -> list[RegressionData]:
         """Regression data of all logs with the columns of asymmetric and Stribeck friction."""
         if not (self.asymmetric or self.speeds):
             return list(parts)
@@ -48,7 +55,12 @@ class StatedFriction:
         return [with_columns(part, *new) for part, new in zip(parts, columns, strict=True)]
 
     def presliding(
-        self, parts: Sequence[RegressionData], motions: Sequence[ElementMotion], *, fitted: int, share: float
+        self,
+        parts: Sequence[RegressionData],
+        motions: Sequence[ElementMotion],
+        *,
+        fitted: int,
+        share: float,
     ) -> tuple[list[RegressionData], PreslidingChoice | None]:
         """Regression data of all logs with columns of presliding friction, and what their lengths rest on.
 
@@ -59,7 +71,9 @@ class StatedFriction:
         """
         if not self.slides:
             return list(parts), None
-        choice = choose_presliding(parts[:fitted], motions[:fitted], self.searched, stated=self.lengths, share=share)
+        choice = choose_presliding(
+            parts[:fitted], motions[:fitted], self.searched, stated=self.lengths, share=share
+        )
         if not choice.lengths:
             return list(parts), choice
         columns = (presliding_columns(motion, choice.lengths, choice.staying) for motion in motions)
@@ -92,7 +106,9 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
         if length <= 0.0
     )
     searched = tuple(name for name in terms.presliding if name not in lengths)
-    return StatedFriction(asymmetric=terms.asymmetric, speeds=speeds, lengths=lengths, searched=searched)
+    return StatedFriction(
+        asymmetric=terms.asymmetric, speeds=speeds, lengths=lengths, searched=searched
+    )
 
 
 def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
@@ -111,5 +127,7 @@ def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
     ]
     if choice.lengths:
         before, after = choice.errors
-        notes.append(f"validation error {before:.3g} % without presliding friction, {after:.3g} % with")
+        notes.append(
+            f"validation error {before:.3g} % without presliding friction, {after:.3g} % with"
+        )
     return tuple(notes)

@@ -22,12 +22,13 @@ class BaseEstimates(Shown):
     """Values b of base parameters, b = B p + e with the covariance C of e.
 
     Attributes:
-        parameters: (n,) names of p: standard parameters or leaf parameters of a machine, or expressions in these, such
-            as ``m1 * d_c1``.
+        parameters: (n,) names of p: standard parameters or leaf parameters of a machine, or
+            expressions in these, such as ``m1 * d_c1``.
         regrouping: B (r, n).
         values: b (r,), SI.
         covariance: C (r, r); zero for exact values.
-        representatives: (r,) the parameter of each base parameter whose column of the regressor stands for it.
+        representatives: (r,) the parameter of each base parameter whose column of the regressor
+            stands for it.
         known: values, SI, of the other columns that the forces of the fit hold.
         noise: standard deviation, SI, of what the fit leaves of each output, by its name.
         has_gains: whether the forces were scaled by gains that were found with the parameters.
@@ -62,17 +63,29 @@ class BaseEstimates(Shown):
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            return replace(_from_plain(content.get("whole_log") or content), has_gains=bool(content.get("gains")))
+            return replace(
+                _from_plain(content.get("whole_log") or content),
+                has_gains=bool(content.get("gains")),
+            )
         except OSError as error:
-            raise InputError.of(str(path), f"cannot be read: {error.strerror}", "name a file that is there") from None
+            raise InputError.of(
+                str(path), f"cannot be read: {error.strerror}", "name a file that is there"
+            ) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            what = f"holds no base parameters with their covariance ({type(error).__name__}: {error})"
-            raise InputError.of(str(path), what, "write it with `tauloop identify ... --json-file`") from None
+            what = (
+                f"holds no base parameters with their covariance ({type(error).__name__}: {error})"
+            )
+            raise InputError.of(
+                str(path), what, "write it with `tauloop identify ... --json-file`"
+            ) from None
 
 
 def _from_plain(content: dict[str, Any]) -> BaseEstimates:
     rows = content["base_parameters"]
-    terms = [{row["representative"]: 1.0} | {t["parameter"]: t["coefficient"] for t in row["terms"]} for row in rows]
+    terms = [
+        {row["representative"]: 1.0} | {t["parameter"]: t["coefficient"] for t in row["terms"]}
+        for row in rows
+    ]
     names = tuple(dict.fromkeys(name for row in terms for name in row))
     representatives = tuple(row["representative"] for row in rows)
     return BaseEstimates(

@@ -1,7 +1,7 @@
 """Physical consistency as cones: pseudo-inertias that a body, a slender rod or a dissipative element can have.
 
-Source: Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial parameter
-identification.
+Source: Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial
+parameter identification.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class Cone(Shown):
 
     Attributes:
         element: body, rod or part of a rod, coordinate, or actuator.
-        kind: "body": P = [[S, h], [h^T, m]] (4, 4) with S = tr(I)/2 1 - I (Wensing, Kim and Slotine 2018, Linear matrix
-            inequalities for physically consistent inertial parameter identification), which includes the triangle
-            inequality; "slender": P = [[J, h], [h, m]] (2, 2), the same for mass on a line;
-            "number": P = p (1, 1), such as a friction coefficient.
+        kind: "body": P = [[S, h], [h^T, m]] (4, 4) with S = tr(I)/2 1 - I (Wensing, Kim and Slotine
+            2018, Linear matrix inequalities for physically consistent inertial parameter
+            identification), which includes the triangle inequality; "slender": P = [[J, h], [h, m]]
+            (2, 2), the same for mass on a line; "number": P = p (1, 1), such as a friction
+            coefficient.
         columns: places of the parameters among the columns of the regressor.
         basis: E (n, k, k).
     """
@@ -50,7 +51,9 @@ class Cone(Shown):
 
     def matrix(self, parameters: np.ndarray) -> np.ndarray:
         """P (..., k, k) of all parameters of the regressor (..., n_p)."""
-        return np.asarray(np.einsum("...j,jkl->...kl", np.asarray(parameters)[..., self.columns], self.basis))
+        return np.asarray(
+            np.einsum("...j,jkl->...kl", np.asarray(parameters)[..., self.columns], self.basis)
+        )
 
     def parameters(self, matrix: np.ndarray) -> np.ndarray:
         """Parameters (..., n) of symmetric matrices P (..., k, k); the inverse of `matrix`."""
@@ -68,7 +71,9 @@ def body_matrix(parameters: np.ndarray) -> np.ndarray:
     m, hx, hy, hz, xx, xy, yy, xz, yz, zz = parameters
     about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     h = np.array([hx, hy, hz])
-    return np.block([[0.5 * np.trace(about) * np.eye(3) - about, h[:, None]], [h[None, :], np.array([[m]])]])
+    return np.block(
+        [[0.5 * np.trace(about) * np.eye(3) - about, h[:, None]], [h[None, :], np.array([[m]])]]
+    )
 
 
 def slender_matrix(parameters: np.ndarray) -> np.ndarray:
@@ -85,8 +90,8 @@ _NUMBER = np.ones((1, 1, 1))
 def cones(parameters: Sequence[DynamicParameter]) -> tuple[Cone, ...]:
     """The cones of a machine's parameters (`Model.parameters`), in their order.
 
-    Bodies and full rods have ten-parameter cones, slender rods and each part of a telescope cones of their own; drive
-    inertia, viscous and Coulomb friction and stiffness are not negative.
+    Bodies and full rods have ten-parameter cones, slender rods and each part of a telescope cones
+    of their own; drive inertia, viscous and Coulomb friction and stiffness are not negative.
     """
     blocks = []
     numbered = list(enumerate(parameters))
@@ -116,7 +121,8 @@ class Regularisation:
 
     Attributes:
         mass_share: a body without mass gets this share of the median mass of the others.
-        radius_share: every central radius of gyration is at least this share of the median of the other bodies'.
+        radius_share: every central radius of gyration is at least this share of the median of the
+            other bodies'.
     """
 
     mass_share: float = option(0.01, above=0.0, most=1.0)
@@ -134,8 +140,8 @@ class RegularisedBody:
     Attributes:
         element: the body or part.
         mass_before, mass: kg.
-        radius_before, radius: least central radius of gyration of the pseudo-inertia, m; 0 before where it was
-            singular or not that of a body.
+        radius_before, radius: least central radius of gyration of the pseudo-inertia, m; 0 before
+            where it was singular or not that of a body.
     """
 
     element: str
@@ -150,11 +156,12 @@ def regularised(
 ) -> tuple[np.ndarray, tuple[RegularisedBody, ...]]:
     """A prior (n_p,) whose inertias are strictly positive, and which bodies had to be changed.
 
-    Second moments are floored about the mass centre, in principal directions, so that the choice of frames does not
-    matter: S_c = S - h h^T / m, eigenvalues at least m r^2.
+    Second moments are floored about the mass centre, in principal directions, so that the choice of
+    frames does not matter: S_c = S - h h^T / m, eigenvalues at least m r^2.
 
     Raises:
-        IdentificationError: no body of the prior is one that can exist, so there is nothing to take a size from.
+        IdentificationError: no body of the prior is one that can exist, so there is nothing to take
+            a size from.
     """
     inertial = [cone for cone in cones if cone.is_inertial]
     masses, radii = np.zeros(len(inertial)), np.zeros(len(inertial))
@@ -183,7 +190,10 @@ def regularised(
         sizes, directions = np.linalg.eigh(central)
         central = (directions * np.maximum(sizes, new * least**2)) @ directions.T
         lifted = np.block(
-            [[central + np.outer(first, first) / new, first[:, None]], [first[None, :], np.array([[new]])]]
+            [
+                [central + np.outer(first, first) / new, first[:, None]],
+                [first[None, :], np.array([[new]])],
+            ]
         )
         values[cone.columns] = cone.parameters(lifted)
         changed.append(
@@ -207,8 +217,8 @@ def _central(matrix: np.ndarray) -> np.ndarray:
 def divergence(matrix: np.ndarray, prior: np.ndarray) -> float:
     """Log-determinant (Bregman, Stein) divergence D(P || P_0) = -log det(P_0^-1 P) + tr(P_0^-1 P) - k.
 
-    Zero at P = P_0, infinite where P is singular, and the same in any frame and any units (Lee, Wensing and Park 2020,
-    Geometric robot dynamic identification).
+    Zero at P = P_0, infinite where P is singular, and the same in any frame and any units (Lee,
+    Wensing and Park 2020, Geometric robot dynamic identification).
 
     Args:
         matrix, prior: P and P_0 (k, k), both strictly positive.

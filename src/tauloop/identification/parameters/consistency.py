@@ -1,7 +1,7 @@
 """Physically consistent identification: all standard parameters, inside their cones, drawn to a prior from CAD.
 
-Source: Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial parameter
-identification.
+Source: Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial
+parameter identification.
 """
 
 from __future__ import annotations
@@ -19,9 +19,20 @@ from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.parameters.cones import Cone, Regularisation, RegularisedBody, divergence, regularised
+from tauloop.identification.parameters.cones import (
+    Cone,
+    Regularisation,
+    RegularisedBody,
+    divergence,
+    regularised,
+)
 from tauloop.identification.parameters.lmi import ConicProblem, ConicSolution, solve_conic
-from tauloop.identification.parameters.prior_weight import WeightTrial, chosen_weight, weight_evidence, widened
+from tauloop.identification.parameters.prior_weight import (
+    WeightTrial,
+    chosen_weight,
+    weight_evidence,
+    widened,
+)
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.options import option, require
 from tauloop.records import dataclass
@@ -39,12 +50,12 @@ class PhysicallyConsistent:
     """How physically consistent parameters are found.
 
     Attributes:
-        weights: weights of the prior that are tried; the misfit counts as the mean square of residuals over noise. The
-            one with the least error on a validation part of the training data is chosen (see `chosen_weight`). Where
-            that is the first or the last of several, `WIDENING` decades beyond it are tried too; one at the end of
-            those is a finding.
-        validation_share: share at the end of the training data that chooses the weight, where there are no groups of
-            samples for it; the held-out data do not.
+        weights: weights of the prior that are tried; the misfit counts as the mean square of
+            residuals over noise. The one with the least error on a validation part of the training
+            data is chosen (see `chosen_weight`). Where that is the first or the last of several,
+            `WIDENING` decades beyond it are tried too; one at the end of those is a finding.
+        validation_share: share at the end of the training data that chooses the weight, where there
+            are no groups of samples for it; the held-out data do not.
         regularisation: what singular bodies of the prior are given.
         reweightings: of the unconstrained fit that the outputs' noise is taken from.
     """
@@ -63,7 +74,9 @@ class PhysicallyConsistent:
         """Refuse what is out of range."""
         require(self, IdentificationError)
         if not self.weights:
-            raise IdentificationError.of("PhysicallyConsistent.weights", "are none", "give at least one, above zero")
+            raise IdentificationError.of(
+                "PhysicallyConsistent.weights", "are none", "give at least one, above zero"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,13 +86,17 @@ class ConsistentIdentification(Result):
     Attributes:
         parameters: (n_p,) values of the regressor's columns, SI.
         prior: (n_p,) values they were drawn to, after regularisation.
-        regressor_parameters, units, outputs: names and units of the regressor's columns, names of its rows.
-        unknowns, values: names and values of the unknowns; the columns themselves where there were no ties.
+        regressor_parameters, units, outputs: names and units of the regressor's columns, names of
+            its rows.
+        unknowns, values: names and values of the unknowns; the columns themselves where there were
+            no ties.
         data_share: (n,) share of each unknown that the data determine at the chosen weight.
-        reachable_share: (n,) the same as the weight goes to zero: what these data can tell of it at all.
-        prior_alone: unknowns of which the data cannot tell even one hundredth; the prior alone determines them.
-        prior_directions: one unknown for each direction that the prior alone determines: moving it, with the base
-            parameters as they are, changes no force.
+        reachable_share: (n,) the same as the weight goes to zero: what these data can tell of it at
+            all.
+        prior_alone: unknowns of which the data cannot tell even one hundredth; the prior alone
+            determines them.
+        prior_directions: one unknown for each direction that the prior alone determines: moving it,
+            with the base parameters as they are, changes no force.
         held: unknowns without effect and without prior, which keep the prior's value.
         regularised: bodies of the prior that were singular.
         at_bound: coefficients that are zero because they would be negative.
@@ -114,7 +131,13 @@ class ConsistentIdentification(Result):
 
     def variables(self) -> Iterator[Variable]:
         """All standard parameters beside those that they were drawn to."""
-        return rows("parameter", self.regressor_parameters, self.units, value=self.parameters, prior=self.prior)
+        return rows(
+            "parameter",
+            self.regressor_parameters,
+            self.units,
+            value=self.parameters,
+            prior=self.prior,
+        )
 
     @property
     def masses(self) -> dict[str, float]:
@@ -127,7 +150,16 @@ class ConsistentIdentification(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
-        names = ("prior_alone", "prior_directions", "held", "regularised", "at_bound", "masses", "weight", "trials")
+        names = (
+            "prior_alone",
+            "prior_directions",
+            "held",
+            "regularised",
+            "at_bound",
+            "masses",
+            "weight",
+            "trials",
+        )
         return self.plain_data(
             *(*names, "solver_status", "training", "held_out"),
             format=FORMAT,
@@ -151,23 +183,27 @@ def fit_consistent(
 ) -> ConsistentIdentification:
     """Identify all standard parameters inside their cones.
 
-    Minimises the mean square of residuals over noise, halved, plus weight times the sum of D(P_b | P_b0) over bodies
-    and rods b, with friction, drive inertia and stiffness not negative (Lee, Wensing and Park 2020, Geometric robot
-    dynamic identification: a convex programming approach). The data enter by their triangle only.
+    Minimises the mean square of residuals over noise, halved, plus weight times the sum of D(P_b |
+    P_b0) over bodies and rods b, with friction, drive inertia and stiffness not negative (Lee,
+    Wensing and Park 2020, Geometric robot dynamic identification: a convex programming approach).
+    The data enter by their triangle only.
 
     Args:
         training: samples to estimate from; a part of them chooses the weight.
         held_out: samples to judge by.
         cones: of the regressor's columns, `cones(model.parameters)`.
-        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and named. Columns that were
-            added behind those of the machine (`with_columns`) have none and need not be in it.
+        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and named.
+            Columns that were added behind those of the machine (`with_columns`) have none and need
+            not be in it.
         options: weights and regularisation.
-        groups: (N,) label of every training sample, such as the number of its log. Then every group is left out once,
-            and the weight has the least error on those left out. Repetitions of one motion belong into one group: a
-            motion that was fitted chooses the weight by its noise alone.
+        groups: (N,) label of every training sample, such as the number of its log. Then every group
+            is left out once, and the weight has the least error on those left out. Repetitions of
+            one motion belong into one group: a motion that was fitted chooses the weight by its
+            noise alone.
 
     Raises:
-        IdentificationError: the data cannot support the identification, the prior has no use, or the solver fails.
+        IdentificationError: the data cannot support the identification, the prior has no use, or
+            the solver fails.
     """
     options = options or PhysicallyConsistent()
     cones = tuple(cones)
@@ -183,9 +219,13 @@ def fit_consistent(
         squares = np.zeros(len(weights))
         for k in left_out:
             others = np.arange(len(parts)) != k
-            problem, held = _problem(training, _together(triangles, np.where(others, sizes, 0)), cones, prior)
+            problem, held = _problem(
+                training, _together(triangles, np.where(others, sizes, 0)), cones, prior
+            )
             errors = [
-                np.linalg.norm(triangles[k] @ [*_all_values(training, problem, solution, held), -1.0])
+                np.linalg.norm(
+                    triangles[k] @ [*_all_values(training, problem, solution, held), -1.0]
+                )
                 for solution in solve_conic(problem, weights)
             ]
             squares += sizes[k] / sizes[left_out].sum() * np.square(errors)
@@ -201,7 +241,9 @@ def fit_consistent(
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
     unknowns, values = training.unknowns, _all_values(training, problem, solution, held)
-    share, reachable = (_with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share))
+    share, reachable = (
+        _with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share)
+    )
     result = ConsistentIdentification(
         parameters=parameters,
         prior=prior,
@@ -212,7 +254,9 @@ def fit_consistent(
         values=values,
         data_share=share,
         reachable_share=reachable,
-        prior_alone=tuple(name for name, part in zip(unknowns, reachable, strict=True) if part < PRIOR_ALONE),
+        prior_alone=tuple(
+            name for name, part in zip(unknowns, reachable, strict=True) if part < PRIOR_ALONE
+        ),
         prior_directions=tuple(np.delete(unknowns, unconstrained.base.independent).tolist()),
         held=tuple(unknowns[j] for j in held),
         regularised=changed,
@@ -241,7 +285,9 @@ def fit_consistent(
     return replace(result, evidence=_evidence(result, solution))
 
 
-def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> np.ndarray:
+def _checked_prior(
+    training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray
+) -> np.ndarray:
     """The prior of all columns: zero for those behind the machine's own, which no cone needs."""
     count = len(training.parameters)
     problems = Problems()
@@ -250,10 +296,17 @@ def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.
         prior = np.append(prior, np.zeros(count - len(prior)))
     if np.shape(prior) != (count,) or not np.isfinite(prior).all():
         what = f"has shape {np.shape(prior)} or numbers that are not finite"
-        problems.add("prior", what, f"give {count} finite values, one for each column of the regressor")
-    if not any(cone.is_inertial for cone in cones) or max(cone.columns.max() for cone in cones) >= count:
+        problems.add(
+            "prior", what, f"give {count} finite values, one for each column of the regressor"
+        )
+    if (
+        not any(cone.is_inertial for cone in cones)
+        or max(cone.columns.max() for cone in cones) >= count
+    ):
         what = f"{len(cones)} cones do not suit a regressor of {count} columns"
-        problems.add("cones", what, "take cones(model.parameters) of the model that made the regressor")
+        problems.add(
+            "cones", what, "take cones(model.parameters) of the model that made the regressor"
+        )
     IdentificationError.raise_if_any(problems)
     return prior
 
@@ -284,13 +337,17 @@ def _parts(
         what = f"has shape {np.shape(groups)} and {len(labels)} labels for {len(training)} training samples"
         remedy = "give a label for each sample, and two or more groups; leave it out to validate by the last samples"
         raise IdentificationError.of("groups", what, remedy)
-    return [training.part(np.flatnonzero(groups == label)) for label in labels], list(range(len(labels)))
+    return [training.part(np.flatnonzero(groups == label)) for label in labels], list(
+        range(len(labels))
+    )
 
 
 def _together(triangles: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
     """One triangle of several parts, each counted by its number of samples."""
     shares = np.sqrt(sizes / sizes.sum())
-    return np.concatenate([share * part for share, part in zip(shares, triangles, strict=True) if share > 0.0])
+    return np.concatenate(
+        [share * part for share, part in zip(shares, triangles, strict=True) if share > 0.0]
+    )
 
 
 def _problem(
@@ -315,7 +372,12 @@ def _problem(
     known = np.linalg.lstsq(matrix, prior - offset)[0][held] if len(held) else np.zeros(0)
     with np.errstate(divide="ignore"):
         by_prior = np.min(
-            np.where(np.abs(matrix) > 0.0, np.where(inertial, sizes, np.inf)[:, None] / np.abs(matrix), np.inf), axis=0
+            np.where(
+                np.abs(matrix) > 0.0,
+                np.where(inertial, sizes, np.inf)[:, None] / np.abs(matrix),
+                np.inf,
+            ),
+            axis=0,
         )
         scale = np.where(has_prior, by_prior, 1.0 / norms)
     return ConicProblem(
@@ -336,7 +398,9 @@ def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
     return whole
 
 
-def _all_values(data: RegressionData, problem: ConicProblem, solution: ConicSolution, held: np.ndarray) -> np.ndarray:
+def _all_values(
+    data: RegressionData, problem: ConicProblem, solution: ConicSolution, held: np.ndarray
+) -> np.ndarray:
     """Values of all unknowns, with those that are held."""
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     if data.ties is None:
@@ -349,7 +413,9 @@ def _all_values(data: RegressionData, problem: ConicProblem, solution: ConicSolu
 def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tuple[Evidence, ...]:
     parameters, prior = result.parameters, result.prior
     inertial = [cone for cone in result.cones if cone.is_inertial]
-    relative = [eigh(cone.matrix(parameters), cone.matrix(prior), eigvals_only=True) for cone in inertial]
+    relative = [
+        eigh(cone.matrix(parameters), cone.matrix(prior), eigvals_only=True) for cone in inertial
+    ]
     numbers = [float(parameters[cone.columns[0]]) for cone in result.cones if not cone.is_inertial]
     return (
         Evidence(
@@ -372,7 +438,8 @@ def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tupl
         ),
         Evidence(
             name="sum of masses beside the prior's",
-            value=sum(cone.mass(parameters) for cone in inertial) / sum(cone.mass(prior) for cone in inertial),
+            value=sum(cone.mass(parameters) for cone in inertial)
+            / sum(cone.mass(prior) for cone in inertial),
             lower=0.2,
             upper=5.0,
             advice="masses ran away: raise the weight of the prior, or correct the prior",
@@ -398,7 +465,9 @@ def _evidence(result: ConsistentIdentification, solution: ConicSolution) -> tupl
         weight_evidence(result.trials, result.weight),
         Evidence(
             name="sum of the divergences from the prior",
-            value=float(sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)),
+            value=float(
+                sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)
+            ),
         ),
         Evidence(
             name="largest ratio of held-out RMSE to that of the unconstrained parameters",

@@ -26,7 +26,8 @@ class Removal:
     Attributes:
         parameter: its name.
         relative_deviation: its standard deviation over its size, when it was the least determined.
-        held_out_error: root mean square, over outputs, of held-out RMSE over noise, after it was left out.
+        held_out_error: root mean square, over outputs, of held-out RMSE over noise, after it was
+            left out.
     """
 
     parameter: str
@@ -59,7 +60,13 @@ class EssentialParameters(Result):
 
     def variables(self) -> Iterator[Variable]:
         """The parameters that are left, with standard deviations."""
-        return rows("parameter", self.names, self.units, value=self.values, deviation=self.standard_deviations)
+        return rows(
+            "parameter",
+            self.names,
+            self.units,
+            value=self.values,
+            deviation=self.standard_deviations,
+        )
 
 
 def essential_parameters(
@@ -71,9 +78,10 @@ def essential_parameters(
 ) -> EssentialParameters:
     """Leave out the least determined base parameter until all are known to the given share of their size.
 
-    Stepwise reduction (Khalil and Dombre 2002, Modeling, Identification and Control of Robots, section 12.5): after
-    every step the rest is estimated anew, with the weights of the identification. Standard deviations are those of
-    independent errors times the factor by which the identification's own model of the errors raised them, so give it
+    Stepwise reduction (Khalil and Dombre 2002, Modeling, Identification and Control of Robots,
+    section 12.5): after every step the rest is estimated anew, with the weights of the
+    identification. Standard deviations are those of independent errors times the factor by which
+    the identification's own model of the errors raised them, so give it
     `errors=AutocorrelatedErrors()`.
 
     Args:
@@ -93,9 +101,13 @@ def essential_parameters(
         raise IdentificationError.of("training", what, "give the data of the identification")
     size = len(training.unknowns)
     weights, noise = identification.estimate.weights, identification.estimate.noise
-    triangles, judged = (data.triangles[:, :, [*base.independent, size]] for data in (training, held_out))
+    triangles, judged = (
+        data.triangles[:, :, [*base.independent, size]] for data in (training, held_out)
+    )
     full = weighted_solution(triangles, training.counts, weights)
-    factors = identification.standard_deviations / np.maximum(full.standard_deviations, np.finfo(float).tiny)
+    factors = identification.standard_deviations / np.maximum(
+        full.standard_deviations, np.finfo(float).tiny
+    )
     kept = np.arange(base.rank)
     removed: list[Removal] = []
     estimate = full

@@ -8,7 +8,8 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping
 from tauloop.records import dataclass
 
-#: A formula that identified base parameters miss by more than this share of its coefficients is not determined.
+#: A formula that identified base parameters miss by more than this share of its coefficients is not
+#: determined.
 MISSED = 1e-6
 
 
@@ -19,7 +20,8 @@ class FormulaValue:
     Attributes:
         formula: in link parameters and lengths.
         unit: SI.
-        value, deviation: identified, with its standard deviation; None where the data do not determine it.
+        value, deviation: identified, with its standard deviation; None where the data do not
+            determine it.
         file: value of the machine file.
     """
 
@@ -30,11 +32,14 @@ class FormulaValue:
     file: float | None
 
 
-def formula_values(identification: Identification, regrouping: AnalyticRegrouping) -> tuple[FormulaValue, ...]:
+def formula_values(
+    identification: Identification, regrouping: AnalyticRegrouping
+) -> tuple[FormulaValue, ...]:
     """Identified base parameters b = B p in the formulas' basis A p = T b, T B = A, with the covariance T C T'.
 
-    Which parameter represents a base parameter is chosen by the data in B and by the order of the columns in A; what
-    they span is the same, unless the data leave a direction out: its formulas have no value then.
+    Which parameter represents a base parameter is chosen by the data in B and by the order of the
+    columns in A; what they span is the same, unless the data leave a direction out: its formulas
+    have no value then.
     """
     base = identification.base
     names = list(dict.fromkeys([*base.parameters, *(item.name for item in regrouping.parameters)]))

@@ -1,7 +1,8 @@
 """What is known, and what is carried in some logs only: fixed parameters, a payload, gains of the drives.
 
-Source: Khalil, Gautier and Lemoine 2007, Identification of the payload inertial parameters of industrial manipulators;
-Gautier and Briot 2014, Global identification of joint drive gains and dynamic parameters of robots.
+Source: Khalil, Gautier and Lemoine 2007, Identification of the payload inertial parameters of
+industrial manipulators; Gautier and Briot 2014, Global identification of joint drive gains and
+dynamic parameters of robots.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
     """
     problems = unknown_names(known, data.unknowns, "is none of the unknowns", "known {}")
     if not problems and len(known) == len(data.unknowns):
-        problems.append(Problem("known", "all unknowns are known", "leave out what is to be identified"))
+        problems.append(
+            Problem("known", "all unknowns are known", "leave out what is to be identified")
+        )
     IdentificationError.raise_if_any(problems)
     return replace(data, ties=data.relations.without(known))
 
@@ -64,7 +67,8 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
 def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionData:
     """Regression data in which springs have a known rest, so that only their stiffness is unknown.
 
-    A spring pulls back with stiffness q - preload; with the rest q_0 known, preload = stiffness q_0 is no unknown.
+    A spring pulls back with stiffness q - preload; with the rest q_0 known, preload = stiffness q_0
+    is no unknown.
 
     Args:
         data: samples with the unknowns ``NAME.stiffness`` and ``NAME.preload``.
@@ -83,25 +87,32 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
     matrix = ties.matrix.copy()
     for name, rest in rests.items():
         matrix[:, places[f"{name}.stiffness"]] += rest * matrix[:, places[f"{name}.preload"]]
-    tied = replace(ties, matrix=matrix).without(dict.fromkeys((f"{name}.preload" for name in rests), 0.0))
+    tied = replace(ties, matrix=matrix).without(
+        dict.fromkeys((f"{name}.preload" for name in rests), 0.0)
+    )
     return replace(data, ties=tied)
 
 
-def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bool]) -> list[RegressionData]:
+def with_payload(
+    logs: Sequence[RegressionData], body: str, carried: Sequence[bool]
+) -> list[RegressionData]:
     """Logs of a machine that carries an unknown rigid body in some of them.
 
-    The payload is a second body in the frame of one of the machine's: ten further unknowns (``payload.m``,
-    ``payload.mcx`` to ``payload.Izz``), whose columns are those of that body in the logs in which it is carried and
-    zero in the others. So what both logs tell of the machine is common, and the payload is their difference (Khalil,
-    Gautier and Lemoine 2007, Identification of the payload inertial parameters of industrial manipulators).
+    The payload is a second body in the frame of one of the machine's: ten further unknowns
+    (``payload.m``, ``payload.mcx`` to ``payload.Izz``), whose columns are those of that body in the
+    logs in which it is carried and zero in the others. So what both logs tell of the machine is
+    common, and the payload is their difference (Khalil, Gautier and Lemoine 2007, Identification of
+    the payload inertial parameters of industrial manipulators).
 
     Args:
         logs: prepared alike, of the machine without the payload.
-        body: name of the body on which the payload sits, which has the ten parameters of a rigid body.
+        body: name of the body on which the payload sits, which has the ten parameters of a rigid
+            body.
         carried: for each log.
 
     Raises:
-        IdentificationError: no such body, or a log with and a log without the payload are not both there.
+        IdentificationError: no such body, or a log with and a log without the payload are not both
+            there.
     """
     bodies = [name.removesuffix(".Izz") for name in logs[0].parameters if name.endswith(".Izz")]
     problems = Problems(unknown_names([body], bodies, "is no body of the machine", "payload on {}"))
@@ -121,17 +132,19 @@ def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bo
 def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> DriveGains:
     """Gains of the drives, from data in which known parameters set the scale.
 
-    With forces f of unknown scale, diag(f) g = Y p + Y p_known: the gains g are unknowns beside p, and what the known
-    parameters ask for is measured (Gautier and Briot 2014, Global identification of joint drive gains and dynamic
-    parameters of robots). Noise of the forces is noise in the regressor here and makes gains too small, by its share
-    of the forces' power.
+    With forces f of unknown scale, diag(f) g = Y p + Y p_known: the gains g are unknowns beside p,
+    and what the known parameters ask for is measured (Gautier and Briot 2014, Global identification
+    of joint drive gains and dynamic parameters of robots). Noise of the forces is noise in the
+    regressor here and makes gains too small, by its share of the forces' power.
 
     Args:
         data: with known parameters, such as of `known_parameters`.
-        estimator: weighted least squares without it; for noise in the regressor compare `TotalLeastSquares`.
+        estimator: weighted least squares without it; for noise in the regressor compare
+            `TotalLeastSquares`.
 
     Raises:
-        IdentificationError: nothing is known, or the known parameters do not set the scale of some drive.
+        IdentificationError: nothing is known, or the known parameters do not set the scale of some
+            drive.
     """
     kept = data.kept
     known = np.zeros((len(data), len(data.outputs)))
@@ -145,7 +158,9 @@ def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> Dri
     whole = replace(with_columns(data, columns, names, [""] * len(names)), forces=-known)
     triangles = whole.triangles
     base = base_parameters(triangles[:, :, :-1], whole.unknowns, whole.unknown_units)
-    alone = {parameter.representative: i for i, parameter in enumerate(base.base) if not parameter.terms}
+    alone = {
+        parameter.representative: i for i, parameter in enumerate(base.base) if not parameter.terms
+    }
     IdentificationError.raise_if_any(
         Problem(
             name,
@@ -176,7 +191,12 @@ def _require_scale(data: RegressionData, known: np.ndarray) -> None:
     if size > 0.0:
         rows = replace(data, forces=known).triangles.reshape(-1, len(data.unknowns) + 1)
         columns, asked = rows[:, :-1], rows[:, -1]
-        left = float(np.linalg.norm(asked - columns @ np.linalg.lstsq(columns, asked, rcond=HIDDEN)[0])) / size
+        left = (
+            float(
+                np.linalg.norm(asked - columns @ np.linalg.lstsq(columns, asked, rcond=HIDDEN)[0])
+            )
+            / size
+        )
         what = f"unknown parameters can ask for the same forces as the known ones do, but for {left:.1g} of them"
         if left > HIDDEN:
             return

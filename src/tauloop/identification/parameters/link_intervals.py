@@ -1,11 +1,12 @@
 """What links may weigh: intervals of their parameters over all that agrees with estimates and can exist.
 
-Every body has a pseudo-inertia that is positive semidefinite (Wensing, Kim and Slotine 2018, Linear matrix inequalities
-for physically consistent inertial parameter identification), so sums of inertial parameters are least and largest by a
-semidefinite program each. So are mass centres h/m: with the transformation of Charnes and Cooper 1962, Programming with
-linear fractional functionals, the mass is 1 and everything else is a multiple of it. Moments of inertia about the
-centre, J - h.h/m, are concave: largest by a Schur complement, least by the method of Frank and Wolfe 1956, An algorithm
-for quadratic programming, from both ends of the centre's interval.
+Every body has a pseudo-inertia that is positive semidefinite (Wensing, Kim and Slotine 2018, Linear
+matrix inequalities for physically consistent inertial parameter identification), so sums of
+inertial parameters are least and largest by a semidefinite program each. So are mass centres h/m:
+with the transformation of Charnes and Cooper 1962, Programming with linear fractional functionals,
+the mass is 1 and everything else is a multiple of it. Moments of inertia about the centre, J -
+h.h/m, are concave: largest by a Schur complement, least by the method of Frank and Wolfe 1956, An
+algorithm for quadratic programming, from both ends of the centre's interval.
 """
 
 from __future__ import annotations
@@ -49,9 +50,14 @@ class LinkSet:
         for matrix in quantities.matrices:
             flat = matrix.reshape(-1, matrix.shape[-1]) @ y
             square = cvxpy.reshape(flat, matrix.shape[:2], order="C")
-            self._constraints.append(0.5 * (square + square.T) >> 0.0 if len(matrix) > 1 else flat >= 0.0)
+            self._constraints.append(
+                0.5 * (square + square.T) >> 0.0 if len(matrix) > 1 else flat >= 0.0
+            )
         measured = self._measured(quantities)
-        self._objective, self._unit = cvxpy.Parameter(quantities.size), cvxpy.Parameter(quantities.size)
+        self._objective, self._unit = (
+            cvxpy.Parameter(quantities.size),
+            cvxpy.Parameter(quantities.size),
+        )
         self._near = [cvxpy.norm(errors) <= self._distance * y[-1], *measured]
         goal = cvxpy.Minimize(self._objective @ y)
         self._search = cvxpy.Problem(goal, [*self._constraints, *self._near, self._unit @ y == 1.0])
@@ -62,12 +68,18 @@ class LinkSet:
         equations, bounds = quantities.equations, []
         names = [parameter.name for parameter in equations.unknown]
         for k, row in enumerate(quantities.rows):
-            quantity = quantities.unknown[names.index(equations.rows[k])] if equations.rows[k] in names else None
+            quantity = (
+                quantities.unknown[names.index(equations.rows[k])]
+                if equations.rows[k] in names
+                else None
+            )
             if row is None and quantity is not None and quantity.kind == "centre":
                 centre = (equations.right[k] - quantity.offset) / quantity.factor
                 width = np.sqrt(equations.covariance[k, k]) / abs(quantity.factor)
                 off = (quantity.moments[0] - centre * quantity.mass) @ self._y
-                bounds.append(self._cvxpy.abs(off) <= width * self._distance * (quantity.mass @ self._y))
+                bounds.append(
+                    self._cvxpy.abs(off) <= width * self._distance * (quantity.mass @ self._y)
+                )
         return bounds
 
     def nearest(self) -> float:
@@ -98,8 +110,13 @@ class LinkSet:
         else:
             unit = self._last if quantity.kind == "sum" else quantity.mass
             ends = [self._extreme(sign * quantity.moments[0], unit) for sign in (1.0, -1.0)]
-            least, largest = (None if end is None else s * end for s, end in zip((1.0, -1.0), ends, strict=True))
-        values = [None if end is None else quantity.offset + quantity.factor * end for end in (least, largest)]
+            least, largest = (
+                None if end is None else s * end for s, end in zip((1.0, -1.0), ends, strict=True)
+            )
+        values = [
+            None if end is None else quantity.offset + quantity.factor * end
+            for end in (least, largest)
+        ]
         return (values[0], values[1]) if quantity.factor > 0.0 else (values[1], values[0])
 
     def _extreme(self, objective: np.ndarray, unit: np.ndarray) -> float | None:
@@ -113,22 +130,34 @@ class LinkSet:
         cvxpy, matrix = self._cvxpy, arrow(quantity.moments, quantity.mass)
         size = float(np.abs(matrix).max())
         s = cvxpy.Variable()
-        flat = cvxpy.reshape(matrix.reshape(-1, matrix.shape[-1]) @ self._y / size, matrix.shape[:2], order="C")
+        flat = cvxpy.reshape(
+            matrix.reshape(-1, matrix.shape[-1]) @ self._y / size, matrix.shape[:2], order="C"
+        )
         corner = np.zeros(matrix.shape[:2])
         corner[0, 0] = 1.0
-        constraints = [0.5 * (flat + flat.T) - s * corner >> 0.0, *self._constraints, *self._near, self._y[-1] == 1.0]
+        constraints = [
+            0.5 * (flat + flat.T) - s * corner >> 0.0,
+            *self._constraints,
+            *self._near,
+            self._y[-1] == 1.0,
+        ]
         program = cvxpy.Problem(cvxpy.Maximize(s), constraints)
         return None if self._solved(program) is None else float(program.value) * size
 
     def _least_inertia(self, quantity: LinkQuantity) -> float | None:
         """The least of J - h.h/m: about a point c that is J - 2 c.h + c.c m, least at the centre c = h/m itself."""
         moments, mass = quantity.moments, quantity.mass
-        ends = [[s * end for s in (1.0, -1.0) if (end := self._extreme(s * h, mass)) is not None] for h in moments[1:]]
+        ends = [
+            [s * end for s in (1.0, -1.0) if (end := self._extreme(s * h, mass)) is not None]
+            for h in moments[1:]
+        ]
         values = []
         for corner in itertools.product(*ends):
             centre, best = np.array(corner), np.inf
             for _ in range(STEPS):
-                value = self._extreme(moments[0] - 2.0 * centre @ moments[1:] + centre @ centre * mass, self._last)
+                value = self._extreme(
+                    moments[0] - 2.0 * centre @ moments[1:] + centre @ centre * mass, self._last
+                )
                 if value is None or value > best - PROGRESS * abs(best):
                     break
                 best, centre = value, (moments[1:] @ self._y.value) / (mass @ self._y.value)

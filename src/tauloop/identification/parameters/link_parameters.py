@@ -1,8 +1,9 @@
 """From base parameters to masses, mass centres and inertias of links: what is determined, what forms families.
 
-Forces determine base parameters, which are fewer than the parameters of the links. What a user knows besides, from a
-drawing or a scale, determines some of the others; the rest are families in which one value follows from another, and
-whose members are bounded since links have to be able to exist.
+Forces determine base parameters, which are fewer than the parameters of the links. What a user
+knows besides, from a drawing or a scale, determines some of the others; the rest are families in
+which one value follows from another, and whose members are bounded since links have to be able to
+exist.
 """
 
 from __future__ import annotations
@@ -36,11 +37,14 @@ from tauloop.shown import Shown
 UNSEEN = 1e-8
 #: A parameter that such a direction moves by less than this share of its size is determined.
 STILL = 1e-6
-#: Standard deviations below this share of a row are rounding, so that weights of exact values are finite.
+#: Standard deviations below this share of a row are rounding, so that weights of exact values are
+#: finite.
 ROUNDING = 1e-9
-#: So many other members of a family are looked at, and so far away, as a share of the parameters' sizes.
+#: So many other members of a family are looked at, and so far away, as a share of the parameters'
+#: sizes.
 OTHERS, AWAY = 2, 0.2
-#: Parameters that one rather states, by unit: a scale or a drawing says masses and centres sooner than inertias.
+#: Parameters that one rather states, by unit: a scale or a drawing says masses and centres sooner
+#: than inertias.
 STATED = {"kg": 4.0, "m": 2.0}
 #: The end of an interval below this share of a parameter's size is zero: the solver's own accuracy.
 ZERO = 1e-7
@@ -53,10 +57,10 @@ class LinkOptions(Options):
     """What is known of the links, and how sure intervals are.
 
     Attributes:
-        known: NAME=VALUE, such as 'm4=12.5 kg' or, with its standard deviation, 'm4=12.5 kg +- 0.1 kg': parameters of
-            the machine file, or standard parameters such as forearm.m.
-        confidence: share of cases in which the true value is in its interval; 0 for intervals at the estimates as they
-            are.
+        known: NAME=VALUE, such as 'm4=12.5 kg' or, with its standard deviation, 'm4=12.5 kg +- 0.1
+            kg': parameters of the machine file, or standard parameters such as forearm.m.
+        confidence: share of cases in which the true value is in its interval; 0 for intervals at
+            the estimates as they are.
         seed: seed of the draws by which dependences are found.
 
     Examples:
@@ -66,7 +70,10 @@ class LinkOptions(Options):
     """
 
     known: Mapping[str, float | str | tuple[float, float]] = option(
-        factory=dict, read=pairs_reader("known", "'m4=12.5 kg +- 0.1 kg'"), repeated=True, metavar="NAME=VALUE"
+        factory=dict,
+        read=pairs_reader("known", "'m4=12.5 kg +- 0.1 kg'"),
+        repeated=True,
+        metavar="NAME=VALUE",
     )
     confidence: float = option(0.95, least=0.0, below=1.0)
     seed: int = option(0, least=0)
@@ -81,9 +88,12 @@ class LinkParameter:
         links: bodies and rods whose inertia it is of.
         file: the value of the machine file; None where it has none.
         value, deviation: where it is determined, with its standard deviation; None otherwise.
-        kind: "sum", "centre" or "central inertia" where it has an interval; "" where it is none of these.
-        lower, upper: its interval over all links that can exist; None for no end, and for what is determined.
-        family: number of the family it belongs to, from 0; None where it is determined, or no force depends on it.
+        kind: "sum", "centre" or "central inertia" where it has an interval; "" where it is none of
+            these.
+        lower, upper: its interval over all links that can exist; None for no end, and for what is
+            determined.
+        family: number of the family it belongs to, from 0; None where it is determined, or no force
+            depends on it.
     """
 
     name: str
@@ -106,8 +116,8 @@ class LinkFamily(Shown):
         members: their names.
         freedoms: how many of them must be stated so that the others follow.
         stated: that many of them from which all others follow; there are other choices.
-        changes: of all members for a change of 1 (SI) of the stated one, where that is one; at the member of the family
-            that is nearest to the machine file.
+        changes: of all members for a change of 1 (SI) of the stated one, where that is one; at the
+            member of the family that is nearest to the machine file.
     """
 
     members: tuple[str, ...]
@@ -126,7 +136,8 @@ class LinkParameters(Result):
         families: those of them that are not determined.
         unseen: those on which no estimate depends; nothing is said of them.
         known: what was stated, SI: value and standard deviation by name.
-        covariance: of the determined parameters (n, n), in the order of `parameters`; zero for the others.
+        covariance: of the determined parameters (n, n), in the order of `parameters`; zero for the
+            others.
     """
 
     machine: str
@@ -139,8 +150,15 @@ class LinkParameters(Result):
     def variables(self) -> Iterator[Variable]:
         """Unknown parameters: values with deviations where they are determined, else intervals."""
         names = ("value", "deviation", "lower", "upper", "file")
-        figures = {name: [getattr(parameter, name) for parameter in self.parameters] for name in names}
-        return rows("parameter", (p.name for p in self.parameters), (p.unit for p in self.parameters), **figures)
+        figures = {
+            name: [getattr(parameter, name) for parameter in self.parameters] for name in names
+        }
+        return rows(
+            "parameter",
+            (p.name for p in self.parameters),
+            (p.unit for p in self.parameters),
+            **figures,
+        )
 
     def __getitem__(self, name: str) -> LinkParameter:
         """The parameter of that name."""
@@ -157,25 +175,29 @@ def link_parameters(
 ) -> LinkParameters:
     """Masses, mass centres and inertias of a machine's links from its base parameters and what is known.
 
-    With base parameters b = B p(x) of the unknown parameters x of the machine file: x is fitted to b and to what is
-    known, weighted by the deviations; directions N of dx that change neither form families, and parameters that none of
-    them moves are determined, with the covariance of the fit. The others lie in an interval: all values that agree with
-    b (within the deviations, by the profile of the likelihood) and that links can have, whose masses are not negative
-    and whose pseudo-inertias are positive semidefinite.
+    With base parameters b = B p(x) of the unknown parameters x of the machine file: x is fitted to
+    b and to what is known, weighted by the deviations; directions N of dx that change neither form
+    families, and parameters that none of them moves are determined, with the covariance of the fit.
+    The others lie in an interval: all values that agree with b (within the deviations, by the
+    profile of the likelihood) and that links can have, whose masses are not negative and whose
+    pseudo-inertias are positive semidefinite.
 
     Args:
         mechanism: the machine; parameters that its links share are one unknown.
-        estimates: base parameters with their covariance, or what `identify` has found, or its JSON file.
+        estimates: base parameters with their covariance, or what `identify` has found, or its JSON
+            file.
         options: what is known; confidence.
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a known name is no parameter, or its value no such quantity; a file holds no estimates.
+        InputError: a known name is no parameter, or its value no such quantity; a file holds no
+            estimates.
         IdentificationError: no links have these values; CVXPY is not installed.
 
-    Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots, for base
-        parameters; Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial
-        parameter identification, for links that can exist.
+    Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of
+        serial robots, for base parameters; Wensing, Kim and Slotine 2018, Linear matrix
+        inequalities for physically consistent inertial parameter identification, for links that can
+        exist.
 
     Examples:
         >>> import tauloop as tl
@@ -210,15 +232,20 @@ def link_parameters(
         estimates = BaseEstimates.of(estimates)
     equations = LinkEquations(mechanism, estimates, options.known)
     if not equations.unknown:
-        raise IdentificationError.of("known", "all parameters are known", "leave out what is sought")
+        raise IdentificationError.of(
+            "known", "all parameters are known", "leave out what is sought"
+        )
     rng, stages = np.random.default_rng(options.seed), Stages(progress, 1 + len(equations.unknown))
     x, missed = _fitted(equations, equations.start)
     N, covariance = _directions(equations, x)
-    # where a parameter stands still at one member of a family, such as at the middle of a link, it moves at others
+    # where a parameter stands still at one member of a family, such as at the middle of a link, it
+    # moves at others
     steps = equations.sizes * (rng.normal(scale=AWAY, size=(OTHERS, N.shape[1])) @ N.T)
     members = [x, *(_fitted(equations, x + step)[0] for step in steps)]
     moved = [N, *(_directions(equations, member)[0] for member in members[1:])]
-    is_seen = np.any([np.abs(equations.jacobian(member)).max(axis=0) > 0.0 for member in members], axis=0)
+    is_seen = np.any(
+        [np.abs(equations.jacobian(member)).max(axis=0) > 0.0 for member in members], axis=0
+    )
     is_free = np.max([np.linalg.norm(M, axis=1) for M in moved], axis=0) > STILL
     families = tuple(_families(equations, moved, is_free & is_seen))
     quantities = LinkQuantities(equations, rng)
@@ -243,14 +270,21 @@ def link_parameters(
                 kind=quantity.kind if quantity is not None else "",
                 lower=_rounded(lower, equations.sizes[k]),
                 upper=_rounded(upper, equations.sizes[k]),
-                family=next((i for i, family in enumerate(families) if parameter.name in family.members), None),
+                family=next(
+                    (i for i, family in enumerate(families) if parameter.name in family.members),
+                    None,
+                ),
             )
         )
     return LinkParameters(
         machine=mechanism.name,
         parameters=tuple(parameters),
         families=families,
-        unseen=tuple(parameter.name for parameter, seen in zip(equations.unknown, is_seen, strict=True) if not seen),
+        unseen=tuple(
+            parameter.name
+            for parameter, seen in zip(equations.unknown, is_seen, strict=True)
+            if not seen
+        ),
         known=equations.known,
         covariance=np.where(is_free | is_free[:, None], 0.0, covariance)[np.ix_(is_seen, is_seen)],
         evidence=(
@@ -286,8 +320,9 @@ def _whitening(equations: LinkEquations) -> np.ndarray:
 def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, float]:
     """The unknowns nearest to a start that fit best, and the largest misfit of a row in standard deviations.
 
-    With P the projection on what no unknown can fit: (W^T P W r)_i over the root of (W^T P W)_ii, which is standard
-    normal where the row has no error but its own, however rows are correlated; rows that fit anyway have none.
+    With P the projection on what no unknown can fit: (W^T P W r)_i over the root of (W^T P W)_ii,
+    which is standard normal where the row has no error but its own, however rows are correlated;
+    rows that fit anyway have none.
 
     Source: Baarda 1968, A testing procedure for use in geodetic networks (the test of single rows).
     """
@@ -300,12 +335,16 @@ def _fitted(equations: LinkEquations, start: np.ndarray) -> tuple[np.ndarray, fl
     def slope(z: np.ndarray) -> np.ndarray:
         return np.asarray(W @ equations.jacobian(z * sizes) * sizes)
 
-    z = least_squares(misfit, start / sizes, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200).x
+    z = least_squares(
+        misfit, start / sizes, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200
+    ).x
     J = slope(z)
     redundant = W.T @ (np.eye(len(W)) - J @ np.linalg.pinv(J)) @ W
     left, variances = W.T @ misfit(z), np.diag(redundant)
     is_judged = variances > UNSEEN * (W**2).sum(axis=0)
-    return z * sizes, float(np.max(np.abs(left[is_judged]) / np.sqrt(variances[is_judged]), initial=0.0))
+    return z * sizes, float(
+        np.max(np.abs(left[is_judged]) / np.sqrt(variances[is_judged]), initial=0.0)
+    )
 
 
 def _directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -320,7 +359,9 @@ def _directions(equations: LinkEquations, x: np.ndarray) -> tuple[np.ndarray, np
     return Vt[rank:].T, half @ half.T
 
 
-def _families(equations: LinkEquations, moved: Sequence[np.ndarray], is_free: np.ndarray) -> Iterator[LinkFamily]:
+def _families(
+    equations: LinkEquations, moved: Sequence[np.ndarray], is_free: np.ndarray
+) -> Iterator[LinkFamily]:
     """Groups of unknowns that directions N (n, d) move together, here (first) or at other members of their family."""
     names, N = [parameter.name for parameter in equations.unknown], moved[0]
     worth = np.array([STATED.get(parameter.unit, 1.0) for parameter in equations.unknown])
@@ -331,7 +372,10 @@ def _families(equations: LinkEquations, moved: Sequence[np.ndarray], is_free: np
         pivots = members[qr((worth[:, None] * N)[members].T, mode="r", pivoting=True)[1][:freedoms]]
         changes = None
         if freedoms == 1:
-            change = np.where(np.abs(N[members, 0]) > STILL, N[members, 0], 0.0) * equations.sizes[members]
+            change = (
+                np.where(np.abs(N[members, 0]) > STILL, N[members, 0], 0.0)
+                * equations.sizes[members]
+            )
             change /= change[np.searchsorted(members, pivots[0])]
             changes = {names[k]: float(size) for k, size in zip(members, change, strict=True)}
         yield LinkFamily(

@@ -1,8 +1,8 @@
 """How a machine file's parameters follow from the inertias of its links: sums, mass centres, central inertias.
 
-The file's unknown parameters leave inertial parameters pi free in some coordinates y only, pi = T y + o: equal legs
-share theirs, and what is known is not free. T and o are found from draws of the parameters, and so is what kind of
-function of y each parameter is.
+The file's unknown parameters leave inertial parameters pi free in some coordinates y only, pi = T y
++ o: equal legs share theirs, and what is known is not free. T and o are found from draws of the
+parameters, and so is what kind of function of y each parameter is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SAME = 1e-9
 ROUNDING = 1e-9
 #: Draws of the unknowns, as shares of the machine file's values; those of zero are drawn about it.
 DRAWN = (0.5, 1.5)
-#: A pseudo-inertia whose least eigenvalue is below this share of its trace is none that a body can have.
+#: A pseudo-inertia whose least eigenvalue is below this share of its trace is none that a body can
+#: have.
 INCOMPLETE = -1e-9
 #: J about an axis and the first moments across it, by their places among a body's ten parameters.
 _AXES = (("Ixx", "mcy", "mcz"), ("Iyy", "mcx", "mcz"), ("Izz", "mcx", "mcy"))
@@ -64,7 +65,8 @@ class LinkQuantities:
         equations: the machine's.
         parameters: functionals (n_pi, n + 1) of (y, 1) for every inertial parameter.
         unknown: for every unknown its `LinkQuantity`; None for one that is none of the three kinds.
-        rows: for every row of the equations a functional (n + 1,); None for one that is not linear in y.
+        rows: for every row of the equations a functional (n + 1,); None for one that is not linear
+            in y.
         matrices: (k, k, n + 1) functionals that are positive semidefinite for links that can exist.
     """
 
@@ -79,7 +81,9 @@ class LinkQuantities:
         rows = np.array([equations(x) for x in self._draws])
         whole = np.column_stack([self._pi, rows[:, : equations.estimated]])
         sizes = np.abs(whole).max(axis=0)
-        U, s, _ = np.linalg.svd((whole - whole.mean(axis=0)) / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
+        U, s, _ = np.linalg.svd(
+            (whole - whole.mean(axis=0)) / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False
+        )
         self._y = np.column_stack([np.sqrt(count) * U[:, s > ROUNDING * s[0]], np.ones(count)])
         self.parameters = np.linalg.lstsq(self._y, self._pi)[0].T
         self.rows = [self.functional(column) for column in rows.T]
@@ -93,7 +97,11 @@ class LinkQuantities:
     def functional(self, values: np.ndarray) -> np.ndarray | None:
         """The functional of (y, 1) that has these values over the draws; None if there is none."""
         result = np.asarray(np.linalg.lstsq(self._y, values)[0])
-        return result if np.abs(self._y @ result - values).max() <= SAME * np.abs(values).max() else None
+        return (
+            result
+            if np.abs(self._y @ result - values).max() <= SAME * np.abs(values).max()
+            else None
+        )
 
     @cached_property
     def matrices(self) -> list[np.ndarray]:
@@ -104,10 +112,15 @@ class LinkQuantities:
             if np.linalg.eigvalsh(own)[0] >= INCOMPLETE * np.trace(own):
                 result.append(np.einsum("jn,jkl->kln", self.parameters[cone.columns], cone.basis))
             else:
-                result += [arrow(self.parameters[[J, *h]], self.parameters[m]) for J, h, m in _about_axes(cone)]
+                result += [
+                    arrow(self.parameters[[J, *h]], self.parameters[m])
+                    for J, h, m in _about_axes(cone)
+                ]
         kilogram = parse_unit("kg").dimension
         for values, parameter in zip(self._draws.T, self.equations.unknown, strict=True):
-            is_mass = parameter.group == "inertia" and parse_unit(parameter.unit or "1").dimension.matches(kilogram)
+            is_mass = parameter.group == "inertia" and parse_unit(
+                parameter.unit or "1"
+            ).dimension.matches(kilogram)
             if is_mass and (mass := self.functional(values)) is not None:
                 result.append(mass[None, None])
         return [_scaled(matrix) for matrix in result]
@@ -119,7 +132,9 @@ class LinkQuantities:
     def _quantity(self, values: np.ndarray) -> LinkQuantity | None:
         """How an unknown of these values over the draws follows from y."""
         if (result := self.functional(values)) is not None:
-            return LinkQuantity(kind="sum", offset=0.0, factor=1.0, moments=result[None], mass=np.zeros(self.size))
+            return LinkQuantity(
+                kind="sum", offset=0.0, factor=1.0, moments=result[None], mass=np.zeros(self.size)
+            )
         for cone in self._cones:
             m = self._pi[:, cone.columns[0]]
             if not (m > 0.0).all():
@@ -127,11 +142,15 @@ class LinkQuantities:
             mass = self.parameters[cone.columns[0]]
             for h in cone.columns[1 : 4 if cone.kind == "body" else 2]:
                 if line := _line(self._pi[:, h] / m, values):
-                    return LinkQuantity(kind="centre", **line, moments=self.parameters[[h]], mass=mass)
+                    return LinkQuantity(
+                        kind="centre", **line, moments=self.parameters[[h]], mass=mass
+                    )
             for J, h, _ in _about_axes(cone):
                 line = _line(self._pi[:, J] - (self._pi[:, h] ** 2).sum(axis=1) / m, values)
                 if line and line["factor"] > 0.0:
-                    return LinkQuantity(kind="central inertia", **line, moments=self.parameters[[J, *h]], mass=mass)
+                    return LinkQuantity(
+                        kind="central inertia", **line, moments=self.parameters[[J, *h]], mass=mass
+                    )
         return None
 
 
@@ -164,5 +183,8 @@ def _line(x: np.ndarray, values: np.ndarray) -> dict[str, float]:
     """Offset and factor of values = offset + factor x; nothing where that is not so."""
     columns = np.column_stack([np.ones(len(x)), x])
     offset, factor = np.linalg.lstsq(columns, values)[0].tolist()
-    is_so = factor != 0.0 and np.abs(columns @ [offset, factor] - values).max() <= SAME * np.abs(values).max()
+    is_so = (
+        factor != 0.0
+        and np.abs(columns @ [offset, factor] - values).max() <= SAME * np.abs(values).max()
+    )
     return {"offset": offset, "factor": factor} if is_so else {}

@@ -17,9 +17,11 @@ from tauloop.records import dataclass
 
 #: A coefficient this far above zero, as a share of its scale, is at its bound.
 AT_BOUND = 1e-6
-#: Where Newton's method starts without a solver, coefficients are so far above zero, as a share of their scale.
+#: Where Newton's method starts without a solver, coefficients are so far above zero, as a share of
+#: their scale.
 OFF_BOUND = 1e-2
-#: Directions of unit-norm columns with a smaller singular value, as a share of the largest, are not seen by the data.
+#: Directions of unit-norm columns with a smaller singular value, as a share of the largest, are not
+#: seen by the data.
 UNSEEN = 1e-8
 #: Newton steps after the solver, which stops at 1e-8 of the objective and sometimes earlier.
 POLISHING = 12
@@ -105,7 +107,9 @@ class ConicProblem:
         else:
             basis = cone.basis / (np.abs(rows).max() or 1.0)
         constant = np.tensordot(self.ties_offset[cone.columns], basis, axes=1)
-        return ConeMap(cone=cone, constant=constant, linear=np.asarray(np.einsum("ji,jab->iab", rows, basis)))
+        return ConeMap(
+            cone=cone, constant=constant, linear=np.asarray(np.einsum("ji,jab->iab", rows, basis))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,17 +119,18 @@ class ConicSolution:
     Attributes:
         unknowns: r (n,).
         status: what the solver said.
-        from_solver: whether it is the solver's; else the solver failed, and this is the best feasible set that Newton's
-            method reached from the prior.
-        decrement: by how much the objective could still fall, as a share of it, by a Newton step taken from the
-            solution apart from the solver; zero at the minimum.
+        from_solver: whether it is the solver's; else the solver failed, and this is the best
+            feasible set that Newton's method reached from the prior.
+        decrement: by how much the objective could still fall, as a share of it, by a Newton step
+            taken from the solution apart from the solver; zero at the minimum.
         at_bound: elements whose coefficient is zero because it would be negative otherwise.
-        multiplier: least slope of the objective into the allowed side of those bounds, as a share of the largest of all
-            unknowns at zero; not negative at the minimum.
-        data_share: (n,) share of each unknown that the data determine, the prior the rest: by how much the data
-            lessen the variance that the prior leaves, 1 - [(H_data + H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without
-            prior.
-        reachable_share: (n,) the same as the weight of the prior goes to zero: what these data could tell at best.
+        multiplier: least slope of the objective into the allowed side of those bounds, as a share
+            of the largest of all unknowns at zero; not negative at the minimum.
+        data_share: (n,) share of each unknown that the data determine, the prior the rest: by how
+            much the data lessen the variance that the prior leaves, 1 - [(H_data + H_prior)^-1]_jj
+            / [H_prior^-1]_jj; 1 without prior.
+        reachable_share: (n,) the same as the weight of the prior goes to zero: what these data
+            could tell at best.
     """
 
     unknowns: np.ndarray
@@ -141,11 +146,13 @@ class ConicSolution:
 def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicSolution, ...]:
     """Solve for each weight of the prior, with CVXPY and Clarabel, and polish by Newton's method.
 
-    The problem is compiled once: the weight is a parameter of it. Where the solver fails, Newton's method starts from
-    the prior instead: the log-determinants keep it inside the cones, and `decrement` tells how far it came.
+    The problem is compiled once: the weight is a parameter of it. Where the solver fails, Newton's
+    method starts from the prior instead: the log-determinants keep it inside the cones, and
+    `decrement` tells how far it came.
 
     Raises:
-        IdentificationError: CVXPY is not installed; or known values leave nothing inside a cone, and of which.
+        IdentificationError: CVXPY is not installed; or known values leave nothing inside a cone,
+            and of which.
     """
     cvxpy = convex_solver()
     start = prior_unknowns(problem)
@@ -166,7 +173,9 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
         if solution is not None and _is_inside(problem, solution):
             solutions.append(_polished(problem, solution, value, status))
         elif start is not None:
-            solutions.append(_polished(problem, _lifted(problem, start), value, status, from_solver=False))
+            solutions.append(
+                _polished(problem, _lifted(problem, start), value, status, from_solver=False)
+            )
         else:
             raise IdentificationError.of(
                 "physically consistent estimation",
@@ -213,7 +222,8 @@ def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
 def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     """Refuse known values that leave nothing inside the cones: which elements, and how far outside at best.
 
-    Maximises the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not negative.
+    Maximises the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not
+    negative.
     """
     y, margin = cvxpy.Variable(len(problem.scale)), cvxpy.Variable()
     constraints, fixed = [margin <= 1.0], []
@@ -225,7 +235,9 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
             continue
         relative = cone_map.expression(cvxpy, y)
         if cone_map.cone.is_inertial:
-            constraints.append(0.5 * (relative + relative.T) >> margin * np.eye(len(cone_map.constant)))
+            constraints.append(
+                0.5 * (relative + relative.T) >> margin * np.eye(len(cone_map.constant))
+            )
         else:
             constraints.append(relative >= 0)
     if not fixed:
@@ -233,7 +245,9 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
         if y.value is None or margin.value is None:
             fixed = [("the coefficients that cannot be negative", float("nan"))]
         elif margin.value <= 0.0:
-            at_best = [(inertia.cone.element, inertia.least(y.value)) for inertia in problem.inertial]
+            at_best = [
+                (inertia.cone.element, inertia.least(y.value)) for inertia in problem.inertial
+            ]
             fixed = [(name, least) for name, least in at_best if least <= 0.5 * margin.value + 1e-9]
     if fixed:
         raise IdentificationError(
@@ -266,13 +280,16 @@ def _polished(
             break
         y = y + length * step
         if sum(number.is_at_bound(y) for number in problem.numbers) > len(held):
-            return _polished(problem, y, weight, status, from_solver=from_solver)  # with one more held at its bound
+            # with one more held at its bound
+            return _polished(problem, y, weight, status, from_solver=from_solver)
     y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)  # rounding of the steps
     gradient, H_prior = _slopes(A, problem, y, weight)
     reduced = free.T @ (H_data + H_prior) @ free
     slope = free.T @ gradient
     fall = 0.5 * slope @ np.linalg.lstsq(reduced, slope)[0]
-    divergences = [divergence(inertia(y), np.eye(len(inertia.constant))) for inertia in problem.inertial]
+    divergences = [
+        divergence(inertia(y), np.eye(len(inertia.constant))) for inertia in problem.inertial
+    ]
     objective = 0.5 * np.sum((A @ y - problem.right) ** 2) + weight * sum(divergences)
     slopes = np.linalg.lstsq(bounds.T, gradient)[0] if held else np.zeros(1)
     variance = np.diag(free @ np.linalg.pinv(reduced) @ free.T)
@@ -282,7 +299,9 @@ def _polished(
         from_solver=from_solver,
         decrement=float(fall / objective) if objective > 0.0 else 0.0,
         at_bound=tuple(number.cone.element for number in held),
-        multiplier=float(slopes.min() / max(np.abs(A.T @ problem.right).max(), np.finfo(float).tiny)),
+        multiplier=float(
+            slopes.min() / max(np.abs(A.T @ problem.right).max(), np.finfo(float).tiny)
+        ),
         data_share=_share(variance, H_prior),
         reachable_share=_reachable(A, H_prior),
     )
@@ -300,10 +319,14 @@ def _share(variance: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
     """Share (n,) by which variances lie below those of the prior alone; 1 where it has none."""
     has_prior = np.diag(H_prior) > 0.0
     alone = np.diag(np.linalg.pinv(H_prior))
-    return np.where(has_prior, np.clip(1.0 - variance / np.where(has_prior, alone, 1.0), 0.0, 1.0), 1.0)
+    return np.where(
+        has_prior, np.clip(1.0 - variance / np.where(has_prior, alone, 1.0), 0.0, 1.0), 1.0
+    )
 
 
-def _slopes(A: np.ndarray, problem: ConicProblem, y: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+def _slopes(
+    A: np.ndarray, problem: ConicProblem, y: np.ndarray, weight: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Gradient of the objective and Hessian of its prior part: dD = tr(E - P^-1 E), d2D = tr(P^-1 E_j P^-1 E_k)."""
     gradient, hessian = A.T @ (A @ y - problem.right), np.zeros((len(y), len(y)))
     for inertia in problem.inertial:
@@ -339,5 +362,7 @@ def convex_solver() -> Any:
         return importlib.import_module("cvxpy")
     except ImportError as error:
         raise IdentificationError.of(
-            "physically consistent estimation", f"cannot be solved ({error})", "pip install tauloop[consistency]"
+            "physically consistent estimation",
+            f"cannot be solved ({error})",
+            "pip install tauloop[consistency]",
         ) from error

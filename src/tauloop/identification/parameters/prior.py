@@ -16,18 +16,19 @@ from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
 from tauloop.records import dataclass
 
-#: A factor is that of a unit from here on, either way: files that say by how much a link is heavier err by less.
+#: A factor is that of a unit from here on, either way: files that say by how much a link is heavier
+#: err by less.
 FACTOR = 3.0
-#: Ratios agree with a shared factor that differ from it by less than this power of it: by 1.44 with a factor of 3, by
-#: 10 with 1000. So many, and such a share of all, must.
+#: Ratios agree with a shared factor that differ from it by less than this power of it: by 1.44 with
+#: a factor of 3, by 10 with 1000. So many, and such a share of all, must.
 POWER, FEWEST, SHARE = 1.0 / 3.0, 3, 0.6
 #: An estimate is near the file's value within this factor.
 NEAR_FILE = 1.3
-#: Compared are parameters that are known to this share, and whose value in the file is no small difference of large
-#: terms: at least this share of their sum.
+#: Compared are parameters that are known to this share, and whose value in the file is no small
+#: difference of large terms: at least this share of their sum.
 KNOWN, SUBTRACTED = 0.3, 0.3
-#: What cannot be negative is impossible when it is so by this many standard deviations, and by this share of the value
-#: in the file; a mass when it is so many times all masses of the file together.
+#: What cannot be negative is impossible when it is so by this many standard deviations, and by this
+#: share of the value in the file; a mass when it is so many times all masses of the file together.
 CERTAIN, NEGATIVE, TOO_HEAVY = 5.0, 0.1, 10.0
 #: Factors that units make.
 UNITS = {
@@ -59,7 +60,8 @@ class PriorComparison:
         names: of the r base parameters.
         values, standard_deviations: (r,) estimates, SI.
         prior: (r,) of the machine file, SI; NaN where it says nothing.
-        comparable: (r,) whose ratio means something: known to 30 %, and no small difference in the file.
+        comparable: (r,) whose ratio means something: known to 30 %, and no small difference in the
+            file.
         findings: a factor that many share; masses and inertias that no body can have.
     """
 
@@ -85,7 +87,11 @@ class PriorComparison:
             return ()
         near = int(np.sum((ratios > 1.0 / NEAR_FILE) & (ratios < NEAR_FILE)))
         far = int(np.argmax(np.abs(np.log(np.maximum(np.abs(ratios), np.finfo(float).tiny)))))
-        name = [name for name, is_comparable in zip(self.names, self.comparable, strict=True) if is_comparable][far]
+        name = [
+            name
+            for name, is_comparable in zip(self.names, self.comparable, strict=True)
+            if is_comparable
+        ][far]
         return (
             f"beside the machine file: {near} of the {len(ratios)} base parameters that compare are within a factor of "
             f"{NEAR_FILE:g} of it; farthest is {name}, {ratios[far]:.3g} times",
@@ -110,13 +116,16 @@ def prior_values(model: Model, unknowns: Sequence[str]) -> np.ndarray:
     return np.array([known.get(name, leaves.get(name, np.nan)) for name in unknowns])
 
 
-def compare_with_prior(model: Model, result: Identification, unknowns: Sequence[str]) -> PriorComparison:
+def compare_with_prior(
+    model: Model, result: Identification, unknowns: Sequence[str]
+) -> PriorComparison:
     """Compare an identification with the machine file.
 
-    A factor f is shared when, of the ratios of estimate to file value that mean something, at least three and 60 %
-    agree with their median f (to its cube root) and f is 3 or more, or 1/3 or less; asked of all base parameters, then
-    of the inertial ones alone (a file's friction may be a guess). What is a sum of masses or moments of inertia cannot
-    be negative, nor a mass ten times as heavy as all that the file has.
+    A factor f is shared when, of the ratios of estimate to file value that mean something, at least
+    three and 60 % agree with their median f (to its cube root) and f is 3 or more, or 1/3 or less;
+    asked of all base parameters, then of the inertial ones alone (a file's friction may be a
+    guess). What is a sum of masses or moments of inertia cannot be negative, nor a mass ten times
+    as heavy as all that the file has.
 
     Args:
         model: the machine as its file has it.
@@ -130,7 +139,11 @@ def compare_with_prior(model: Model, result: Identification, unknowns: Sequence[
     sums, sizes = named @ np.nan_to_num(stated), np.abs(named) @ np.abs(np.nan_to_num(stated))
     prior = np.where((used & np.isnan(stated)).any(axis=1), np.nan, sums)
     with np.errstate(invalid="ignore"):
-        comparable = (np.abs(prior) > SUBTRACTED * sizes) & (deviations < KNOWN * np.abs(values)) & (prior != 0.0)
+        comparable = (
+            (np.abs(prior) > SUBTRACTED * sizes)
+            & (deviations < KNOWN * np.abs(values))
+            & (prior != 0.0)
+        )
     comparison = PriorComparison(
         names=tuple(parameter.short_name() for parameter in base.base),
         values=values,
@@ -148,7 +161,8 @@ def compare_with_prior(model: Model, result: Identification, unknowns: Sequence[
 def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
     """Bodies of a physically consistent identification that are ten times as heavy as in the machine file, or more.
 
-    The forces then do not tell the mass, or are in another unit, and the prior's weight is too small to hold it.
+    The forces then do not tell the mass, or are in another unit, and the prior's weight is too
+    small to hold it.
     """
     unsure = {body.element for body in physical.regularised}
     masses = (
@@ -177,11 +191,18 @@ def _shared(beside: PriorComparison, compared: np.ndarray, what: str) -> tuple[P
     factor = float(np.median(ratios))
     if not factor > 0.0 or 1.0 / FACTOR < factor < FACTOR:
         return ()
-    agree = (ratios > 0.0) & (np.abs(np.log(np.abs(ratios) / factor)) <= POWER * abs(np.log(factor)))
+    agree = (ratios > 0.0) & (
+        np.abs(np.log(np.abs(ratios) / factor)) <= POWER * abs(np.log(factor))
+    )
     if agree.sum() < max(FEWEST, SHARE * len(at)):
         return ()
-    unit = next((text for size, text in UNITS.items() if max(size / factor, factor / size) < NEAR), "")
-    examples = (f"{beside.names[at[k]]} {values[k]:.4g} for {prior[k]:.4g}" for k in np.flatnonzero(agree)[:3])
+    unit = next(
+        (text for size, text in UNITS.items() if max(size / factor, factor / size) < NEAR), ""
+    )
+    examples = (
+        f"{beside.names[at[k]]} {values[k]:.4g} for {prior[k]:.4g}"
+        for k in np.flatnonzero(agree)[:3]
+    )
     return (
         Problem(
             "forces",
@@ -196,11 +217,17 @@ def _shared(beside: PriorComparison, compared: np.ndarray, what: str) -> tuple[P
 
 def _impossible(model: Model, base: BaseParameters, beside: PriorComparison) -> tuple[Problem, ...]:
     """Sums of masses and of moments of inertia that are negative, and masses beyond all sense."""
-    weight = sum(value for leaf, value in zip(model.parameters, model.pi, strict=True) if leaf.role == "m")
+    weight = sum(
+        value for leaf, value in zip(model.parameters, model.pi, strict=True) if leaf.role == "m"
+    )
     masses = {
-        leaf.name for leaf in model.mechanism.parameters if leaf.group == "inertia" and _dimension(leaf.unit) == "kg"
+        leaf.name
+        for leaf in model.mechanism.parameters
+        if leaf.group == "inertia" and _dimension(leaf.unit) == "kg"
     }
-    sure = masses | {leaf.name for leaf in model.parameters if leaf.group == "inertia" and leaf.role in POSITIVE}
+    sure = masses | {
+        leaf.name for leaf in model.parameters if leaf.group == "inertia" and leaf.role in POSITIVE
+    }
     problems = Problems()
     columns = (beside.values, beside.standard_deviations, beside.prior, beside.names)
     rows = zip(base.regrouping, _used(base), base.base, *columns, strict=True)
@@ -212,8 +239,16 @@ def _impossible(model: Model, base: BaseParameters, beside: PriorComparison) -> 
         heavy = unit == "kg" and 0.0 < TOO_HEAVY * weight < value - CERTAIN * deviation
         if not heavy and not (value < -CERTAIN * deviation and value < -NEGATIVE * size):
             continue
-        stated = f"{file:.4g} {unit} in the machine file" if np.isfinite(file) else "not in the machine file"
-        why = f"all masses of the file are {weight:.4g} kg" if heavy else "a sum of masses and moments of inertia"
+        stated = (
+            f"{file:.4g} {unit} in the machine file"
+            if np.isfinite(file)
+            else "not in the machine file"
+        )
+        why = (
+            f"all masses of the file are {weight:.4g} kg"
+            if heavy
+            else "a sum of masses and moments of inertia"
+        )
         what = f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which is impossible: "
         remedy = "look at units, signs and times of the columns and at what the model leaves out; --consistent keeps "
         problems.add(name, what + why, remedy + "bodies possible")
@@ -222,7 +257,10 @@ def _impossible(model: Model, base: BaseParameters, beside: PriorComparison) -> 
 
 def _used(base: BaseParameters) -> np.ndarray:
     """Which parameters (r, n) are named in every base parameter; smaller shares are rounding."""
-    named = [{combination.representative, *(term.parameter for term in combination.terms)} for combination in base.base]
+    named = [
+        {combination.representative, *(term.parameter for term in combination.terms)}
+        for combination in base.base
+    ]
     return np.array([[name in own for name in base.parameters] for own in named])
 
 

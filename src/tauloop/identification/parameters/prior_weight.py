@@ -9,10 +9,12 @@ import numpy as np
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 
-#: Decades of weights beyond those given that are tried where the best is the first or the last of them.
+#: Decades of weights beyond those given that are tried where the best is the first or the last of
+#: them.
 WIDENING = 3
-#: Errors on validation samples that differ by less than this share do not tell an end of the weights from others: the
-#: lower end, and the upper one, towards which errors fall slowly where the prior is right.
+#: Errors on validation samples that differ by less than this share do not tell an end of the
+#: weights from others: the lower end, and the upper one, towards which errors fall slowly where the
+#: prior is right.
 FLAT, FLAT_ABOVE = 1e-3, 1e-2
 #: A weight nearer than this to an end of those tried, in decades, is the end itself.
 LEAST_DISTANCE = 1e-6
@@ -42,9 +44,9 @@ def widened(
 def chosen_weight(trials: Sequence[WeightTrial]) -> float:
     """The weight of the least validation error.
 
-    Good data without a prior predict ever better by ever less as its weight goes to zero, and with a true prior as it
-    grows: where the least is at an end, the weight farthest from there is taken whose error is the same to `FLAT`, at
-    the upper end to `FLAT_ABOVE`.
+    Good data without a prior predict ever better by ever less as its weight goes to zero, and with
+    a true prior as it grows: where the least is at an end, the weight farthest from there is taken
+    whose error is the same to `FLAT`, at the upper end to `FLAT_ABOVE`.
 
     Args:
         trials: by rising weight.

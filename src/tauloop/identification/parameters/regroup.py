@@ -7,7 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.errors import IdentificationError, InputError, solving
-from tauloop.identification.parameters.regrouping import AnalyticRegrouping, ColumnParameter, analytic_regrouping
+from tauloop.identification.parameters.regrouping import (
+    AnalyticRegrouping,
+    ColumnParameter,
+    analytic_regrouping,
+)
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
@@ -22,8 +26,10 @@ class RegroupingOptions(Options):
     """What is regrouped, and by which lengths.
 
     Attributes:
-        products: expressions in parameters of the file that take the place of the inertial ones, such as m1 * d_c1.
-        lengths: parameters of the file that the coefficients may depend on; all its lengths where none is named.
+        products: expressions in parameters of the file that take the place of the inertial ones,
+            such as m1 * d_c1.
+        lengths: parameters of the file that the coefficients may depend on; all its lengths where
+            none is named.
         seed: seed of the other geometries, by which formulas are found and judged.
 
     Examples:
@@ -39,11 +45,15 @@ class RegroupingOptions(Options):
 
 @solving(IdentificationError)
 def regroup(
-    mechanism: Mechanism, options: RegroupingOptions | None = None, *, progress: Progress | None = None
+    mechanism: Mechanism,
+    options: RegroupingOptions | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> AnalyticRegrouping:
     """The combinations of a machine's inertial parameters that its forces show, as formulas in its lengths.
 
-    For a planar four-bar, say, ``crank.mcx + crank_length coupler.m - crank_length/coupler_length coupler.mcx``.
+    For a planar four-bar, say, ``crank.mcx + crank_length coupler.m - crank_length/coupler_length
+    coupler.mcx``.
 
     Args:
         mechanism: the machine.
@@ -51,8 +61,10 @@ def regroup(
         progress: called with what is done and what there is to do.
 
     Raises:
-        InputError: a product that cannot be read, or a length that the machine does not have; all at once.
-        IdentificationError: there is no clear rank, or a coefficient is no sum of monomials of the lengths.
+        InputError: a product that cannot be read, or a length that the machine does not have; all
+            at once.
+        IdentificationError: there is no clear rank, or a coefficient is no sum of monomials of the
+            lengths.
 
     Source: as of `analytic_regrouping`.
 
@@ -68,7 +80,11 @@ def regroup(
     lengths = {
         name: parameter.value
         for name, parameter in known.items()
-        if (name in options.lengths if options.lengths else si_unit(parameter.unit) == "m" and parameter.value != 0.0)
+        if (
+            name in options.lengths
+            if options.lengths
+            else si_unit(parameter.unit) == "m" and parameter.value != 0.0
+        )
     }
     standard, rng = StandardColumns(mechanism), np.random.default_rng(options.seed)
     if options.products:
@@ -82,5 +98,10 @@ def regroup(
     def regressor(at: Mapping[str, float]) -> np.ndarray:
         return standard(at)[1][:, inertial]
 
-    quantities = [ColumnParameter(name=model.parameters[k].name, unit=model.parameters[k].unit) for k in inertial]
-    return analytic_regrouping(regressor, quantities, lengths, rng, values=model.pi[inertial], progress=progress)
+    quantities = [
+        ColumnParameter(name=model.parameters[k].name, unit=model.parameters[k].unit)
+        for k in inertial
+    ]
+    return analytic_regrouping(
+        regressor, quantities, lengths, rng, values=model.pi[inertial], progress=progress
+    )

@@ -1,8 +1,9 @@
 """Analytic regrouping: base parameters whose coefficients are formulas in the machine's lengths, exact and checked.
 
-The numerical regrouping says that a mass enters a base parameter with the factor 1.277. Done again with other lengths
-it says how that factor depends on them, and since it is a polynomial with simple fractions (dimensions fix its degree),
-a few geometries determine it: d1^2. Geometries that took no part in that judge it.
+The numerical regrouping says that a mass enters a base parameter with the factor 1.277. Done again
+with other lengths it says how that factor depends on them, and since it is a polynomial with simple
+fractions (dimensions fix its degree), a few geometries determine it: d1^2. Geometries that took no
+part in that judge it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from tauloop.result import Evidence, Result, plain, provenance
 
 #: Stacked regressor (m, n) of the parameters at lengths by name, SI.
 Regressor = Callable[[Mapping[str, float]], np.ndarray]
-#: Lengths are drawn from this range about their nominal values: wide enough to tell monomials apart.
+#: Lengths are drawn from this range about their nominal values: wide enough to tell monomials
+#: apart.
 SPREAD = (0.9, 1.1)
-#: A length whose change by this share moves a coefficient by less than `UNMOVED` of its size does not enter it.
+#: A length whose change by this share moves a coefficient by less than `UNMOVED` of its size does
+#: not enter it.
 STEP, UNMOVED = 0.05, 1e-8
 #: Largest denominator of a factor, and how near to such a fraction a fitted factor must be.
 DENOMINATOR, NEAR = 12, 1e-6
@@ -72,11 +75,17 @@ class Monomial:
         return float(self.factor) * prod(lengths[name] ** power for name, power in self.powers)
 
     def __str__(self) -> str:
-        above = [name if power == 1 else f"{name}^{power}" for name, power in self.powers if power > 0]
-        below = [name if power == -1 else f"{name}^{-power}" for name, power in self.powers if power < 0]
+        above = [
+            name if power == 1 else f"{name}^{power}" for name, power in self.powers if power > 0
+        ]
+        below = [
+            name if power == -1 else f"{name}^{-power}" for name, power in self.powers if power < 0
+        ]
         size = abs(self.factor)
         number = str(size) if size.denominator <= DENOMINATOR else f"{float(size):.6g}"
-        text = " ".join(([] if size == 1 and above else [number]) + above) + "".join(f"/{name}" for name in below)
+        text = " ".join(([] if size == 1 and above else [number]) + above) + "".join(
+            f"/{name}" for name in below
+        )
         return f"-{text}" if self.factor < 0 else text
 
 
@@ -95,7 +104,9 @@ class AnalyticTerm:
         text = " + ".join(map(str, self.coefficient)).replace("+ -", "- ")
         if len(self.coefficient) > 1:
             return f"({text}) {self.parameter}"
-        return {"1": self.parameter, "-1": f"-{self.parameter}"}.get(text, f"{text} {self.parameter}")
+        return {"1": self.parameter, "-1": f"-{self.parameter}"}.get(
+            text, f"{text} {self.parameter}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +133,8 @@ class AnalyticRegrouping(Result):
         base: one entry per base parameter.
         no_effect: parameters whose column is zero.
         lengths: nominal values by name, SI.
-        singular_values: of the unit-norm columns at the nominal lengths, largest first: a second route to the rank.
+        singular_values: of the unit-norm columns at the nominal lengths, largest first: a second
+            route to the rank.
         values: of the n parameters, SI; None where nobody said.
     """
 
@@ -138,7 +150,9 @@ class AnalyticRegrouping(Result):
         """The base parameters, with values where these are known; singular values of the columns."""
         names, values = [parameter.name for parameter in self.base], self.base_values
         if values is not None:
-            yield from rows("parameter", names, (parameter.unit for parameter in self.base), value=values)
+            yield from rows(
+                "parameter", names, (parameter.unit for parameter in self.base), value=values
+            )
         yield Variable(name="singular_value", values=self.singular_values, over=("direction",))
 
     @property
@@ -161,7 +175,9 @@ class AnalyticRegrouping(Result):
                     "terms": [
                         {
                             "parameter": term.parameter,
-                            "coefficient": " + ".join(map(str, term.coefficient)).replace("+ -", "- "),
+                            "coefficient": " + ".join(map(str, term.coefficient)).replace(
+                                "+ -", "- "
+                            ),
                             "value": term.value(self.lengths),
                         }
                         for term in parameter.terms
@@ -194,7 +210,9 @@ class AnalyticRegrouping(Result):
         terms: dict[str, list[str]] = {}
         for parameter in self.base:
             for term in parameter.terms:
-                formula = str(AnalyticTerm(parameter=parameter.representative, coefficient=term.coefficient))
+                formula = str(
+                    AnalyticTerm(parameter=parameter.representative, coefficient=term.coefficient)
+                )
                 terms.setdefault(term.parameter, []).append(formula)
         return {name: " + ".join(parts).replace("+ -", "- ") for name, parts in terms.items()}
 
@@ -220,11 +238,12 @@ def analytic_regrouping(
 ) -> AnalyticRegrouping:
     """Regroup a regressor's columns, with coefficients that are polynomials of the lengths.
 
-    Which columns are independent is found at the nominal lengths (`base_parameters`). The coefficient of column j in
-    base parameter i has the dimension of p_i / p_j, a power of a length, so it is a sum of monomials of that degree in
-    the lengths; where polynomials do not suffice, one division by a length is allowed. Their factors are fitted over
-    random geometries and rounded to simple fractions, or to decimals where they are none (the cosine of an angle that
-    stays); other geometries judge the result (`EXACT`).
+    Which columns are independent is found at the nominal lengths (`base_parameters`). The
+    coefficient of column j in base parameter i has the dimension of p_i / p_j, a power of a length,
+    so it is a sum of monomials of that degree in the lengths; where polynomials do not suffice, one
+    division by a length is allowed. Their factors are fitted over random geometries and rounded to
+    simple fractions, or to decimals where they are none (the cosine of an angle that stays); other
+    geometries judge the result (`EXACT`).
 
     Args:
         regressor: the stacked regressor (m, n) at given lengths; at least as many rows as columns.
@@ -256,7 +275,8 @@ def analytic_regrouping(
     first = shares(lengths)
     stages = Stages(progress, len(lengths) + len(independent))
     entering = {
-        name: np.abs(shares({**lengths, name: (1 + STEP) * lengths[name]}) - first) for name in stages.over(lengths)
+        name: np.abs(shares({**lengths, name: (1 + STEP) * lengths[name]}) - first)
+        for name in stages.over(lengths)
     }
     draws = _Draws(shares, lengths, rng)
     problems = Problems()
@@ -273,7 +293,9 @@ def analytic_regrouping(
                 problems.add(quantity.name, what, "name all lengths on which it depends, or fewer")
             else:
                 terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
-        base.append(AnalyticParameter(representative=names[column], unit=units[column], terms=tuple(terms)))
+        base.append(
+            AnalyticParameter(representative=names[column], unit=units[column], terms=tuple(terms))
+        )
     IdentificationError.raise_if_any(problems)
     result = AnalyticRegrouping(
         parameters=tuple(parameters),
@@ -285,7 +307,9 @@ def analytic_regrouping(
         values=values,
         evidence=(),
         provenance=provenance(
-            packages=("numpy",), options={"rank": plain(answer.options)}, inputs={"columns": len(names)}
+            packages=("numpy",),
+            options={"rank": plain(answer.options)},
+            inputs={"columns": len(names)},
         ),
     )
     evidence = (
@@ -329,7 +353,9 @@ class _Draws:
         return self._known[:count]
 
 
-def _fitted(draws: _Draws, i: int, j: int, names: Sequence[str], degree: int) -> tuple[Monomial, ...] | None:
+def _fitted(
+    draws: _Draws, i: int, j: int, names: Sequence[str], degree: int
+) -> tuple[Monomial, ...] | None:
     """The coefficient as a sum of monomials, polynomial or with one division; None if it is neither.
 
     Factors are simple fractions, or else decimals, such as the cosine of an angle that stays.
@@ -340,7 +366,10 @@ def _fitted(draws: _Draws, i: int, j: int, names: Sequence[str], degree: int) ->
                 continue
             known = draws.take(len(powers) + MORE)
             A = np.array(
-                [[prod(at[n] ** p for n, p in zip(names, row, strict=True)) for row in powers] for at, _ in known]
+                [
+                    [prod(at[n] ** p for n, p in zip(names, row, strict=True)) for row in powers]
+                    for at, _ in known
+                ]
             )
             values = np.array([B[i, j] for _, B in known])
             factors = np.linalg.lstsq(A, values, rcond=None)[0]

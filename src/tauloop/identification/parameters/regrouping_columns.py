@@ -25,7 +25,8 @@ STATES = 30
 SEED = 0
 #: A column of the standard parameters below this share of the largest has no effect.
 NO_EFFECT = 1e-10
-#: Standard parameters must be sums of the products, and columns combinations of a set, to this share.
+#: Standard parameters must be sums of the products, and columns combinations of a set, to this
+#: share.
 LINEAR = 1e-9
 
 
@@ -64,8 +65,9 @@ def parsed(mechanism: Mechanism, text: str) -> Parsed:
 class StandardColumns:
     """A machine's regressor in its standard parameters over random states, for any lengths; remembers what it made.
 
-    Lengths stay arguments of one model where its loops have no equation too many and no coordinate that their lengths
-    keep still. Elsewhere lengths must fit each other, and the machine is assembled anew for each set of them.
+    Lengths stay arguments of one model where its loops have no equation too many and no coordinate
+    that their lengths keep still. Elsewhere lengths must fit each other, and the machine is
+    assembled anew for each set of them.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
@@ -109,8 +111,8 @@ class ProductColumns(Shown):
     Attributes:
         standard: the machine's regressor.
         products: the n products; the standard parameters that have an effect are linear in them.
-        placed: standard parameters by name that another model describes otherwise, as expressions: with a mass
-            elsewhere, for one.
+        placed: standard parameters by name that another model describes otherwise, as expressions:
+            with a mass elsewhere, for one.
     """
 
     standard: StandardColumns
@@ -142,7 +144,8 @@ class ProductColumns(Shown):
     def quantities(self) -> tuple[ColumnParameter, ...]:
         """The products with their units; ``m1 * d_c1`` is written ``m1 d_c1``."""
         return tuple(
-            ColumnParameter(name=product.text.replace(" * ", " "), unit=product.unit) for product in self.products
+            ColumnParameter(name=product.text.replace(" * ", " "), unit=product.unit)
+            for product in self.products
         )
 
     def values(self, parameters: Mapping[str, float] | None = None) -> np.ndarray:
@@ -159,7 +162,9 @@ class ProductColumns(Shown):
         model, Y = self.standard(lengths)
         return np.asarray(Y @ self.shares(model, Y, lengths))
 
-    def shares(self, model: Model, regressor: np.ndarray, lengths: Mapping[str, float]) -> np.ndarray:
+    def shares(
+        self, model: Model, regressor: np.ndarray, lengths: Mapping[str, float]
+    ) -> np.ndarray:
         """A (n_pi, n): standard parameters with an effect are A times the products.
 
         Args:
@@ -171,19 +176,26 @@ class ProductColumns(Shown):
             IdentificationError: a standard parameter is not linear in the products; all of them.
         """
         expressions = [
-            self.placed[parameter.name].expression if parameter.name in self.placed else parameter.expression
+            self.placed[parameter.name].expression
+            if parameter.name in self.placed
+            else parameter.expression
             for parameter in model.parameters
         ]
         norms = np.linalg.norm(regressor, axis=0)
         effective = [int(k) for k in np.flatnonzero(norms > NO_EFFECT * norms.max())]
-        varied = sorted(frozenset().union(*(leaves(product.expression) for product in self.products)) - set(lengths))
+        varied = sorted(
+            frozenset().union(*(leaves(product.expression) for product in self.products))
+            - set(lengths)
+        )
         rng = np.random.default_rng(SEED)
         nominal = {**self.mechanism.parameters.values, **lengths}
         draws = [
             {**nominal, **{name: nominal[name] * rng.uniform(0.5, 1.5) for name in varied}}
             for _ in range(2 * len(self.products) + 2)
         ]
-        P = np.array([[evaluate(product.expression, draw) for product in self.products] for draw in draws])
+        P = np.array(
+            [[evaluate(product.expression, draw) for product in self.products] for draw in draws]
+        )
         values = np.array([[evaluate(expressions[k], draw) for k in effective] for draw in draws])
         sizes = np.linalg.norm(P, axis=0)
         solution = np.linalg.lstsq(P / sizes, values, rcond=None)[0] / sizes[:, None]
@@ -218,7 +230,9 @@ class SetColumns(Shown):
     units: Mapping[str, str]
 
     @staticmethod
-    def of(products: ProductColumns, members: Mapping[str, Mapping[str, str]], units: Mapping[str, str]) -> SetColumns:
+    def of(
+        products: ProductColumns, members: Mapping[str, Mapping[str, str]], units: Mapping[str, str]
+    ) -> SetColumns:
         """Read the expressions.
 
         Raises:
@@ -254,8 +268,12 @@ class SetColumns(Shown):
     def misfit(self, lengths: Mapping[str, float]) -> float:
         """Share of the products' columns that no columns of the set can give: zero when forces need only the set."""
         W = self.products(lengths)
-        return float(np.linalg.norm(W - self(lengths) @ self.coefficients(lengths)) / np.linalg.norm(W))
+        return float(
+            np.linalg.norm(W - self(lengths) @ self.coefficients(lengths)) / np.linalg.norm(W)
+        )
 
     def __call__(self, lengths: Mapping[str, float]) -> np.ndarray:
         """Columns (m, k) of the set: the least-squares solution of Y_products = Y_set E (see `misfit`)."""
-        return np.asarray(np.linalg.lstsq(self.coefficients(lengths).T, self.products(lengths).T, rcond=None)[0].T)
+        return np.asarray(
+            np.linalg.lstsq(self.coefficients(lengths).T, self.products(lengths).T, rcond=None)[0].T
+        )

@@ -20,11 +20,16 @@ def known_leaves(mechanism: Mechanism, known: Mapping[str, float | str]) -> dict
         InputError: a unit is another than the parameter's.
     """
     units = {parameter.name: parameter.unit for parameter in mechanism.parameters}
-    return {name: _value(name, value, units[name]) for name, value in known.items() if name in units}
+    return {
+        name: _value(name, value, units[name]) for name, value in known.items() if name in units
+    }
 
 
 def with_stated(
-    parts: Sequence[RegressionData], names: Sequence[str], terms: TermOptions, taken: Collection[str]
+    parts: Sequence[RegressionData],
+    names: Sequence[str],
+    terms: TermOptions,
+    taken: Collection[str],
 ) -> list[RegressionData]:
     """Regression data of all logs with the payload's columns, and without the unknowns that are known.
 
@@ -44,12 +49,16 @@ def with_stated(
     wanted = {name: value for name, value in terms.known.items() if name not in taken}
     springs = {name: name.removesuffix(".rest") for name in wanted if name.endswith(".rest")}
     rests = {
-        element: _value(name, wanted.pop(name), "rad" if "rad" in units[f"{element}.stiffness"] else "m")
+        element: _value(
+            name, wanted.pop(name), "rad" if "rad" in units[f"{element}.stiffness"] else "m"
+        )
         for name, element in springs.items()
         if f"{element}.preload" in units
     }
     changed = [known_rests(part, rests) for part in changed] if rests else changed
-    InputError.raise_if_any(unknown_names(wanted, units, "{!r} is no parameter of this machine", "known"))
+    InputError.raise_if_any(
+        unknown_names(wanted, units, "{!r} is no parameter of this machine", "known")
+    )
     values = {name: _value(name, value, units[name]) for name, value in wanted.items()}
     return [known_parameters(part, values) for part in changed] if values else changed
 

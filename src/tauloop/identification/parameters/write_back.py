@@ -10,17 +10,29 @@ import numpy as np
 
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import InputError
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, Parameter, ParameterTable, add, leaves
+from tauloop.mechanism.expression import (
+    ZERO,
+    Call,
+    Constant,
+    Expression,
+    Leaf,
+    Parameter,
+    ParameterTable,
+    add,
+    leaves,
+)
 from tauloop.mechanism.model import Actuator, Body, Freedom, Joint, Mechanism, Rod, SlenderPart
 from tauloop.model import Model
 
 
-def identified_mechanism(model: Model, values: np.ndarray, *, source: str = "identified") -> Mechanism:
+def identified_mechanism(
+    model: Model, values: np.ndarray, *, source: str = "identified"
+) -> Mechanism:
     """The model's mechanism with other dynamic parameters, such as `ConsistentIdentification.parameters`.
 
-    Every dynamic parameter becomes a leaf parameter of its own (``link_1.mcx``): equal parts of equal legs are not tied
-    any more. Leaves that nothing refers to any more are left out. Where the unknowns were those of the machine file,
-    `mechanism.with_values` keeps the ties.
+    Every dynamic parameter becomes a leaf parameter of its own (``link_1.mcx``): equal parts of
+    equal legs are not tied any more. Leaves that nothing refers to any more are left out. Where the
+    unknowns were those of the machine file, `mechanism.with_values` keeps the ties.
 
     Args:
         model: the machine.
@@ -28,7 +40,8 @@ def identified_mechanism(model: Model, values: np.ndarray, *, source: str = "ide
         source: written beside every value.
 
     Raises:
-        InputError: not as many finite values as parameters, or a spring's stiffness is zero with a preload.
+        InputError: not as many finite values as parameters, or a spring's stiffness is zero with a
+            preload.
     """
     values = np.asarray(values, dtype=float)
     if values.shape != (len(model.parameters),) or not np.isfinite(values).all():
@@ -37,14 +50,18 @@ def identified_mechanism(model: Model, values: np.ndarray, *, source: str = "ide
             f"has shape {values.shape} or numbers that are not finite",
             f"give {len(model.parameters)} finite values, one for each of model.parameters",
         )
-    writer = _LeafWriter(model.mechanism, dict(zip(model.parameters, values.tolist(), strict=True)), source)
+    writer = _LeafWriter(
+        model.mechanism, dict(zip(model.parameters, values.tolist(), strict=True)), source
+    )
     return writer.mechanism()
 
 
 class _LeafWriter:
     """Puts new leaves in the places of the old expressions."""
 
-    def __init__(self, mechanism: Mechanism, values: dict[DynamicParameter, float], source: str) -> None:
+    def __init__(
+        self, mechanism: Mechanism, values: dict[DynamicParameter, float], source: str
+    ) -> None:
         self._old = mechanism
         self._values = {(p.element, p.role): (p, value) for p, value in values.items()}
         self._source = source
@@ -59,7 +76,10 @@ class _LeafWriter:
             joints=tuple(self._joint(joint) for joint in old.joints),
             rods=tuple(self._rod(rod) for rod in old.rods),
             actuators=tuple(self._actuator(actuator) for actuator in old.actuators),
-            losses=tuple(replace(loss, friction=self._friction(loss.name, loss.friction)) for loss in old.losses),
+            losses=tuple(
+                replace(loss, friction=self._friction(loss.name, loss.friction))
+                for loss in old.losses
+            ),
         )
         fresh = {parameter.name for parameter in self._new}
         used = set(_leaves_of(new)) - fresh
@@ -78,17 +98,24 @@ class _LeafWriter:
         while name in taken:
             name = f"identified.{name}"
         self._new.append(
-            Parameter(name=name, value=value, unit=unit, group=group, status="chosen", source=self._source)
+            Parameter(
+                name=name, value=value, unit=unit, group=group, status="chosen", source=self._source
+            )
         )
         return Leaf(name)
 
     def _body(self, body: Body) -> Body:
-        return body if body.inertia is None else replace(body, inertia=self._part(body.name, "", body.inertia))
+        return (
+            body
+            if body.inertia is None
+            else replace(body, inertia=self._part(body.name, "", body.inertia))
+        )
 
     def _part(self, element: str, prefix: str, part: Any) -> Any:
         roles = SLENDER_SUFFIXES if isinstance(part, SlenderPart) else BODY_SUFFIXES
         values: list[Any] = [
-            self._leaf(element, prefix + role, old) for role, old in zip(roles, part.parameters, strict=True)
+            self._leaf(element, prefix + role, old)
+            for role, old in zip(roles, part.parameters, strict=True)
         ]
         return type(part).of(values)
 
@@ -102,7 +129,8 @@ class _LeafWriter:
 
     def _joint(self, joint: Joint) -> Joint:
         freedoms = tuple(
-            self._freedom(name, freedom) for name, freedom in zip(joint.velocity_names, joint.freedoms, strict=False)
+            self._freedom(name, freedom)
+            for name, freedom in zip(joint.velocity_names, joint.freedoms, strict=False)
         )
         return replace(joint, freedoms=freedoms)
 
@@ -117,7 +145,9 @@ class _LeafWriter:
         if friction is None:
             return None
         roles = ("viscous", "coulomb", "offset", "viscous_asymmetry", "coulomb_asymmetry")
-        new = replace(friction, **{role: self._leaf(element, role, getattr(friction, role)) for role in roles})
+        new = replace(
+            friction, **{role: self._leaf(element, role, getattr(friction, role)) for role in roles}
+        )
         if (element, "stribeck") not in self._values:
             return new
         excess = self._leaf(element, "stribeck", None)
@@ -126,7 +156,9 @@ class _LeafWriter:
     def _freedom(self, element: str, freedom: Freedom) -> Freedom:
         spring = freedom.spring
         if spring is not None:
-            (stiffness, k), (_, preload) = (self._values[element, role] for role in ("stiffness", "preload"))
+            (stiffness, k), (_, preload) = (
+                self._values[element, role] for role in ("stiffness", "preload")
+            )
             if k == 0.0 and preload != 0.0:
                 raise InputError.of(
                     f"{element}.stiffness",

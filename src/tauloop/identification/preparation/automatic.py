@@ -1,8 +1,9 @@
 """The preparation of logs that neither a recording nor the user states: chosen by validation on thinned logs.
 
-One option after the other is tried: cut-off, order, standstill, and then the cut-off again. Each trial fits the first
-part of the samples before the held-out part and is judged on the rest of them, by the forces as they were measured.
-Decimation follows from the cut-off: forces and regressor hold nothing above it.
+One option after the other is tried: cut-off, order, standstill, and then the cut-off again. Each
+trial fits the first part of the samples before the held-out part and is judged on the rest of them,
+by the forces as they were measured. Decimation follows from the cut-off: forces and regressor hold
+nothing above it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from tauloop.shown import Shown
 TRIED = 4_000
 #: A value is taken where it lessens the validation error of all outputs by this share.
 BETTER = 0.01
-#: Cut-offs that are tried, as multiples of the one that the noise allows; and again, of the best of them.
+#: Cut-offs that are tried, as multiples of the one that the noise allows; and again, of the best of
+#: them.
 COARSE, FINE = (0.0625, 0.125, 0.25, 0.5, 2.0), (0.71, 1.41)
 ORDERS = (2, 6)
 STANDSTILLS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1)
@@ -65,7 +67,12 @@ class PreparationChoice(Shown):
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         tried = [{"value": value, "validation_percent": error} for value, error in self.tried]
-        return {"option": self.option, "value": self.value, "validation_percent": self.error, "tried": tried}
+        return {
+            "option": self.option,
+            "value": self.value,
+            "validation_percent": self.error,
+            "tried": tried,
+        }
 
     def __str__(self) -> str:
         others = ", ".join(f"{value:.3g}: {error:.3g} %" for value, error in self.tried)
@@ -117,7 +124,9 @@ class _PreparationSearch:
             if error * (1.0 + BETTER) <= before and error < self.error:
                 self.error, best, chosen = error, preparations, value
         self.preparations = list(best)
-        others = tuple((value, error) for value, error in tried if value != chosen and np.isfinite(error))
+        others = tuple(
+            (value, error) for value, error in tried if value != chosen and np.isfinite(error)
+        )
         return PreparationChoice(option=option, value=chosen, error=self.error, tried=others)
 
 
@@ -163,14 +172,21 @@ def choose_preparation(
         values = [factor * lowest for factor in COARSE if least <= factor * lowest < highest]
         choices.append(search.choose("cutoff", values, scaled, lowest))
     if "order" in free:
-        choices.append(search.choose("order", ORDERS, lambda how, order: replace(how, order=round(order)), first.order))
+        choices.append(
+            search.choose(
+                "order", ORDERS, lambda how, order: replace(how, order=round(order)), first.order
+            )
+        )
     if "standstill" in free:
         choices.append(search.choose("standstill", STANDSTILLS, resting, first.standstill))
     if "cutoff" in free and search.preparations[0].cutoff is not None:
         middle = search.preparations[0].cutoff
         values = [factor * middle for factor in FINE if least <= factor * middle < highest]
         choices[0] = _joined(choices[0], search.choose("cutoff", values, scaled, middle))
-    chosen = {name: getattr(search.preparations[0], name) for name in ("cutoff", "cutoffs", "order", "standstill")}
+    chosen = {
+        name: getattr(search.preparations[0], name)
+        for name in ("cutoff", "cutoffs", "order", "standstill")
+    }
     prepared = [replace(entry, preparation=replace(entry.how, **chosen)) for entry in logs]
     if "decimation" in free:
         prepared = [replace(entry, preparation=_decimated(entry)) for entry in prepared]
@@ -183,7 +199,9 @@ def _least_cutoff(entry: MeasuredLog) -> float:
     tops = [
         top_of_motion(channel.values, rate=rate, order=entry.how.order)
         for channel in entry.log.channels
-        if channel.quantity == "position" and len(channel.values) >= FEWEST and np.ptp(channel.values) > 0.0
+        if channel.quantity == "position"
+        and len(channel.values) >= FEWEST
+        and np.ptp(channel.values) > 0.0
     ]
     tried = max(tops, default=0.0) * np.geomspace(0.25, 8.0, 41)
     losing = [

@@ -38,11 +38,15 @@ class ChannelChoice(Shown):
     """How the channels are prepared, and what that rests on.
 
     Attributes:
-        preparations: of each log, with `cutoffs` and `velocities` of every channel that differs from the others.
-        common: validation error, %, with the same for all channels, by what that is, such as ``velocity measured``.
-        before, after: (n_out,) validation errors, % of each output's largest force, as given and as chosen.
+        preparations: of each log, with `cutoffs` and `velocities` of every channel that differs
+            from the others.
+        common: validation error, %, with the same for all channels, by what that is, such as
+            ``velocity measured``.
+        before, after: (n_out,) validation errors, % of each output's largest force, as given and as
+            chosen.
         outputs: their names.
-        moved: by channel what was changed for it alone, with the errors (%) of all outputs before and after.
+        moved: by channel what was changed for it alone, with the errors (%) of all outputs before
+            and after.
     """
 
     preparations: tuple[Preparation, ...]
@@ -65,9 +69,14 @@ def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVe
     port = model.actuators.ports.position
     for name, unit in zip(port.columns, port.units, strict=True):
         units = {
-            channel.unit for log in logs for channel in as_signals(log).channels if channel.name == f"velocity.{name}"
+            channel.unit
+            for log in logs
+            for channel in as_signals(log).channels
+            if channel.name == f"velocity.{name}"
         }
-        if units == {f"{unit}/s"} and all(name in usable and usable[name].problem() is None for usable in each):
+        if units == {f"{unit}/s"} and all(
+            name in usable and usable[name].problem() is None for usable in each
+        ):
             velocities[name] = each[0][name]
     return velocities
 
@@ -86,17 +95,20 @@ def choose_channels(
 ) -> ChannelChoice:
     """Try every source of velocity and every cut-off, first for all channels alike, then for each alone.
 
-    A change of one channel is taken where it lessens the root mean square of all outputs' validation errors by
-    `BETTER` and makes no output worse by `WORSE`: where outputs depend on their own channel alone that is each joint by
-    itself, and where loops couple them no joint pays for another. Forces are the same in all trials.
+    A change of one channel is taken where it lessens the root mean square of all outputs'
+    validation errors by `BETTER` and makes no output worse by `WORSE`: where outputs depend on
+    their own channel alone that is each joint by itself, and where loops couple them no joint pays
+    for another. Forces are the same in all trials.
 
     Args:
-        model, logs, preparations, output, ties: as for `regression_data`, one preparation for each log.
-        velocities: channels whose measured velocity is tried (see `usable_velocities`); where a preparation says a
-            source for a channel, it stays.
+        model, logs, preparations, output, ties: as for `regression_data`, one preparation for each
+            log.
+        velocities: channels whose measured velocity is tried (see `usable_velocities`); where a
+            preparation says a source for a channel, it stays.
         cutoffs: cut-offs to try for single channels, Hz; none without them.
         estimator: weighted least squares without it.
-        shares: part of each log before its held-out part, and share of that before the validation part.
+        shares: part of each log before its held-out part, and share of that before the validation
+            part.
 
     Raises:
         IdentificationError: the data cannot support the identification.
@@ -104,7 +116,10 @@ def choose_channels(
     """
     whole = [as_signals(log) for log in logs]
     parts = [log.part(slice(None, min(round(shares[0] * len(log.time)), LONGEST))) for log in whole]
-    search, outputs = Trials(model, parts, estimator or WeightedLeastSquares(), output, ties), list[str]()
+    search, outputs = (
+        Trials(model, parts, estimator or WeightedLeastSquares(), output, ties),
+        list[str](),
+    )
 
     def errors_of(tried: Sequence[Preparation]) -> np.ndarray:
         """RMSE (n_out,) on the validation part, % of each output's largest force; infinite where no pose is found."""
@@ -119,11 +134,17 @@ def choose_channels(
         return errors
 
     chosen = tuple(preparations)
-    free = [name for name in velocities if all(p.velocity is None and name not in p.velocities for p in preparations)]
+    free = [
+        name
+        for name in velocities
+        if all(p.velocity is None and name not in p.velocities for p in preparations)
+    ]
     before = best = errors_of(chosen)
     common = {"as given": overall(before)}
     for source in SOURCES[1:] if free else ():
-        trial = tuple(replace(p, velocities={**p.velocities, **dict.fromkeys(free, source)}) for p in chosen)
+        trial = tuple(
+            replace(p, velocities={**p.velocities, **dict.fromkeys(free, source)}) for p in chosen
+        )
         errors = errors_of(trial)
         common[f"velocity {source}"] = overall(errors)
         if overall(errors) * (1.0 + BETTER) <= overall(best):
@@ -140,9 +161,14 @@ def choose_channels(
             for field, value in options:
                 if all(_current(p, field, name) == value for p in chosen):
                     continue
-                trial = tuple(replace(p, **{field: {**getattr(p, field), name: value}}) for p in chosen)  # type: ignore[arg-type]
+                trial = tuple(
+                    replace(p, **{field: {**getattr(p, field), name: value}}) for p in chosen
+                )  # type: ignore[arg-type]
                 errors = errors_of(trial)
-                if overall(errors) * (1.0 + BETTER) <= overall(best) and (errors <= best * (1.0 + WORSE)).all():
+                if (
+                    overall(errors) * (1.0 + BETTER) <= overall(best)
+                    and (errors <= best * (1.0 + WORSE)).all()
+                ):
                     label = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
                     moved.append((name, label, overall(best), overall(errors)))
                     chosen, best = trial, errors
@@ -160,7 +186,8 @@ def choose_channels(
 
 def _merged(preparations: Sequence[Preparation], names: Sequence[str]) -> tuple[Preparation, ...]:
     return tuple(
-        replace(p, velocities={name: p.source_of(name) for name in (*p.velocities, *names)}) for p in preparations
+        replace(p, velocities={name: p.source_of(name) for name in (*p.velocities, *names)})
+        for p in preparations
     )
 
 

@@ -12,7 +12,11 @@ from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.automatic import PreparationChoice
-from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
+from tauloop.identification.preparation.channel_choice import (
+    ChannelChoice,
+    choose_channels,
+    usable_velocities,
+)
 from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts, of_log
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, channels, common_cutoff, sample_period
@@ -54,7 +58,9 @@ class Channels:
             moved = ("channel", "to", "error_before", "error_after")
             content |= {
                 "validation_percent": {**self.choice.common, "chosen": self.choice.errors[1]},
-                "outputs": [dict(zip(("name", "as_given", "chosen"), row, strict=True)) for row in outputs],
+                "outputs": [
+                    dict(zip(("name", "as_given", "chosen"), row, strict=True)) for row in outputs
+                ],
                 "moved": [dict(zip(moved, row, strict=True)) for row in self.choice.moved],
             }
         return content
@@ -62,7 +68,11 @@ class Channels:
 
 def force_limits(model: Model) -> dict[str, float]:
     """Largest force of every actuator that the machine file gives one, by its name."""
-    return {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
+    return {
+        actuator.name: actuator.force
+        for actuator in model.mechanism.actuators
+        if np.isfinite(actuator.force)
+    }
 
 
 def without_saturation(model: Model, logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
@@ -99,7 +109,11 @@ def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], t
 
 
 def chosen_channels(
-    model: Model, logs: Sequence[MeasuredLog], fitted: int, options: IdentificationOptions, ties: Ties | None
+    model: Model,
+    logs: Sequence[MeasuredLog],
+    fitted: int,
+    options: IdentificationOptions,
+    ties: Ties | None,
 ) -> tuple[list[MeasuredLog], Channels]:
     """The logs with the source of every velocity, and its own cut-off where there are some to try, as validation says.
 
@@ -128,10 +142,15 @@ def chosen_channels(
                 shares=(options.share, 0.7),
             )
         except (IdentificationError, InputError) as error:
-            notes.append(f"velocities are not chosen: none could be judged ({error.problems[0].what})")
+            notes.append(
+                f"velocities are not chosen: none could be judged ({error.problems[0].what})"
+            )
     if choice is not None:
         first = choice.preparations[0]
-        judged = (replace(log.how, cutoffs=first.cutoffs, velocities=first.velocities) for log in logs[fitted:])
+        judged = (
+            replace(log.how, cutoffs=first.cutoffs, velocities=first.velocities)
+            for log in logs[fitted:]
+        )
         preparations = [*choice.preparations, *judged]
         logs = [replace(entry, preparation=p) for entry, p in zip(logs, preparations, strict=True)]
     notes += [_of_velocity(name, logs[0], usable[name]) for name in usable]
@@ -143,13 +162,18 @@ def chosen_channels(
     ]
     notes += dict.fromkeys(filter(None, (_of_filters(entry) for entry in logs)))
     prepared = tuple(entry.as_dict() for entry in logs)
-    return list(logs), Channels(prepared=prepared, choice=choice, notes=tuple(notes), problems=problems)
+    return list(logs), Channels(
+        prepared=prepared, choice=choice, notes=tuple(notes), problems=problems
+    )
 
 
 def fourier_channels(logs: Sequence[MeasuredLog]) -> Channels:
     """The logs as they are, for periods that are differentiated by Fourier series."""
     names = dict.fromkeys(name for entry in logs for name in channels(entry.log, "velocity"))
-    notes = [f"velocity.{name} is not used: periods of the positions are differentiated" for name in names]
+    notes = [
+        f"velocity.{name} is not used: periods of the positions are differentiated"
+        for name in names
+    ]
     return Channels(prepared=tuple(entry.as_dict() for entry in logs), notes=tuple(notes))
 
 
@@ -168,9 +192,13 @@ def _not_used(
                 problems.setdefault(name, wrong[name])
             elif name not in names:
                 meant = suggestion(name, names)
-                notes[name] = f"velocity.{name} is not used: it is no given actuator" + (f"; {meant}" if meant else "")
+                notes[name] = f"velocity.{name} is not used: it is no given actuator" + (
+                    f"; {meant}" if meant else ""
+                )
             else:
-                notes[name] = f"velocity.{name} is not used: not all logs have it, in one unit and long enough"
+                notes[name] = (
+                    f"velocity.{name} is not used: not all logs have it, in one unit and long enough"
+                )
     return tuple(problems.values()), list(notes.values())
 
 
@@ -186,7 +214,11 @@ def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
         figures += f", {1e3 * abs(worth.delay):.3g} ms {'late' if worth.delay > 0.0 else 'early'}"
     if source != "positions":
         figures += ", taken out"
-        figures += f"; {worth.saturated} samples at its limit are from the positions" if worth.saturated else ""
+        figures += (
+            f"; {worth.saturated} samples at its limit are from the positions"
+            if worth.saturated
+            else ""
+        )
     return f"{words} ({figures})"
 
 
@@ -196,5 +228,9 @@ def _of_filters(log: MeasuredLog) -> str:
     shared = [f"that of the decimation by {factor}"] if factor > 1 else []
     if cutoff is not None and cutoff * factor < HIGHEST_CUTOFF:
         shared.append(f"one at {cutoff / sample_period(log.log):.3g} Hz")
-    both = f"forces and regressor pass the same filters: {' and '.join(shared)}" if shared else "nothing is filtered"
+    both = (
+        f"forces and regressor pass the same filters: {' and '.join(shared)}"
+        if shared
+        else "nothing is filtered"
+    )
     return both

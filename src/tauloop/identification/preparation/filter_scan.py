@@ -29,7 +29,8 @@ from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 from tauloop.shown import Shown
 
-#: A parameter that moves by more standard deviations than this over the filters is decided by the filter.
+#: A parameter that moves by more standard deviations than this over the filters is decided by the
+#: filter.
 MOVED = 3.0
 #: What a scan may choose, as attributes of a trial.
 OPTIONS = ("order", "cutoff", "standstill")
@@ -41,9 +42,11 @@ class FilterTrial(Shown):
 
     Attributes:
         order, cutoff: of the Butterworth filter; cutoff in Hz.
-        standstill: share of a channel's largest speed below which it counts as at rest (see `Preparation`).
+        standstill: share of a channel's largest speed below which it counts as at rest (see
+            `Preparation`).
         validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
-        held_out_percent: (n_out,) the same on the held-out part, which does not take part in the choice.
+        held_out_percent: (n_out,) the same on the held-out part, which does not take part in the
+            choice.
         values: (r,) base parameters from training and validation parts together, SI.
     """
 
@@ -83,10 +86,16 @@ class FilterScan(Result):
     def variables(self) -> Iterator[Variable]:
         """Filters with their errors, by `trial`; how far each parameter moves, by `parameter`."""
         trials = [
-            f"order {trial.order}, {trial.cutoff:g} Hz, at rest below {trial.standstill:g}" for trial in self.trials
+            f"order {trial.order}, {trial.cutoff:g} Hz, at rest below {trial.standstill:g}"
+            for trial in self.trials
         ]
         names = {"validation_error": "%", "cutoff": "Hz", "order": "", "standstill": ""}
-        yield from rows("trial", trials, names, **{name: [getattr(t, name) for t in self.trials] for name in names})
+        yield from rows(
+            "trial",
+            trials,
+            names,
+            **{name: [getattr(t, name) for t in self.trials] for name in names},
+        )
         yield from rows("parameter", self.base.names, self.base.units, spread=self.spread)
 
     def least_errors(self, option: str) -> dict[float, float]:
@@ -96,7 +105,9 @@ class FilterScan(Result):
         """
         values = dict.fromkeys(getattr(trial, option) for trial in self.trials)
         return {
-            value: min(trial.validation_error for trial in self.trials if getattr(trial, option) == value)
+            value: min(
+                trial.validation_error for trial in self.trials if getattr(trial, option) == value
+            )
             for value in values
         }
 
@@ -109,7 +120,10 @@ class FilterScan(Result):
             format="tauloop-filter-scan/2",
             chosen={option: getattr(self.trials[self.chosen], option) for option in OPTIONS},
             least_validation_percent={
-                option: [{"value": value, "error": error} for value, error in self.least_errors(option).items()]
+                option: [
+                    {"value": value, "error": error}
+                    for value, error in self.least_errors(option).items()
+                ]
                 for option in OPTIONS
             },
             parameters=[dict(zip(moved, row, strict=True)) for row in rows],
@@ -134,37 +148,47 @@ def scan_filters(
 ) -> FilterScan:
     """Try every order, cut-off and standstill on one log, or on several together.
 
-    A fit has its cut-off's filter on forces and regressor; it is judged on forces that trimming and decimation alone
-    have passed, the same for all, so errors compare. Percentages are of the
+    A fit has its cut-off's filter on forces and regressor; it is judged on forces that trimming and
+    decimation alone have passed, the same for all, so errors compare. Percentages are of the
     largest force of the whole log.
 
     Args:
-        model, log, preparation, output, ties: as for `regression_data`, or one preparation for each of several logs; a
-            preparation's own filter need not be among those scanned.
+        model, log, preparation, output, ties: as for `regression_data`, or one preparation for each
+            of several logs; a preparation's own filter need not be among those scanned.
         orders: of the Butterworth filter.
-        cutoffs: Hz; without them half, once, twice and four times that of the (first) preparation that are possible.
+        cutoffs: Hz; without them half, once, twice and four times that of the (first) preparation
+            that are possible.
         standstills: shares of the largest speed; that of the (first) preparation without them.
         estimator: weighted least squares without it.
-        shares: part of each log before its held-out part, and share of that before the validation part.
+        shares: part of each log before its held-out part, and share of that before the validation
+            part.
         errors: what standard deviations assume, as for `fit`.
 
     Raises:
-        IdentificationError: there is nothing to scan, or the data cannot support the identification.
+        IdentificationError: there is nothing to scan, or the data cannot support the
+            identification.
         InputError: a filter is not possible for this log.
     """
     logs = list(log) if isinstance(log, Sequence) else [log]
-    preparations = [preparation] * len(logs) if isinstance(preparation, Preparation) else list(preparation)
+    preparations = (
+        [preparation] * len(logs) if isinstance(preparation, Preparation) else list(preparation)
+    )
     first = preparations[0]
     standstills = standstills or (first.standstill,)
     if not cutoffs and first.cutoff is not None:
         cutoffs = tuple(factor * first.cutoff for factor in (0.25, 0.5, 1.0, 2.0))
     if not cutoffs or not orders:
-        raise IdentificationError.of("cutoffs", "there is no filter to try", "give cut-offs (Hz) and orders")
+        raise IdentificationError.of(
+            "cutoffs", "there is no filter to try", "give cut-offs (Hz) and orders"
+        )
     trials: list[FilterTrial] = []
     fits: list[Identification] = []
     search = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
     for order, cutoff, standstill in product(orders, cutoffs, standstills):
-        tried = (replace(base, order=order, cutoff=cutoff, standstill=standstill) for base in preparations)
+        tried = (
+            replace(base, order=order, cutoff=cutoff, standstill=standstill)
+            for base in preparations
+        )
         parts = search.parts(list(tried))
         before, held_out = split_each(parts, shares[0])
         _, validation_percent = search.judged(*split_each(before, shares[1]), parts)
@@ -179,10 +203,14 @@ def scan_filters(
         )
         trials.append(trial)
         fits.append(whole)
-    number = min(range(len(trials)), key=lambda k: np.nan_to_num(trials[k].validation_error, nan=np.inf))
+    number = min(
+        range(len(trials)), key=lambda k: np.nan_to_num(trials[k].validation_error, nan=np.inf)
+    )
     best = fits[number]
     if not np.isfinite(trials[number].validation_error):
-        raise IdentificationError.of("log", "no filter gave a finite error", "look at the log's forces")
+        raise IdentificationError.of(
+            "log", "no filter gave a finite error", "look at the log's forces"
+        )
     spread = np.ptp([trial.values for trial in trials], axis=0)
     ratio = spread / np.maximum(best.standard_deviations, np.finfo(float).tiny)
     return FilterScan(
@@ -202,12 +230,17 @@ def scan_filters(
                 "shares": shares,
                 "preparations": plain(preparations),
             },
-            inputs={"samples": [len(as_signals(log).time) for log in logs], "outputs": best.outputs},
+            inputs={
+                "samples": [len(as_signals(log).time) for log in logs],
+                "outputs": best.outputs,
+            },
         ),
     )
 
 
-def _evidence(trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray) -> tuple[Evidence, ...]:
+def _evidence(
+    trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray
+) -> tuple[Evidence, ...]:
     held_out = [overall(trial.held_out_percent) for trial in trials]
     return (
         Evidence(

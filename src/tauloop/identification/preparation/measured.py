@@ -20,11 +20,14 @@ from tauloop.logs import Signals, load_recording, samples
 from tauloop.logs.channels import as_signals
 from tauloop.model import Model
 
-#: Commanded positions that differ by this share of the stroke (RMS) from the measured ones belong to another motion.
+#: Commanded positions that differ by this share of the stroke (RMS) from the measured ones belong
+#: to another motion.
 ANOTHER_MOTION = 0.5
 
 
-def measured_logs(sources: Sequence[LogSource], options: IdentificationOptions, repairs: Repairs) -> list[MeasuredLog]:
+def measured_logs(
+    sources: Sequence[LogSource], options: IdentificationOptions, repairs: Repairs
+) -> list[MeasuredLog]:
     """Read logs and repair them; one that states no preparation is prepared as the first.
 
     Raises:
@@ -34,8 +37,14 @@ def measured_logs(sources: Sequence[LogSource], options: IdentificationOptions, 
     for number, source in enumerate(sources, start=1):
         log = recorded(source, f"log {number}", options.data, repairs)
         if options.disconnected:
-            own = recorded(options.disconnected[number - 1], f"disconnected {number}", options.data, repairs)
-            runs = subtract(log.log.dataset(), own.log.dataset(), SubtractionOptions(period=options.preparation.period))
+            own = recorded(
+                options.disconnected[number - 1], f"disconnected {number}", options.data, repairs
+            )
+            runs = subtract(
+                log.log.dataset(),
+                own.log.dataset(),
+                SubtractionOptions(period=options.preparation.period),
+            )
             log = replace(log, log=as_signals(runs.log_with_noise()), runs=runs)
         if log.preparation is None:
             as_first = logs[0] if logs else replace(log, preparation=log.how, is_prepared=False)
@@ -86,13 +95,22 @@ def _require_different(logs: Sequence[MeasuredLog]) -> None:
 def _same(first: Signals, second: Signals) -> bool:
     """Whether two logs have the same channels with the same samples."""
     names = [channel.name for channel in first.channels]
-    if len(first.time) != len(second.time) or names != [channel.name for channel in second.channels]:
+    if len(first.time) != len(second.time) or names != [
+        channel.name for channel in second.channels
+    ]:
         return False
-    return all(np.array_equal(a.values, b.values) for a, b in zip(first.channels, second.channels, strict=True))
+    return all(
+        np.array_equal(a.values, b.values)
+        for a, b in zip(first.channels, second.channels, strict=True)
+    )
 
 
 def commanded_regressor(
-    source: LogSource, log: MeasuredLog, model: Model, options: IdentificationOptions, repairs: Repairs
+    source: LogSource,
+    log: MeasuredLog,
+    model: Model,
+    options: IdentificationOptions,
+    repairs: Repairs,
 ) -> np.ndarray:
     """Regressor of a recording of the commanded positions, prepared or averaged as the measured log is.
 
@@ -107,7 +125,9 @@ def commanded_regressor(
     if log.average is not None:
         commanded = commanded.averaged(options.preparation.period or np.inf, log.highest)
     with_factor = replace(derived, decimation=log.factor)
-    return motion_regressor(model, commanded.source, with_factor, output=options.output, prepared=commanded.prepared())
+    return motion_regressor(
+        model, commanded.source, with_factor, output=options.output, prepared=commanded.prepared()
+    )
 
 
 def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model) -> None:
@@ -124,7 +144,9 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
     else:
         apart = np.sqrt(np.mean((commands - measured) ** 2, axis=0))
         far = apart > ANOTHER_MOTION * np.maximum(measured.std(axis=0), commands.std(axis=0))
-        for name, distance, size, is_far in zip(names, apart, measured.std(axis=0), far, strict=True):
+        for name, distance, size, is_far in zip(
+            names, apart, measured.std(axis=0), far, strict=True
+        ):
             if is_far and distance > 0.0:
                 what = f"differs by {distance:.3g} (RMS) from that of {log.name}, which moves by {size:.3g}"
                 remedy = "give what was commanded in this log, in the log's order and zero"
@@ -160,7 +182,11 @@ def require_all_outputs(logs: Sequence[MeasuredLog], parts: Sequence[RegressionD
     *fitted, judged = ({part.outputs[k] for k in part.kept} for part in parts)
     apart = set().union(*fitted) ^ judged
     if apart:
-        what = f"has {'not' if apart - judged else 'more than'} all forces that the fitted logs have: "
+        what = (
+            f"has {'not' if apart - judged else 'more than'} all forces that the fitted logs have: "
+        )
         what += ", ".join(sorted(apart))
-        remedy = "judge by a log with the same forces, or by the end of each log, which is then held out"
+        remedy = (
+            "judge by a log with the same forces, or by the end of each log, which is then held out"
+        )
         raise InputError.of(logs[-1].name, what, remedy)

@@ -28,8 +28,10 @@ class MeasuredLog(Shown):
     Attributes:
         name: of its file, or any other.
         log: the channels.
-        preparation: filters, trimming, decimation; None where it is to be prepared as the first log.
-        known_forces: what forces hold for things that the machine's description has not, to be taken off.
+        preparation: filters, trimming, decimation; None where it is to be prepared as the first
+            log.
+        known_forces: what forces hold for things that the machine's description has not, to be
+            taken off.
         average: of its periods, where these are averaged.
         highest: highest frequency, Hz, of the averaged motion.
         runs: what was subtracted, with the two-run method.
@@ -64,18 +66,23 @@ class MeasuredLog(Shown):
         """Filtered as the preparation says, or the average period by its Fourier series."""
         if self.average is None:
             return prepared_signals(self.log, self.how)
-        return periodic_signals(self.average.log, highest=self.highest, standstill=self.how.standstill)
+        return periodic_signals(
+            self.average.log, highest=self.highest, standstill=self.how.standstill
+        )
 
     def averaged(self, period: float, highest: float) -> MeasuredLog:
         """With the average over its periods, less the samples that its preparation trims at both ends.
 
-        A log of one period is an average already, such as `tauloop subtract` writes, which says how noisy forces are.
+        A log of one period is an average already, such as `tauloop subtract` writes, which says how
+        noisy forces are.
         """
         trim = self.how.trim
         kept = self.log.dataset().isel({TIME: slice(trim, len(self.log.time) - trim)})
         if round(period / sample_period(kept)) == len(kept[TIME]):
             stated = channels(kept, FORCE_NOISE)
-            noise = {f"force.{name}": float(kept[f"{FORCE_NOISE}.{name}"].mean()) for name in stated}
+            noise = {
+                f"force.{name}": float(kept[f"{FORCE_NOISE}.{name}"].mean()) for name in stated
+            }
             covariance = np.diag(np.square(list(noise.values())))
             average = PeriodAverage(log=kept, periods=1, noise=noise, covariance=covariance)
         else:
@@ -88,7 +95,11 @@ class MeasuredLog(Shown):
         return {
             "log": self.name,
             "channels": [
-                {"channel": name, "velocity": self.how.source_of(name), "cutoff": self.how.cutoff_of(name)}
+                {
+                    "channel": name,
+                    "velocity": self.how.source_of(name),
+                    "cutoff": self.how.cutoff_of(name),
+                }
                 for name in names
             ],
             "left_out": left_out_counts(self.log),
@@ -97,8 +108,14 @@ class MeasuredLog(Shown):
 
 def left_out_counts(log: Signals, source: str = "") -> dict[str, int]:
     """How many samples of each force are left out; with a source, of forces whose marks are of it."""
-    sources = {channel.channel: channel.source for channel in log.channels if channel.quantity == LEFT_OUT}
-    return {name: int(samples(log, LEFT_OUT, (name,)).sum()) for name in left_out(log) if source in sources[name]}
+    sources = {
+        channel.channel: channel.source for channel in log.channels if channel.quantity == LEFT_OUT
+    }
+    return {
+        name: int(samples(log, LEFT_OUT, (name,)).sum())
+        for name in left_out(log)
+        if source in sources[name]
+    }
 
 
 def of_log(name: str, count: int, problem: Problem) -> Problem:

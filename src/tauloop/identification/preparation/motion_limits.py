@@ -20,8 +20,8 @@ JUDGED = 1000
 def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
     """Coordinates that a log puts beyond their stops, and angles in it that look like degrees.
 
-    All coordinates follow from the actuators' positions; where these do not close the loops, or leave freedoms open,
-    the driven ones alone are judged.
+    All coordinates follow from the actuators' positions; where these do not close the loops, or
+    leave freedoms open, the driven ones alone are judged.
 
     Args:
         model: the machine.
@@ -37,7 +37,12 @@ def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
     q = entry.known_coordinates(position[kept], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):
-            # angles that turn are counted through all samples, the others need the judged ones alone
+            # angles that turn are counted through all samples, the others need the judged ones
+            # alone
             counts = not set(model.actuators.turning).isdisjoint(model.limits.names)
-            q = model.actuators.track(position).q[kept] if counts else model.actuators.follow(position[kept]).q
+            q = (
+                model.actuators.track(position).q[kept]
+                if counts
+                else model.actuators.follow(position[kept]).q
+            )
     return model.limits.evidence(q, as_signals(log).time[kept])

@@ -19,18 +19,19 @@ from tauloop.model import Model
 
 #: A speed below this share of its channel's largest counts as zero, as in `Preparation`.
 STANDSTILL = 1e-6
-#: Positions that differ by this share of the largest stroke (RMS) from their mean over all periods do not repeat.
+#: Positions that differ by this share of the largest stroke (RMS) from their mean over all periods
+#: do not repeat.
 NOT_REPEATED = 0.1
-#: Power of a velocity above the highest frequency, as a share of all of it and in standard deviations of noise, that is
-#: named.
+#: Power of a velocity above the highest frequency, as a share of all of it and in standard
+#: deviations of noise, that is named.
 CUT_OFF, NOISY = 1e-3, 6.0
 
 
 def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL) -> Signals:
     """Whole periods as `prepared_signals` prepares other logs: positions, velocities and accelerations, and the rest.
 
-    Positions are differentiated by their Fourier series up to the highest frequency, Hz; forces stay as they are, so
-    that white noise of theirs stays white.
+    Positions are differentiated by their Fourier series up to the highest frequency, Hz; forces
+    stay as they are, so that white noise of theirs stays white.
 
     Raises:
         InputError: the highest frequency is not below half the rate.
@@ -38,7 +39,9 @@ def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL
     raw, rate = as_signals(log), 1.0 / sample_period(log)
 
     def motion(channel: Channel) -> Motion:
-        position, velocity, acceleration = fourier_derivatives(channel.values[:, None], rate, highest)
+        position, velocity, acceleration = fourier_derivatives(
+            channel.values[:, None], rate, highest
+        )
         return position[:, 0], velocity[:, 0], acceleration[:, 0]
 
     return with_motions(raw, motion, standstill)
@@ -61,7 +64,9 @@ def periodic_regression(
         PoseError: the log leaves the workspace of the described machine.
     """
     prepared = periodic_signals(log, highest=highest, standstill=standstill)
-    return regression_data(model, log, Preparation(cutoff=None), output=output, ties=ties, prepared=prepared)
+    return regression_data(
+        model, log, Preparation(cutoff=None), output=output, ties=ties, prepared=prepared
+    )
 
 
 def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
@@ -70,9 +75,13 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
         return ()
     moves = [name for name in average.noise if name.startswith("position.")]
     stroke = {name: float(average.log[name].std()) for name in moves}
-    largest: dict[str | None, float] = {}  # by unit; beside it, since a channel that is held moves by its noise alone
+    # by unit; beside it, since a channel that is held moves by its noise alone
+    largest: dict[str | None, float] = {}
     for name in moves:
-        unit, whole = units_of(average.log[name]), float(np.hypot(stroke[name], average.noise[name]))
+        unit, whole = (
+            units_of(average.log[name]),
+            float(np.hypot(stroke[name], average.noise[name])),
+        )
         largest[unit] = max(largest.get(unit, 0.0), whole)
     return tuple(
         Problem(
@@ -100,7 +109,9 @@ def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
         count = len(channel.values)
         frequency = scipy.fft.rfftfreq(count, 1.0 / rate)
         power = np.abs(scipy.fft.rfft(channel.values - channel.values.mean())) ** 2 * frequency**2
-        noise = average.deviation(channel.name) ** 2 * count if channel.name in average.noise else 0.0
+        noise = (
+            average.deviation(channel.name) ** 2 * count if channel.name in average.noise else 0.0
+        )
         above = frequency > highest
         expected = noise * frequency[above] ** 2
         excess = float(power[above].sum() - expected.sum())
@@ -120,19 +131,25 @@ def cut_off(average: PeriodAverage, highest: float) -> tuple[Problem, ...]:
 def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) -> np.ndarray | None:
     """Standard deviation of the averaged forces, pooled over logs, of the measured outputs (n_kept,), SI.
 
-    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods show. None of
-    redundant actuators, whose resultants mix the forces otherwise at every sample, and where a log is one period
-    without a stated noise.
+    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods
+    show. None of redundant actuators, whose resultants mix the forces otherwise at every sample,
+    and where a log is one period without a stated noise.
     """
-    names = [a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")]
+    names = [
+        a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")
+    ]
     wanted = [f"force.{name}" for name in names]
-    if model.assembly.is_redundant or any(name not in average.noise for average in averages for name in wanted):
+    if model.assembly.is_redundant or any(
+        name not in average.noise for average in averages for name in wanted
+    ):
         return None
     covariances = []
     for average in averages:
         places = [list(average.noise).index(name) for name in wanted]
         covariances.append(average.covariance[np.ix_(places, places)] / average.periods)
-    pooled = np.average(covariances, axis=0, weights=[len(average.log[TIME]) for average in averages])
+    pooled = np.average(
+        covariances, axis=0, weights=[len(average.log[TIME]) for average in averages]
+    )
     if output == "actuators":
         return np.sqrt(np.diag(pooled))
     mixing = driven_transmission(model)

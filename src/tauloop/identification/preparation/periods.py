@@ -17,9 +17,11 @@ from tauloop.shown import Shown
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Quantity of the standard deviation of a force's samples, the same number in all of them: beside an averaged period.
+#: Quantity of the standard deviation of a force's samples, the same number in all of them: beside
+#: an averaged period.
 FORCE_NOISE = "force_noise"
-#: A period may differ from a whole number of samples by this share of one sample over the whole log.
+#: A period may differ from a whole number of samples by this share of one sample over the whole
+#: log.
 WHOLE = 0.1
 
 
@@ -30,9 +32,10 @@ class PeriodAverage(Shown):
     Attributes:
         log: the averaged period.
         periods: how many there were; samples after the last whole one are left out.
-        noise: standard deviation of one measured sample about its average, per variable of the log, in its unit.
-            An averaged sample has 1 / sqrt(periods) of it.
-        covariance: (n, n) of the n variables of `noise`, in their order; its diagonal is the noise's square.
+        noise: standard deviation of one measured sample about its average, per variable of the log,
+            in its unit. An averaged sample has 1 / sqrt(periods) of it.
+        covariance: (n, n) of the n variables of `noise`, in their order; its diagonal is the
+            noise's square.
     """
 
     log: xr.Dataset
@@ -48,8 +51,9 @@ class PeriodAverage(Shown):
 def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     """Average a log of periodic motion over its periods.
 
-    With P periods y_p and their mean, the noise variance is sum of (y_p - mean)^2 / (N (P - 1)) (Swevers, Ganseman,
-    Tukel, De Schutter and Van Brussel 1997, Optimal robot excitation and identification).
+    With P periods y_p and their mean, the noise variance is sum of (y_p - mean)^2 / (N (P - 1))
+    (Swevers, Ganseman, Tukel, De Schutter and Van Brussel 1997, Optimal robot excitation and
+    identification).
 
     Args:
         log: evenly sampled, in periodic steady state from its first sample on.
@@ -85,11 +89,13 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     return PeriodAverage(log=averaged, periods=periods, noise=noise, covariance=covariance)
 
 
-def fourier_derivatives(x: np.ndarray, rate: float, highest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def fourier_derivatives(
+    x: np.ndarray, rate: float, highest: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Position, velocity and acceleration of whole periods, exact for harmonics up to the highest frequency.
 
-    The discrete Fourier transform times (i omega)^k, all above the highest frequency left out: a filter without phase
-    and without ends (Swevers and others 1997).
+    The discrete Fourier transform times (i omega)^k, all above the highest frequency left out: a
+    filter without phase and without ends (Swevers and others 1997).
 
     Args:
         x: (N, n) samples of a whole number of periods.
@@ -111,5 +117,7 @@ def fourier_derivatives(x: np.ndarray, rate: float, highest: float) -> tuple[np.
     frequencies = scipy.fft.rfftfreq(len(x), 1.0 / rate)
     spectrum = scipy.fft.rfft(x, axis=0) * (frequencies <= highest)[:, None]
     turn = (2j * np.pi * frequencies)[:, None]
-    position, velocity, acceleration = (scipy.fft.irfft(spectrum * turn**k, n=len(x), axis=0) for k in range(3))
+    position, velocity, acceleration = (
+        scipy.fft.irfft(spectrum * turn**k, n=len(x), axis=0) for k in range(3)
+    )
     return np.asarray(position), np.asarray(velocity), np.asarray(acceleration)

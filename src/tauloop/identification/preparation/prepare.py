@@ -48,8 +48,8 @@ class PreparedLogs:
         scan: of the filters, where some were to be tried.
         channels: how each channel is prepared.
         known_forces: what was taken off, in words.
-        beyond: coordinates beyond their stops, and angles that look like degrees; how alike two runs were, and how far
-            the encoders of redundant drives disagree.
+        beyond: coordinates beyond their stops, and angles that look like degrees; how alike two
+            runs were, and how far the encoders of redundant drives disagree.
         bad_samples: spikes and frozen stretches, which are left out.
         periods: how many periods every log has and the noise of its channels.
         is_chosen: whether validation chose a cut-off, so that it may choose friction as well.
@@ -79,7 +79,8 @@ def prepare_logs(
 ) -> PreparedLogs:
     """Decide how logs are prepared, of which the first `fitted` are fitted.
 
-    Without `may_choose` nothing is chosen by validation: logs that come one by one are all to be prepared alike.
+    Without `may_choose` nothing is chosen by validation: logs that come one by one are all to be
+    prepared alike.
 
     Raises:
         PoseError: a motion goes beyond stops, where that is to be refused.
@@ -155,7 +156,11 @@ def prepare_logs(
         channels=channels,
         known_forces=known_forces,
         bad_samples=bad_samples,
-        beyond=(*beyond, *misfits, *(item for log in logs if log.runs is not None for item in log.runs.evidence)),
+        beyond=(
+            *beyond,
+            *misfits,
+            *(item for log in logs if log.runs is not None for item in log.runs.evidence),
+        ),
         periods=tuple(
             {
                 "log": entry.name,
@@ -180,7 +185,9 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Evidence]:
             continue
         if np.ptp(channel.values) > 0.0:
             top = top_of_motion(channel.values, rate=rate, order=how.order)
-            losses[channel.channel, top] = amplitude_loss(top, rate=rate, cutoff=cutoff, order=how.order)
+            losses[channel.channel, top] = amplitude_loss(
+                top, rate=rate, cutoff=cutoff, order=how.order
+            )
     if losses:
         (name, top), loss = max(losses.items(), key=lambda item: item[1])
         yield Evidence(
@@ -200,7 +207,9 @@ def _unstated(options: IdentificationOptions) -> tuple[str, ...]:
     stated = options.preparation.stated
     if "cutoff" in stated:
         return ()
-    return tuple(name for name in ("cutoff", "order", "standstill", "decimation") if name not in stated)
+    return tuple(
+        name for name in ("cutoff", "order", "standstill", "decimation") if name not in stated
+    )
 
 
 def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:

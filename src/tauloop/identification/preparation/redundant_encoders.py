@@ -1,8 +1,9 @@
 """Positions of logs of redundant drives: the motion that all encoders agree on best, and how far they disagree.
 
-The leading actuators' positions are replaced by those of the pose that fits all encoders by least squares. A constant
-error e_i of an encoder leaves residuals R_i e_i at every sample (R as in `tauloop.model.encoder_fit`). Least squares
-over all samples give e_i and the share of the misfit that it explains: a wrong zero shows even with one spare encoder.
+The leading actuators' positions are replaced by those of the pose that fits all encoders by least
+squares. A constant error e_i of an encoder leaves residuals R_i e_i at every sample (R as in
+`tauloop.model.encoder_fit`). Least squares over all samples give e_i and the share of the misfit
+that it explains: a wrong zero shows even with one spare encoder.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tauloop.model import Model
 from tauloop.model.encoder_fit import all_positions, encoder_deviations, least_squares
 from tauloop.result import Evidence
 
-#: Largest misfit, as a share of the machine's characteristic length or in rad: forces follow the geometry likewise.
+#: Largest misfit, as a share of the machine's characteristic length or in rad: forces follow the
+#: geometry likewise.
 LARGEST_SHARE = 1e-3
 #: Samples that are fitted at once.
 AT_ONCE = 20_000
@@ -28,17 +30,22 @@ AT_ONCE = 20_000
 STEPS = 4
 
 
-def with_all_encoders(model: Model, logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], tuple[Evidence, ...]]:
+def with_all_encoders(
+    model: Model, logs: Sequence[MeasuredLog]
+) -> tuple[list[MeasuredLog], tuple[Evidence, ...]]:
     """The logs with positions on which all encoders agree best, and how far these disagree.
 
-    Logs of machines without redundant drives, or without positions of the spare actuators, stay as they are.
+    Logs of machines without redundant drives, or without positions of the spare actuators, stay as
+    they are.
     """
     fitted: list[MeasuredLog] = []
     evidence: list[Evidence] = []
     for log in logs:
         names = _encoders(model, log.log)
         try:
-            made = _fitted(model, log.log, names) if len(names) > len(model.assembly.leading) else None
+            made = (
+                _fitted(model, log.log, names) if len(names) > len(model.assembly.leading) else None
+            )
         except (PoseError, AssemblyError):
             made = None  # the regressor of the same log raises again, and names the samples
         if made is None:
@@ -46,7 +53,9 @@ def with_all_encoders(model: Model, logs: Sequence[MeasuredLog]) -> tuple[list[M
             continue
         signals, misfit = made
         fitted.append(replace(log, log=signals))
-        evidence.append(misfit if len(logs) == 1 else replace(misfit, name=f"{log.name}: {misfit.name}"))
+        evidence.append(
+            misfit if len(logs) == 1 else replace(misfit, name=f"{log.name}: {misfit.name}")
+        )
     return fitted, tuple(evidence)
 
 
@@ -97,7 +106,10 @@ def _fitted(model: Model, log: Signals, names: tuple[str, ...]) -> tuple[Signals
         length += np.einsum("kei,kei->i", effects, effects)
     error = along / np.maximum(length, 1e-300)
     explained = error**2 * length / max(square, 1e-300)
-    scale = [1.0 if unit == "rad" else assembly.loops.length for unit in np.array(model.actuator_units)[chosen]]
+    scale = [
+        1.0 if unit == "rad" else assembly.loops.length
+        for unit in np.array(model.actuator_units)[chosen]
+    ]
     share = np.sqrt(squares / len(position)) / scale
     worst = int(explained.argmax())
     unit = model.actuator_units[chosen[worst]]

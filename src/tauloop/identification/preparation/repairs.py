@@ -44,7 +44,8 @@ class Repairs:
         """The log in memory with them.
 
         Raises:
-            LogError: an axis is held that the log has, or stamps decrease or leave gaps that are not to be filled.
+            LogError: an axis is held that the log has, or stamps decrease or leave gaps that are
+                not to be filled.
         """
         log = resampled(log, self.gaps) if self.resample else log
         return held(log, self.held) if self.held else log
@@ -55,7 +56,9 @@ class Repairs:
             f"held on request: {name} at {np.format_float_positional(value, precision=6, trim='-')} {unit}"
             for name, (value, unit) in self.held.items()
         ]
-        lines += [f"{name}: {note}" for name, log in zip(names, logs, strict=True) for note in log.notes]
+        lines += [
+            f"{name}: {note}" for name, log in zip(names, logs, strict=True) for note in log.notes
+        ]
         lines += [
             f"{name}: {count} missing samples of {channel} interpolated"
             for name, log in zip(names, logs, strict=True)
@@ -72,13 +75,25 @@ def repairs(model: Model, options: PreparationOptions) -> Repairs:
     """
     port = model.actuators.ports.position
     units = dict(zip(port.columns, port.units, strict=True))
-    pose = dict(zip(port.columns, model.actuator_position(model.assembly.q)[list(model.assembly.leading)], strict=True))
+    pose = dict(
+        zip(
+            port.columns,
+            model.actuator_position(model.assembly.q)[list(model.assembly.leading)],
+            strict=True,
+        )
+    )
     channels: dict[str, tuple[float, str]] = {}
-    problems = Problems(unknown_names(options.hold, units, "{!r} is no position of this machine", "hold"))
+    problems = Problems(
+        unknown_names(options.hold, units, "{!r} is no position of this machine", "hold")
+    )
     for name, value in options.hold.items():
         with problems.collecting(InputError):
             if name in units:
-                position = float(pose[name]) if value == "" else si_value(f"hold {name}", value, units[name])
+                position = (
+                    float(pose[name])
+                    if value == ""
+                    else si_value(f"hold {name}", value, units[name])
+                )
                 channels[name] = (position, units[name])
     InputError.raise_if_any(problems)
     gaps = None if options.fill_gaps is None else FillGaps(longest=options.fill_gaps)

@@ -39,7 +39,13 @@ class Trials:
         With a stride only every so many samples are fitted and judged, without any common filter.
         """
         self._stride = stride
-        self._model, self._logs, self._estimator, self._output, self._ties = model, logs, estimator, output, ties
+        self._model, self._logs, self._estimator, self._output, self._ties = (
+            model,
+            logs,
+            estimator,
+            output,
+            ties,
+        )
         self._cutoffs: list[float | None] = []
         self.base: BaseParameters | None = None
 
@@ -48,7 +54,9 @@ class Trials:
 
         Errors of several cut-offs then compare: the forces are the same.
         """
-        prepared = [with_cutoffs(log, how) for log, how in zip(self._logs, preparations, strict=True)]
+        prepared = [
+            with_cutoffs(log, how) for log, how in zip(self._logs, preparations, strict=True)
+        ]
         if self._stride > 1:
             self._cutoffs = [None] * len(prepared)
             return [self._thinned(log, how) for log, how in zip(self._logs, prepared, strict=True)]
@@ -57,7 +65,9 @@ class Trials:
             for log, how in zip(self._logs, prepared, strict=True)
         ]
         return [
-            regression_data(self._model, log, how, output=self._output, ties=self._ties, common_filter=False)
+            regression_data(
+                self._model, log, how, output=self._output, ties=self._ties, common_filter=False
+            )
             for log, how in zip(self._logs, prepared, strict=True)
         ]
 
@@ -65,7 +75,13 @@ class Trials:
         """Return regression data of every so many samples of a log, which is filtered as a whole."""
         signals = prepared_signals(log, how).part(slice(None, None, self._stride))
         return regression_data(
-            self._model, log, how, output=self._output, ties=self._ties, prepared=signals, common_filter=False
+            self._model,
+            log,
+            how,
+            output=self._output,
+            ties=self._ties,
+            prepared=signals,
+            common_filter=False,
         )
 
     def judged(
@@ -78,13 +94,16 @@ class Trials:
         """Fit the first behind its common filter, and judge it on the second without.
 
         Returns:
-            The identification, and its RMSE (n_out,) on the second in % of each output's largest force in the third.
+            The identification, and its RMSE (n_out,) on the second in % of each output's largest
+            force in the third.
         """
         filtered = [
             [part.low_passed(cutoff) for part, cutoff in zip(parts, self._cutoffs, strict=True)]
             for parts in (training, held_out)
         ]
-        result = fit(merge(filtered[0]), merge(filtered[1]), self._estimator, base=self.base, errors=errors)
+        result = fit(
+            merge(filtered[0]), merge(filtered[1]), self._estimator, base=self.base, errors=errors
+        )
         self.base = result.base
         largest = np.max([np.abs(part.forces).max(axis=0) for part in whole], axis=0)
         fits = judge("held-out", merge(held_out), result.parameters, largest)

@@ -25,7 +25,8 @@ from tauloop.result import Evidence, Result, provenance
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Quantities of the result's log beside position and force: what was measured, and the actuators' own part of it.
+#: Quantities of the result's log beside position and force: what was measured, and the actuators'
+#: own part of it.
 CONNECTED, OWN = "connected_force", "own_force"
 #: Quantities of the connected run that the result keeps.
 MOTION = ("position", "velocity")
@@ -35,7 +36,8 @@ SAME_RATE = 1e-6
 STEPS = 5
 #: Samples by which a record may be read beyond its ends: rounding of a delay.
 EDGE = 1e-6
-#: Runs whose positions differ by more than this share of the stroke (RMS) did not move alike, and are refused.
+#: Runs whose positions differ by more than this share of the stroke (RMS) did not move alike, and
+#: are refused.
 UNLIKE = 0.05
 #: Above this share the difference of the motions may show in the difference of the forces.
 DOUBTFUL = 0.005
@@ -48,13 +50,17 @@ class TwoRuns(Result):
     """Forces of the structure alone.
 
     Attributes:
-        log: motion of the connected run (all channels), and on each channel that has a force in both runs: the
-            structure's force, the connected one and the actuator's own (N or N m).
-        delay: by how much the disconnected run is late, s after its first sample; found from the positions.
-        apart: RMS difference of both runs' positions after alignment, by channel, m or rad; constant offsets left out.
-        noise: standard deviation of one sample of the structure's force, by channel: root of the sum of the variances
-            of both averages. Empty where no period was given, since nothing tells noise from force then.
-        removed: RMS of the actuator's own force over that of the connected force, means left out, by channel.
+        log: motion of the connected run (all channels), and on each channel that has a force in
+            both runs: the structure's force, the connected one and the actuator's own (N or N m).
+        delay: by how much the disconnected run is late, s after its first sample; found from the
+            positions.
+        apart: RMS difference of both runs' positions after alignment, by channel, m or rad;
+            constant offsets left out.
+        noise: standard deviation of one sample of the structure's force, by channel: root of the
+            sum of the variances of both averages. Empty where no period was given, since nothing
+            tells noise from force then.
+        removed: RMS of the actuator's own force over that of the connected force, means left out,
+            by channel.
         dropped: columns of the connected run that the result has not, beside forces.
         unmatched: channels whose force only one of the runs has; the result has none of them.
         periods: averaged in the connected and in the disconnected run.
@@ -74,7 +80,9 @@ class TwoRuns(Result):
         signals = as_signals(self.log)
         yield time_axis(signals.time)
         for channel in signals.channels:
-            yield Variable(name=channel.name, values=channel.values, over=(TIME,), unit=channel.unit)
+            yield Variable(
+                name=channel.name, values=channel.values, over=(TIME,), unit=channel.unit
+            )
         yield from rows("channel", self.removed, removed=list(self.removed.values()))
 
     def __str__(self) -> str:
@@ -86,7 +94,9 @@ class TwoRuns(Result):
         log = self.log
         for name, noise in self.noise.items():
             attributes = log[f"force.{name}"].attrs | {"quantity": FORCE_NOISE}
-            log = log.assign({f"{FORCE_NOISE}.{name}": ((TIME,), np.full(len(log[TIME]), noise), attributes)})
+            log = log.assign(
+                {f"{FORCE_NOISE}.{name}": ((TIME,), np.full(len(log[TIME]), noise), attributes)}
+            )
         return log
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,8 +109,8 @@ class SubtractionOptions(Options):
     """How two runs are aligned.
 
     Attributes:
-        period: period of the motion, s: averages both runs, which are in periodic steady state from their first sample
-            on, and tells their noise; the log is one period.
+        period: period of the motion, s: averages both runs, which are in periodic steady state from
+            their first sample on, and tells their noise; the log is one period.
         largest_delay: delay between the runs that is searched, s, either way.
 
     Examples:
@@ -123,17 +133,20 @@ def subtract(
 ) -> TwoRuns:
     """Subtract the actuators' own forces, sample by sample: F_structure(t) = F_connected(t) - F_disconnected(t + d).
 
-    The delay d minimises the positions' difference: cross-correlation to the sample, then Gauss-Newton steps. With a
-    period, both runs are averaged over their periods first, and shifted by Fourier series, which leaves the noise as it
-    is; without one, the disconnected run is interpolated by a cubic spline. Where friction jumps from one sample to the
-    next no interpolation helps: start both runs on the same clock, or sample faster.
+    The delay d minimises the positions' difference: cross-correlation to the sample, then
+    Gauss-Newton steps. With a period, both runs are averaged over their periods first, and shifted
+    by Fourier series, which leaves the noise as it is; without one, the disconnected run is
+    interpolated by a cubic spline. Where friction jumps from one sample to the next no
+    interpolation helps: start both runs on the same clock, or sample faster.
 
-    What goes is all that depends on the actuators' motion alone: friction, hysteresis, drive and cart inertia, cogging.
-    What stays is what the structure adds, also to friction (load) and to the frame's vibration.
+    What goes is all that depends on the actuators' motion alone: friction, hysteresis, drive and
+    cart inertia, cogging. What stays is what the structure adds, also to friction (load) and to the
+    frame's vibration.
 
     Args:
         connected: log, or its file: positions of all actuators, forces of some.
-        disconnected: the same motion with the structure taken off; positions and forces of those actuators.
+        disconnected: the same motion with the structure taken off; positions and forces of those
+            actuators.
         options: how they are aligned.
         progress: called with what is done and what there is to do.
 
@@ -163,7 +176,8 @@ def subtract(
     options = options or SubtractionOptions()
     period, largest_delay, stages = options.period, options.largest_delay, Stages(progress, 3)
     connected, disconnected = (
-        read_log(log) if isinstance(log, str | Path) else log for log in stages.over((connected, disconnected))
+        read_log(log) if isinstance(log, str | Path) else log
+        for log in stages.over((connected, disconnected))
     )
     names, unmatched = _common(connected, disconnected)
     step = sample_period(connected)
@@ -174,7 +188,9 @@ def subtract(
     periods = (1, 1)
     if period is not None:
         first, second = average_periods(connected, period), average_periods(disconnected, period)
-        pairs = {name: (run.deviation(f"force.{name}") for run in (first, second)) for name in names}
+        pairs = {
+            name: (run.deviation(f"force.{name}") for run in (first, second)) for name in names
+        }
         noise = {name: math.hypot(*pair) for name, pair in pairs.items()}
         connected, disconnected, periods = first.log, second.log, (first.periods, second.periods)
     positions = (samples(connected, "position", names), samples(disconnected, "position", names))
@@ -222,7 +238,10 @@ def subtract(
         provenance=provenance(
             packages=("numpy", "scipy", "xarray"),
             options=asdict(options),
-            inputs={"connected_samples": len(positions[0]), "disconnected_samples": len(positions[1])},
+            inputs={
+                "connected_samples": len(positions[0]),
+                "disconnected_samples": len(positions[1]),
+            },
         ),
     )
 
@@ -232,7 +251,8 @@ class _Record:
     """Samples (N, n) of a record with two ends; cubic between them."""
 
     def __init__(self, values: np.ndarray) -> None:
-        from scipy.interpolate import make_interp_spline  # slow to import, and `identify` needs none
+        # slow to import, and `identify` needs none
+        from scipy.interpolate import make_interp_spline
 
         self._values = values
         self._spline = make_interp_spline(np.arange(len(values)), values, k=3)
@@ -289,7 +309,9 @@ class _Periodic:
         return shifts, np.asarray(circular[shifts])
 
     def _read(self, spectrum: np.ndarray, k: np.ndarray, shift: float) -> np.ndarray:
-        return np.asarray(scipy.fft.irfft(spectrum * np.exp(self._turn * shift), n=self._count, axis=0)[k])
+        return np.asarray(
+            scipy.fft.irfft(spectrum * np.exp(self._turn * shift), n=self._count, axis=0)[k]
+        )
 
 
 def _delay(first: np.ndarray, second: _Record | _Periodic, largest: float) -> float:
@@ -305,9 +327,14 @@ def _delay(first: np.ndarray, second: _Record | _Periodic, largest: float) -> fl
     return shift
 
 
-def _common(connected: xr.Dataset, disconnected: xr.Dataset) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _common(
+    connected: xr.Dataset, disconnected: xr.Dataset
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Channels with position and force in both runs, and those with a force in one only."""
-    has = [set(channels(log, "force")) & set(channels(log, "position")) for log in (connected, disconnected)]
+    has = [
+        set(channels(log, "force")) & set(channels(log, "position"))
+        for log in (connected, disconnected)
+    ]
     order = tuple(dict.fromkeys((*channels(connected, "force"), *channels(disconnected, "force"))))
     names = tuple(name for name in order if name in has[0] & has[1])
     if not names:
@@ -344,12 +371,18 @@ def _require_alike(names: tuple[str, ...], shares: np.ndarray, delay: float) -> 
 
 
 def _log(
-    connected: xr.Dataset, names: tuple[str, ...], covered: np.ndarray, force: np.ndarray, own: np.ndarray
+    connected: xr.Dataset,
+    names: tuple[str, ...],
+    covered: np.ndarray,
+    force: np.ndarray,
+    own: np.ndarray,
 ) -> xr.Dataset:
     """The log of the result; quantities other than motion and force are left out."""
     unit = units(connected, "force")
     measured = as_signals(connected).channels
-    signals = [replace(item, values=item.values[covered]) for item in measured if item.quantity in MOTION]
+    signals = [
+        replace(item, values=item.values[covered]) for item in measured if item.quantity in MOTION
+    ]
     for quantity, values in (("force", force - own), (CONNECTED, force), (OWN, own)):
         signals += port_channels(quantity, names, [unit[name] for name in names], values)
     return build_log(connected[TIME].to_numpy()[covered], signals)

@@ -1,7 +1,7 @@
 """Base parameters: what the forces can tell of the parameters, by rank-revealing QR, named by their regrouping.
 
-Source: Gautier 1991, Numerical calculation of the base inertial parameters of robots; Gautier and Khalil 1990, Direct
-calculation of minimum set of inertial parameters of serial robots.
+Source: Gautier 1991, Numerical calculation of the base inertial parameters of robots; Gautier and
+Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ class RankOptions:
     """How the rank is decided and the base parameters are chosen. All figures are for columns of unit norm.
 
     Attributes:
-        tolerance: a column is independent when what is left of it after taking out the columns chosen before is
-            larger than this.
-        least_gap: least ratio of the last accepted to the first refused of these remainders; below it the rank is a
-            matter of taste and `base_parameters` refuses to decide.
-        preference: of the columns whose remainder is at least this share of the largest, the first in the given order
-            is chosen. 1 is ordinary column pivoting, small values keep the given order.
-        largest_share: a column that depends on a chosen one with a larger share takes its place, so that keeping the
-            given order does not spoil the conditioning.
-        no_effect: a column whose norm (SI, not scaled) is at most this share of the largest norm has no effect.
-        smallest_share: a term of a regrouping is named when it is at least this share of its own column.
+        tolerance: a column is independent when what is left of it after taking out the columns
+            chosen before is larger than this.
+        least_gap: least ratio of the last accepted to the first refused of these remainders; below
+            it the rank is a matter of taste and `base_parameters` refuses to decide.
+        preference: of the columns whose remainder is at least this share of the largest, the first
+            in the given order is chosen. 1 is ordinary column pivoting, small values keep the given
+            order.
+        largest_share: a column that depends on a chosen one with a larger share takes its place, so
+            that keeping the given order does not spoil the conditioning.
+        no_effect: a column whose norm (SI, not scaled) is at most this share of the largest norm
+            has no effect.
+        smallest_share: a term of a regrouping is named when it is at least this share of its own
+            column.
     """
 
     tolerance: float = option(1e-8, above=0.0, most=1.0)
@@ -55,7 +58,8 @@ class Term:
     coefficient: float
 
     def __str__(self) -> str:
-        size = f"{float(f'{abs(self.coefficient):.10g}'):.4g}"  # rounding errors must not tip the fourth digit
+        # rounding errors must not tip the fourth digit
+        size = f"{float(f'{abs(self.coefficient):.10g}'):.4g}"
         return f"{'-' if self.coefficient < 0 else '+'} {self.parameter if size == '1' else f'{size} {self.parameter}'}"
 
 
@@ -84,7 +88,10 @@ class BaseParameter(Shown):
         for dropped in range(1, len(self.terms) + 1):
             if len(text) <= width:
                 break
-            text = " ".join([self.representative, *map(str, self.terms[:-dropped])]) + f" … {dropped} more"
+            text = (
+                " ".join([self.representative, *map(str, self.terms[:-dropped])])
+                + f" … {dropped} more"
+            )
         return text
 
 
@@ -98,9 +105,10 @@ class BaseParameters(Shown):
         regrouping: (r, n); the identity in the independent columns, zero in columns without effect.
         base: one entry per base parameter.
         no_effect: parameters whose column is zero on these data.
-        singular_values: (n_effective,) of the unit-norm columns, largest first; a second route to the rank.
-        remainders: (n_effective,) largest remainder before each choice, unit-norm columns; the rank is the number
-            above the tolerance.
+        singular_values: (n_effective,) of the unit-norm columns, largest first; a second route to
+            the rank.
+        remainders: (n_effective,) largest remainder before each choice, unit-norm columns; the rank
+            is the number above the tolerance.
         condition: condition number of the base regressor with unit-norm columns.
         condition_si: the same in SI units as they are.
         options: how the rank was decided.
@@ -167,24 +175,31 @@ class BaseParameters(Shown):
     def mismatch(self, regressor: np.ndarray) -> float:
         """How badly the regrouping fits another regressor (m, n): the largest misfit of a column, by its norm.
 
-        Near zero where the dependences are those of the mechanism; large where they came from poor excitation.
+        Near zero where the dependences are those of the mechanism; large where they came from poor
+        excitation.
         """
         norms = np.linalg.norm(regressor, axis=0)
         effective = norms > self.options.no_effect * norms.max(initial=0.0)
-        misfit = np.linalg.norm(regressor - regressor[:, self.independent] @ self.regrouping, axis=0)
+        misfit = np.linalg.norm(
+            regressor - regressor[:, self.independent] @ self.regrouping, axis=0
+        )
         return float((misfit[effective] / norms[effective]).max(initial=0.0))
 
 
 def base_parameters(
-    regressor: np.ndarray, names: Sequence[str], units: Sequence[str], options: RankOptions | None = None
+    regressor: np.ndarray,
+    names: Sequence[str],
+    units: Sequence[str],
+    options: RankOptions | None = None,
 ) -> BaseParameters:
     """Find the base parameters of a regressor by rank-revealing QR of its unit-norm columns.
 
-    At every step the first column in the given order whose remainder is at least `preference` times the largest is
-    taken, so that earlier parameters represent later ones. The columns left over depend on the chosen ones,
-    Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier 1991, Numerical calculation of the base inertial
-    parameters of robots). A column whose share in B is above `largest_share` takes the place of the chosen one (Gu and
-    Eisenstat 1996, Efficient algorithms for computing a strong rank-revealing QR factorization).
+    At every step the first column in the given order whose remainder is at least `preference` times
+    the largest is taken, so that earlier parameters represent later ones. The columns left over
+    depend on the chosen ones, Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier 1991,
+    Numerical calculation of the base inertial parameters of robots). A column whose share in B is
+    above `largest_share` takes the place of the chosen one (Gu and Eisenstat 1996, Efficient
+    algorithms for computing a strong rank-revealing QR factorization).
 
     Args:
         regressor: (m, n), or (N, n_out, n); any matrix with the same R^T R will do, such as
@@ -193,7 +208,8 @@ def base_parameters(
         options: tolerances.
 
     Raises:
-        IdentificationError: the regressor is zero, not finite, of the wrong shape, or has no clear rank.
+        IdentificationError: the regressor is zero, not finite, of the wrong shape, or has no clear
+            rank.
     """
     options = options or RankOptions()
     matrix = numbers(regressor, "regressor")
@@ -220,7 +236,9 @@ def base_parameters(
             f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is asked)",
             "record a motion that excites more, or set the tolerance inside a larger gap",
         )
-    basis, triangle, shares = _well_conditioned(scaled, np.sort(chosen[:rank]), options.largest_share)
+    basis, triangle, shares = _well_conditioned(
+        scaled, np.sort(chosen[:rank]), options.largest_share
+    )
     independent = effective[basis]
     indices = [int(k) for k in effective]
     regrouping = np.zeros((rank, len(norms)))
@@ -260,7 +278,8 @@ def _gap(values: np.ndarray, rank: int) -> float | None:
 def _threshold_pivoting(columns: np.ndarray, preference: float) -> tuple[np.ndarray, np.ndarray]:
     """Order in which columns (m, n) are chosen, and the largest remainder before each choice (n,).
 
-    Modified Gram-Schmidt on the remainders: its error stays at rounding of the unit columns, far below the tolerance.
+    Modified Gram-Schmidt on the remainders: its error stays at rounding of the unit columns, far
+    below the tolerance.
     """
     rest = columns.copy()
     count = columns.shape[1]
@@ -284,7 +303,8 @@ def _well_conditioned(
     """Swap columns into the basis until no share is above the largest; each swap widens the basis by that factor.
 
     Returns:
-        basis (r,) in ascending order, triangle of its columns (r, r), shares (r, n): columns = (basis columns) shares.
+        basis (r,) in ascending order, triangle of its columns (r, r), shares (r, n): columns =
+        (basis columns) shares.
     """
     while True:
         q, triangle = np.linalg.qr(columns[:, basis])
@@ -308,6 +328,8 @@ def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> li
     if not np.isfinite(matrix).all():
         count = int(np.sum(~np.isfinite(matrix)))
         problems.add(
-            "regressor", f"{count} of {matrix.size} numbers are not finite", "repair or leave out these samples"
+            "regressor",
+            f"{count} of {matrix.size} numbers are not finite",
+            "repair or leave out these samples",
         )
     return problems

@@ -26,7 +26,9 @@ def with_columns(
     """
     if columns.shape[:2] != data.regressor.shape[:2] or columns.shape[2:] != (len(names),):
         expected = (*data.regressor.shape[:2], len(names))
-        raise IdentificationError.of("columns", f"have shape {columns.shape}", f"give {expected}, as the regressor")
+        raise IdentificationError.of(
+            "columns", f"have shape {columns.shape}", f"give {expected}, as the regressor"
+        )
     ties = data.ties
     if ties is not None:
         zero, count = np.zeros((len(data.parameters), len(names))), len(ties.parameters)
@@ -50,23 +52,28 @@ def with_columns(
 def asymmetric_friction(velocity: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
     """Columns (N, n_out, 2 n) by which Coulomb and viscous friction differ from one direction to the other.
 
-    With F = F_c sign(v) + F_v v + F_0 in the machine, the force |v| F_a makes the viscous coefficient F_v + F_a
-    forwards and F_v - F_a backwards, and |sign(v)| F_b does the same for Coulomb friction; the latter differs from an
-    offset F_0 only in standstill. First |sign(v)|, then |v|, per coordinate.
+    With F = F_c sign(v) + F_v v + F_0 in the machine, the force |v| F_a makes the viscous
+    coefficient F_v + F_a forwards and F_v - F_a backwards, and |sign(v)| F_b does the same for
+    Coulomb friction; the latter differs from an offset F_0 only in standstill. First |sign(v)|,
+    then |v|, per coordinate.
 
     Args:
         velocity: (N, n), of the coordinates with friction; one output each without `rows`.
-        rows: (N, n_out, n), what a unit of force on each adds to the outputs (see `friction_columns`).
+        rows: (N, n_out, n), what a unit of force on each adds to the outputs (see
+            `friction_columns`).
     """
     columns = (np.abs(np.sign(velocity)), np.abs(velocity))
     return np.concatenate([_on_rows(column, rows) for column in columns], axis=2)
 
 
-def stribeck_friction(velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+def stribeck_friction(
+    velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray | None = None
+) -> np.ndarray:
     """Columns (N, n_out, n) of sign(v) exp(-(v / v_s)^2): breakaway friction above Coulomb's.
 
-    The Stribeck speed v_s enters nonlinearly: scan it and choose by hold-out (Armstrong-Helouvry, Dupont and Canudas de
-    Wit 1994, A survey of models, analysis tools and compensation methods for the control of machines with friction).
+    The Stribeck speed v_s enters nonlinearly: scan it and choose by hold-out (Armstrong-Helouvry,
+    Dupont and Canudas de Wit 1994, A survey of models, analysis tools and compensation methods for
+    the control of machines with friction).
 
     Args:
         velocity: (N, n); one output each without `rows`.
@@ -78,7 +85,9 @@ def stribeck_friction(velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray 
     """
     speed = np.asarray(speed, dtype=float)
     if not np.all(speed > 0.0):
-        raise IdentificationError.of("speed", f"{speed.min():g} is not positive", "give speeds above zero")
+        raise IdentificationError.of(
+            "speed", f"{speed.min():g} is not positive", "give speeds above zero"
+        )
     return _on_rows(np.sign(velocity) * np.exp(-((velocity / speed) ** 2)), rows)
 
 

@@ -19,7 +19,8 @@ from tauloop.logs.signals import HIGHEST_CUTOFF, filter_reach, low_pass
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Samples taken at a time: many enough for LAPACK to be fast, few enough to stay in the processor's cache.
+#: Samples taken at a time: many enough for LAPACK to be fast, few enough to stay in the processor's
+#: cache.
 SAMPLES_AT_ONCE = 1024
 #: Columns that LAPACK eliminates together.
 COLUMNS_AT_ONCE = 16
@@ -31,18 +32,19 @@ class RegressionData(Shown):
 
     Attributes:
         regressor: Y (N, n_out, n_p), SI.
-        forces: measured forces or torques (N, n_out), SI; columns that are not measured are not looked at.
+        forces: measured forces or torques (N, n_out), SI; columns that are not measured are not
+            looked at.
         parameters, parameter_units: name and unit of each of the n_p columns.
         outputs, output_units: name and unit of each of the n_out rows (actuators).
         time: (N,), s, for figures only; samples are numbered without it.
         measured: (n_out,) which outputs were measured; all when not given.
-        present: (N, n_out) which rows were, where several logs did not measure the same outputs; regressor and forces
-            are zero in the others.
+        present: (N, n_out) which rows were, where several logs did not measure the same outputs;
+            regressor and forces are zero in the others.
         ties: known relations between the parameters.
         logs: (N,) number of the log that each sample is of, where there are several (`merge`).
         period: time between two samples, s, where it is the same for all.
-        reach: samples at each end of a log that a filter made smaller, of regressor and forces alike, since it found
-            nothing beyond the end.
+        reach: samples at each end of a log that a filter made smaller, of regressor and forces
+            alike, since it found nothing beyond the end.
     """
 
     regressor: np.ndarray
@@ -70,7 +72,9 @@ class RegressionData(Shown):
             remedy = "give (samples, outputs, parameters), none of them zero"
             raise IdentificationError.of("regressor", f"has shape {regressor.shape}", remedy)
         samples, n_outputs, n_parameters = regressor.shape
-        measured = np.ones(n_outputs, dtype=bool) if self.measured is None else np.asarray(self.measured)
+        measured = (
+            np.ones(n_outputs, dtype=bool) if self.measured is None else np.asarray(self.measured)
+        )
         time = None if self.time is None else numbers(self.time, "time")
         problems = Problems(
             [
@@ -86,14 +90,24 @@ class RegressionData(Shown):
             ("time", time, (samples,)),
             ("logs", self.logs, (samples,)),
             ("present", self.present, (samples, n_outputs)),
-            ("ties.matrix", None if self.ties is None else self.ties.matrix, (n_parameters, len(self.unknowns))),
+            (
+                "ties.matrix",
+                None if self.ties is None else self.ties.matrix,
+                (n_parameters, len(self.unknowns)),
+            ),
         ):
             if array is not None and array.shape != shape:
-                problems.add(where, f"has shape {array.shape}", f"give {shape} to suit the regressor")
+                problems.add(
+                    where, f"has shape {array.shape}", f"give {shape} to suit the regressor"
+                )
         if measured.dtype != bool:
-            problems.add("measured", f"is of type {measured.dtype}", "give True or False per output")
+            problems.add(
+                "measured", f"is of type {measured.dtype}", "give True or False per output"
+            )
         elif not measured.any():
-            problems.add("measured", "no output is measured", "measure at least one actuator's force")
+            problems.add(
+                "measured", "no output is measured", "measure at least one actuator's force"
+            )
         if not problems:
             labels = (self.outputs, self.parameters)
             problems += _finite("regressor", regressor, labels)
@@ -119,23 +133,35 @@ class RegressionData(Shown):
     @property
     def kept(self) -> np.ndarray:
         """Numbers of the measured outputs."""
-        return np.arange(len(self.outputs)) if self.measured is None else np.flatnonzero(self.measured)
+        return (
+            np.arange(len(self.outputs)) if self.measured is None else np.flatnonzero(self.measured)
+        )
 
     @property
     def counts(self) -> np.ndarray:
         """Number of samples (n_kept,) of every measured output."""
         kept = self.kept
-        return np.full(len(kept), len(self)) if self.present is None else self.present[:, kept].sum(axis=0)
+        return (
+            np.full(len(kept), len(self))
+            if self.present is None
+            else self.present[:, kept].sum(axis=0)
+        )
 
     def rows(self, output: int) -> np.ndarray:
         """Numbers of the samples of an output that were measured."""
-        return np.arange(len(self)) if self.present is None else np.flatnonzero(self.present[:, output])
+        return (
+            np.arange(len(self))
+            if self.present is None
+            else np.flatnonzero(self.present[:, output])
+        )
 
     @property
     def relations(self) -> Ties:
         """The ties; without any, those of parameters that are the unknowns themselves."""
         matrix = np.eye(len(self.parameters))
-        return self.ties or Ties(matrix=matrix, parameters=self.parameters, units=self.parameter_units)
+        return self.ties or Ties(
+            matrix=matrix, parameters=self.parameters, units=self.parameter_units
+        )
 
     def expand(self, unknowns: np.ndarray) -> np.ndarray:
         """Values (n_p,) of all columns from those of the unknowns."""
@@ -162,9 +188,9 @@ class RegressionData(Shown):
     def triangles(self) -> np.ndarray:
         """All that least squares asks of the samples: R_k with R_k^T R_k = [Y_k f_k]^T [Y_k f_k] of measured outputs k.
 
-        Householder QR of the samples in chunks, each below the triangle so far (LAPACK's tpqrt). Nothing is squared, so
-        the singular values and the least-squares solutions, with any weights of the outputs, are those of the whole
-        regressor.
+        Householder QR of the samples in chunks, each below the triangle so far (LAPACK's tpqrt).
+        Nothing is squared, so the singular values and the least-squares solutions, with any weights
+        of the outputs, are those of the whole regressor.
 
         Returns:
             (n_measured, n + 1, n + 1) for n unknowns; the force is the last column.
@@ -174,7 +200,9 @@ class RegressionData(Shown):
         for start in range(0, len(self), SAMPLES_AT_ONCE):
             for k, columns in enumerate(self.unknown_rows(slice(start, start + SAMPLES_AT_ONCE))):
                 width = min(COLUMNS_AT_ONCE, size)
-                triangles[k], *_ = dtpqrt(0, width, triangles[k], columns.T, overwrite_a=True, overwrite_b=True)
+                triangles[k], *_ = dtpqrt(
+                    0, width, triangles[k], columns.T, overwrite_a=True, overwrite_b=True
+                )
         factors = np.stack(triangles)
         factors.flags.writeable = False
         return factors
@@ -190,7 +218,8 @@ class RegressionData(Shown):
         if self.ties is None:
             rows[:, :-1] = regressor[:, kept].transpose(1, 2, 0)
             return rows
-        # one product for all outputs; that most of the matrix is zero costs less than to pick columns out of rows
+        # one product for all outputs; that most of the matrix is zero costs less than to pick
+        # columns out of rows
         both = np.column_stack([self.ties.matrix, self.ties.expand(np.zeros(len(self.unknowns)))])
         chosen = regressor if len(kept) == regressor.shape[1] else regressor[:, kept]
         tied = (chosen.reshape(-1, len(both)) @ both).reshape(len(forces), len(kept), -1)
@@ -202,7 +231,8 @@ class RegressionData(Shown):
         """Return the data with regressor and forces behind one filter.
 
         Args:
-            cutoff: as a share of the rate of the data (see `tauloop.logs.signals.low_pass`); None leaves them.
+            cutoff: as a share of the rate of the data (see `tauloop.logs.signals.low_pass`); None
+                leaves them.
         """
         if cutoff is None or cutoff >= HIGHEST_CUTOFF:
             return self

@@ -1,10 +1,11 @@
 """Deviations of many logs when nothing is known of their errors' correlation: each log is read twice more.
 
-The scores s_n = Z_n^T e_n follow from the estimate: there are none before all logs are folded. The second reading
-of a log gives the sums by which the kernel is chosen, the third its share of sum over l of k_l (G_l + G_l^T), as
-`AutocorrelatedErrors` does with all samples at hand.
+The scores s_n = Z_n^T e_n follow from the estimate: there are none before all logs are folded. The
+second reading of a log gives the sums by which the kernel is chosen, the third its share of sum
+over l of k_l (G_l + G_l^T), as `AutocorrelatedErrors` does with all samples at hand.
 
-Source: Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix estimation.
+Source: Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix
+estimation.
 """
 
 from __future__ import annotations
@@ -89,5 +90,7 @@ def with_autocorrelation(
         spreads: of the logs, in their order.
     """
     outputs = len(folded.estimate.weights)
-    covariance = less_followed(reduce(np.add, spreads), sums.squares, float(folded.samples), outputs)
+    covariance = less_followed(
+        reduce(np.add, spreads), sums.squares, float(folded.samples), outputs
+    )
     return replace(folded, estimate=replace(folded.estimate, covariance=covariance))

@@ -8,7 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.equations.values import DynamicParameter
-from tauloop.errors import AssemblyError, IdentificationError, InputError, LogError, PoseError, Problem, solving
+from tauloop.errors import (
+    AssemblyError,
+    IdentificationError,
+    InputError,
+    LogError,
+    PoseError,
+    Problem,
+    solving,
+)
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import (
@@ -46,11 +54,15 @@ FOLLOWED_AT_ONCE = 100_000
 def dynamic_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Leaf parameters of the machine file that forces depend on linearly: inertia, friction, drives, springs.
 
-    Those that are known are not among them, nor are rests of springs, Stribeck speeds (see `held_leaves`) and lengths
-    (see `held_lengths`).
+    Those that are known are not among them, nor are rests of springs, Stribeck speeds (see
+    `held_leaves`) and lengths (see `held_lengths`).
     """
     held = {*known, *held_leaves(model, known), *held_lengths(model, known)}
-    return tuple(p.name for p in model.mechanism.parameters if p.group in DYNAMIC_GROUPS and p.name not in held)
+    return tuple(
+        p.name
+        for p in model.mechanism.parameters
+        if p.group in DYNAMIC_GROUPS and p.name not in held
+    )
 
 
 def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
@@ -63,16 +75,25 @@ def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     springs = [freedom.spring for freedom in freedoms if freedom.spring is not None]
     expressions = [spring.rest for spring in springs if not leaves(spring.stiffness) <= set(known)]
     losses = [freedom.friction for freedom in freedoms]
-    losses += [actuator.friction for actuator in mechanism.actuators] + [loss.friction for loss in mechanism.losses]
-    expressions += [friction.stribeck for friction in losses if friction is not None and friction.stribeck is not None]
-    return tuple(dict.fromkeys(name for expression in expressions for name in sorted(leaves(expression))))
+    losses += [actuator.friction for actuator in mechanism.actuators] + [
+        loss.friction for loss in mechanism.losses
+    ]
+    expressions += [
+        friction.stribeck
+        for friction in losses
+        if friction is not None and friction.stribeck is not None
+    ]
+    return tuple(
+        dict.fromkeys(name for expression in expressions for name in sorted(leaves(expression)))
+    )
 
 
 def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Lengths and angles that keep their values, since forces are not linear in them.
 
-    Forces depend on their powers, or on products with other parameters that are sought: a length of a leg that also
-    places its mass centre is one. With a known mass, a distance of its centre is sought.
+    Forces depend on their powers, or on products with other parameters that are sought: a length of
+    a leg that also places its mass centre is one. With a known mass, a distance of its centre is
+    sought.
     """
     table = model.mechanism.parameters
     sought = {p.name for p in table if p.group in DYNAMIC_GROUPS} - set(known)
@@ -88,7 +109,8 @@ def held_lengths(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
 def _is_linear(model: Model, entry: DynamicParameter, name: str) -> bool:
     """Whether a dynamic parameter is linear in one leaf parameter, by its values at three equal steps."""
     first, second, third = (
-        model.mechanism.at_values({name: value}).value(entry.expression) for value in (1.0, 2.0, 3.0)
+        model.mechanism.at_values({name: value}).value(entry.expression)
+        for value in (1.0, 2.0, 3.0)
     )
     return abs(third - 2.0 * second + first) <= 1e-9 * (abs(first) + abs(second) + abs(third))
 
@@ -122,23 +144,26 @@ def regression_data(
 ) -> RegressionData:
     """Regressor and forces of a log whose channels are named after the machine's actuators.
 
-    Positions are filtered and differentiated; loops are closed by forward kinematics tracked along the log; the
-    regressor, its columns of dry friction included, and the forces are filtered and decimated alike. Samples of a force
-    that the log marks (``left_out.NAME``, such as of `without_saturated`) are zero on both sides before that, so that
-    they count for nothing in any decimated row.
+    Positions are filtered and differentiated; loops are closed by forward kinematics tracked along
+    the log; the regressor, its columns of dry friction included, and the forces are filtered and
+    decimated alike. Samples of a force that the log marks (``left_out.NAME``, such as of
+    `without_saturated`) are zero on both sides before that, so that they count for nothing in any
+    decimated row.
 
     Args:
         model: the machine.
         log: positions of all actuators, and forces of some or all of them.
         preparation: filtering, trimming, decimation.
-        output: "actuators": one equation per actuator force; "joints": one per driven coordinate (forces A^T u), for
-            which all forces must be measured, as they must of redundant actuators: these have one equation per
-            leading actuator, or per coordinate that it drives, for the resultant of all forces (`Model.determined`).
+        output: "actuators": one equation per actuator force; "joints": one per driven coordinate
+            (forces A^T u), for which all forces must be measured, as they must of redundant
+            actuators: these have one equation per leading actuator, or per coordinate that it
+            drives, for the resultant of all forces (`Model.determined`).
         ties: relations between the parameters, such as `leaf_ties(model)`.
-        prepared: the log as `prepared_signals` prepares it, where that is done already; then the preparation has the
-            cut-offs of `with_cutoffs`, or none where nothing was filtered.
-        common_filter: whether regressor and forces pass `common_cutoff`; without it decimation alone filters them, and
-            data of several cut-offs compare (`RegressionData.low_passed` filters them later).
+        prepared: the log as `prepared_signals` prepares it, where that is done already; then the
+            preparation has the cut-offs of `with_cutoffs`, or none where nothing was filtered.
+        common_filter: whether regressor and forces pass `common_cutoff`; without it decimation
+            alone filters them, and data of several cut-offs compare (`RegressionData.low_passed`
+            filters them later).
 
     Raises:
         InputError: no such output.
@@ -196,12 +221,17 @@ def present_rows(model: Model, log: Log, output: str) -> np.ndarray | None:
 
 
 def motion_regressor(
-    model: Model, log: Log, preparation: Preparation, *, output: str = "actuators", prepared: Signals | None = None
+    model: Model,
+    log: Log,
+    preparation: Preparation,
+    *,
+    output: str = "actuators",
+    prepared: Signals | None = None,
 ) -> np.ndarray:
     """Regressor (N, n_out, n_pi) of a motion that has no forces, prepared as `regression_data` prepares its log.
 
-    Of the commanded motion, at the samples of the measured one, it is the instruments of ideal tracking (see
-    `InstrumentalVariables`).
+    Of the commanded motion, at the samples of the measured one, it is the instruments of ideal
+    tracking (see `InstrumentalVariables`).
 
     Raises:
         InputError: no such output.
@@ -212,7 +242,9 @@ def motion_regressor(
     if prepared is None:
         preparation = with_cutoffs(log, preparation)
         prepared = prepared_signals(log, preparation)
-    return _regressor(model, prepared, output, preparation.decimation, common_cutoff(prepared, preparation))
+    return _regressor(
+        model, prepared, output, preparation.decimation, common_cutoff(prepared, preparation)
+    )
 
 
 def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np.ndarray]:
@@ -232,10 +264,15 @@ def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np
 def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
     """B (N or 1, n_u, n_out): the regressor's rows are for B^T u, with the forces u of all actuators.
 
-    Of redundant actuators B^T u are the resultants R^T u on the leading motions, at the log's positions.
+    Of redundant actuators B^T u are the resultants R^T u on the leading motions, at the log's
+    positions.
     """
     if not model.assembly.is_redundant:
-        return (driven_transmission(model) if output == "joints" else np.eye(len(model.mechanism.actuators)))[None]
+        return (
+            driven_transmission(model)
+            if output == "joints"
+            else np.eye(len(model.mechanism.actuators))
+        )[None]
     position = samples(log, "position", model.actuators.ports.position.columns)
     start = model.actuators.track(position).q if model.assembly.rows else None
     R = model.actuators.actuator_jacobian(position, start=start)
@@ -255,16 +292,21 @@ def driven_transmission(model: Model) -> np.ndarray:
 
 
 def regressor_rows(
-    model: Model, motion: tuple[np.ndarray, np.ndarray, np.ndarray], output: str, start: np.ndarray | None
+    model: Model,
+    motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+    output: str,
+    start: np.ndarray | None,
 ) -> np.ndarray:
     """Regressor (N, n_out, n_pi) of a motion of the actuators.
 
-    Where joints are coupled an actuator's velocity is a sum of joint velocities. Of an actuator at rest it is rounding,
-    whose sign must not enter Coulomb friction: its measured velocity, exactly zero, says that it rests.
+    Where joints are coupled an actuator's velocity is a sum of joint velocities. Of an actuator at
+    rest it is rounding, whose sign must not enter Coulomb friction: its measured velocity, exactly
+    zero, says that it rests.
 
     Args:
         model: the machine.
-        motion: positions, velocities and accelerations of the columns of `model.actuators`, each (N, n).
+        motion: positions, velocities and accelerations of the columns of `model.actuators`, each
+            (N, n).
         output: of `OUTPUTS`.
         start: coordinates at every sample (N, n_q) where loops are closed, else None.
     """
@@ -292,11 +334,18 @@ def _regressor(
         return _decimated_regressor(model, prepared, output, factor, cutoff, present)
     except PoseError as error:
         counted = f" (counted from 0, which is {prepared.time[0]:g} s in the log)"
-        raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
+        raise PoseError(
+            replace(problem, what=problem.what + counted) for problem in error.problems
+        ) from error
 
 
 def _decimated_regressor(
-    model: Model, prepared: Signals, output: str, factor: int, cutoff: float | None, present: np.ndarray | None
+    model: Model,
+    prepared: Signals,
+    output: str,
+    factor: int,
+    cutoff: float | None,
+    present: np.ndarray | None,
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
     names = model.actuators.ports.position.columns
@@ -306,7 +355,12 @@ def _decimated_regressor(
     def regressor(part: slice) -> np.ndarray:
         log = prepared.part(part)
         position, velocity, acceleration = (samples(log, kind, names) for kind in MOTION)
-        rows = regressor_rows(model, (position, velocity, acceleration), output, None if along is None else along(part))
+        rows = regressor_rows(
+            model,
+            (position, velocity, acceleration),
+            output,
+            None if along is None else along(part),
+        )
         return rows if present is None else rows * present[part][:, :, None]
 
     if factor == 1:
@@ -316,7 +370,8 @@ def _decimated_regressor(
     except (PoseError, AssemblyError):
         if along is not None:
             along = _Along(model, prepared)
-        return regressor(everything)  # raises again, with samples counted from the beginning of the log
+        # raises again, with samples counted from the beginning of the log
+        return regressor(everything)
     return _low_passed(rows, None if cutoff is None else cutoff * factor)
 
 
@@ -331,7 +386,8 @@ def _low_passed(regressor: np.ndarray, cutoff: float | None) -> np.ndarray:
 class _Along:
     """Coordinates along the positions of a log, followed a part at a time as later and later samples are asked for.
 
-    Of a long log the coordinates and the evidence of all samples together take more memory than the log itself.
+    Of a long log the coordinates and the evidence of all samples together take more memory than the
+    log itself.
     """
 
     def __init__(self, model: Model, log: Signals) -> None:

@@ -8,8 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem, solving
-from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate, require_equations
-from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
+from tauloop.identification.estimation.estimators import (
+    CondensedEstimator,
+    Estimate,
+    require_equations,
+)
+from tauloop.identification.regression.base_parameters import (
+    BaseParameters,
+    RankOptions,
+    base_parameters,
+)
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -20,7 +28,8 @@ class Condensed(Shown):
     """All that least squares can ask of a set of samples.
 
     Attributes:
-        triangles: (n_measured, n + 1, n + 1), R_k^T R_k = [Y_k f_k]^T [Y_k f_k]; the force is the last column.
+        triangles: (n_measured, n + 1, n + 1), R_k^T R_k = [Y_k f_k]^T [Y_k f_k]; the force is the
+            last column.
         samples: number of samples.
         unknowns, unknown_units: names and units of the n unknowns.
         outputs: names of the measured outputs.
@@ -64,9 +73,9 @@ def condensed(data: RegressionData) -> Condensed:
 def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     """Condense samples that come part by part: chunks of one long log, or several logs of one machine.
 
-    The triangle of a union of samples is that of the triangles below each other (incremental QR: Golub and Van Loan
-    2013, Matrix Computations), so one part is in memory at a time and the result does not depend on
-    how the samples were cut, up to rounding.
+    The triangle of a union of samples is that of the triangles below each other (incremental QR:
+    Golub and Van Loan 2013, Matrix Computations), so one part is in memory at a time and the result
+    does not depend on how the samples were cut, up to rounding.
 
     Raises:
         IdentificationError: there are no parts, or they have other unknowns or measured outputs.
@@ -76,7 +85,9 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
         part = condensed(data)
         whole = part if whole is None else whole.beside(part, f"part {number}")
     if whole is None:
-        raise IdentificationError.of("parts", "there are none", "give at least one part with samples")
+        raise IdentificationError.of(
+            "parts", "there are none", "give at least one part with samples"
+        )
     return whole
 
 
@@ -90,9 +101,13 @@ def estimate_condensed(
         IdentificationError: the data cannot support the identification.
     """
     size = len(condensed.unknowns)
-    base = base_parameters(condensed.triangles[:, :, :-1], condensed.unknowns, condensed.unknown_units, rank)
+    base = base_parameters(
+        condensed.triangles[:, :, :-1], condensed.unknowns, condensed.unknown_units, rank
+    )
     require_equations(len(condensed.triangles), condensed.samples, base.rank)
-    return base, estimator.estimate(condensed.triangles[:, :, [*base.independent, size]], condensed.samples)
+    return base, estimator.estimate(
+        condensed.triangles[:, :, [*base.independent, size]], condensed.samples
+    )
 
 
 def merge(logs: Iterable[RegressionData]) -> RegressionData:
@@ -119,7 +134,15 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
     period = periods.pop() if len(periods) == 1 else None
     reach = max(part.reach for part in parts)
     if all(part.present is None and np.array_equal(part.kept, first.kept) for part in parts):
-        return replace(first, regressor=regressor, forces=forces, time=None, logs=numbers, period=period, reach=reach)
+        return replace(
+            first,
+            regressor=regressor,
+            forces=forces,
+            time=None,
+            logs=numbers,
+            period=period,
+            reach=reach,
+        )
     present = np.concatenate([_present(part) for part in parts])
     regressor[~present] = 0.0
     return replace(
@@ -138,7 +161,9 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
 def _require_alike(where: str, part: object, first: object, names: Sequence[str]) -> None:
     IdentificationError.raise_if_any(
         Problem(
-            where, f"its {name} are others than the first's", "prepare all alike, with one machine and the same ties"
+            where,
+            f"its {name} are others than the first's",
+            "prepare all alike, with one machine and the same ties",
         )
         for name in names
         if getattr(part, name) != getattr(first, name)
@@ -151,7 +176,9 @@ def _present(data: RegressionData) -> np.ndarray:
     return np.isin(np.arange(len(data.outputs)), data.kept) & np.ones((len(data), 1), dtype=bool)
 
 
-def split_each(logs: Sequence[RegressionData], share: float) -> tuple[list[RegressionData], list[RegressionData]]:
+def split_each(
+    logs: Sequence[RegressionData], share: float
+) -> tuple[list[RegressionData], list[RegressionData]]:
     """The first `share` of the samples of every log, and the rest of every log (see `split`).
 
     Raises:

@@ -34,7 +34,11 @@ class Ties(Shown):
 
     def __post_init__(self) -> None:
         """Check shapes, names and numbers."""
-        rows, columns = (matrix := numbers(self.matrix, "ties.matrix")).shape if np.ndim(self.matrix) == 2 else (0, 0)
+        rows, columns = (
+            (matrix := numbers(self.matrix, "ties.matrix")).shape
+            if np.ndim(self.matrix) == 2
+            else (0, 0)
+        )
         offset = np.zeros(rows) if self.offset is None else numbers(self.offset, "ties.offset")
         problems = Problems()
         if columns == 0:
@@ -48,7 +52,13 @@ class Ties(Shown):
             if not (np.isfinite(matrix).all() and np.isfinite(offset).all()):
                 problems.add("ties", "holds a number that is not finite", "give finite numbers")
         IdentificationError.raise_if_any(problems)
-        freeze(self, matrix=matrix, offset=offset, parameters=tuple(self.parameters), units=tuple(self.units))
+        freeze(
+            self,
+            matrix=matrix,
+            offset=offset,
+            parameters=tuple(self.parameters),
+            units=tuple(self.units),
+        )
 
     def expand(self, unknowns: np.ndarray) -> np.ndarray:
         """Parameters p (n_p,) from the unknowns r (n_r,)."""
@@ -81,12 +91,17 @@ def ties(
         known: name -> value, SI.
 
     Raises:
-        IdentificationError: a name is unknown or used twice, units of a group differ, nothing is left unknown.
+        IdentificationError: a name is unknown or used twice, units of a group differ, nothing is
+            left unknown.
     """
     equal, known = equal or {}, known or {}
     place = {name: j for j, name in enumerate(parameters)}
     used = Counter([name for group in equal.values() for name in group] + list(known))
-    problems = Problems(unknown_names(used, place, "unknown parameter {!r}", "ties", "name a column of the regressor"))
+    problems = Problems(
+        unknown_names(
+            used, place, "unknown parameter {!r}", "ties", "name a column of the regressor"
+        )
+    )
     for name, count in used.items():
         if count > 1:
             problems.add("ties", f"{name!r} is used {count} times", "use every parameter once")
@@ -99,7 +114,9 @@ def ties(
             problems.add(f"ties.{group}", what, "tie parameters of one kind only")
     IdentificationError.raise_if_any(problems)
     group_of = {name: group for group, members in equal.items() for name in members}
-    unknowns = list(dict.fromkeys(group_of.get(name, name) for name in parameters if name not in known))
+    unknowns = list(
+        dict.fromkeys(group_of.get(name, name) for name in parameters if name not in known)
+    )
     column = {name: k for k, name in enumerate(unknowns)}
     matrix, offset = np.zeros((len(parameters), len(unknowns))), np.zeros(len(parameters))
     unit_of: dict[str, str] = {}
@@ -110,7 +127,10 @@ def ties(
             matrix[j, column[group_of.get(name, name)]] = 1.0
             unit_of.setdefault(group_of.get(name, name), units[j])
     return Ties(
-        matrix=matrix, offset=offset, parameters=tuple(unknowns), units=tuple(unit_of[name] for name in unknowns)
+        matrix=matrix,
+        offset=offset,
+        parameters=tuple(unknowns),
+        units=tuple(unit_of[name] for name in unknowns),
     )
 
 
@@ -128,7 +148,9 @@ def named(where: str, names: Sequence[str], count: int) -> list[Problem]:
     twice = [name for name, times in Counter(names).items() if times > 1]
     problems = counted(where, names, count)
     if twice:
-        problems.append(Problem(where, f"named twice: {', '.join(twice[:10])}", "give every one its own name"))
+        problems.append(
+            Problem(where, f"named twice: {', '.join(twice[:10])}", "give every one its own name")
+        )
     return problems
 
 

@@ -1,12 +1,14 @@
 """How long the legs of a cycle take where motors become warm, or conveyors set the time.
 
-Run through in the time T, a leg's forces are quadratic in the rate r = 1/T (docs/motion.md), and the mean of their
-squares is a polynomial P(r) of fourth degree. A cycle of legs and stays then has the mean squares
+Run through in the time T, a leg's forces are quadratic in the rate r = 1/T (docs/motion.md), and
+the mean of their squares is a polynomial P(r) of fourth degree. A cycle of legs and stays then has
+the mean squares
 
     (H + sum_k T_k P_k(1/T_k)) / (D + sum_k T_k),
 
-H being the integral over stays of the time D. The shortest cycle whose mean squares are at most those that the motors
-bear, and the coolest of a given time, are programs in the few unknowns T_k with exact derivatives.
+H being the integral over stays of the time D. The shortest cycle whose mean squares are at most
+those that the motors bear, and the coolest of a given time, are programs in the few unknowns T_k
+with exact derivatives.
 """
 
 from __future__ import annotations
@@ -72,7 +74,9 @@ class CycleHeat(Shown):
         if over(SLOWEST) > 0:
             shares = self.shares(SLOWEST * self.least)
             what = f"bears {1 / shares.max():.3g} of what holds the machine alone"
-            raise PoseError.of(self.names[int(shares.argmax())], what, "a larger rated force, or a lighter load")
+            raise PoseError.of(
+                self.names[int(shares.argmax())], what, "a larger rated force, or a lighter load"
+            )
         return self.least * float(brentq(over, 1.0, SLOWEST, xtol=1e-12))
 
     def shortest(self) -> np.ndarray:
@@ -93,7 +97,12 @@ class CycleHeat(Shown):
 
         total = self.least.sum()
         kept = {"type": "ineq", "fun": left, "jac": by}
-        made = _solved(lambda y: (float(y @ self.least / total), self.least / total), start / self.least, [kept], 1.0)
+        made = _solved(
+            lambda y: (float(y @ self.least / total), self.least / total),
+            start / self.least,
+            [kept],
+            1.0,
+        )
         durations = self.least * made
         return durations if self._is_kept(durations) and durations.sum() < start.sum() else start
 
@@ -121,9 +130,17 @@ class CycleHeat(Shown):
 
         whole = np.append(self.least / time, 0.0)
         kept = [{"type": "ineq", "fun": left, "jac": by}]
-        kept.append({"type": "eq", "fun": lambda y: np.array([y @ whole - 1.0]), "jac": lambda _: whole[None]})
+        kept.append(
+            {
+                "type": "eq",
+                "fun": lambda y: np.array([y @ whole - 1.0]),
+                "jac": lambda _: whole[None],
+            }
+        )
         last = np.append(np.zeros(n), 1.0)
-        made = _solved(lambda y: (float(y[-1]), last), np.append(start / self.least, 1.0), kept, 0.0)[:-1]
+        made = _solved(
+            lambda y: (float(y[-1]), last), np.append(start / self.least, 1.0), kept, 0.0
+        )[:-1]
         durations = np.maximum(self.least * made, self.least)
         spare = durations - self.least
         durations = self.least + spare * (time - self.least.sum()) / max(spare.sum(), 1e-300)
@@ -131,13 +148,18 @@ class CycleHeat(Shown):
 
 
 def _solved(
-    cost: Callable[[np.ndarray], tuple[float, np.ndarray]], start: np.ndarray, kept: list[Any], last: float
+    cost: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    kept: list[Any],
+    last: float,
 ) -> np.ndarray:
     """What SLSQP (Kraft 1988) makes of a start, all unknowns at least 1 but the last one."""
     lower = [1.0] * (len(start) - 1) + [last]
     bounds = [(low, None) for low in lower]
     options = {"maxiter": 200, "ftol": 1e-12}
-    made = minimize(cost, start, jac=True, bounds=bounds, constraints=kept, method="SLSQP", options=options)
+    made = minimize(
+        cost, start, jac=True, bounds=bounds, constraints=kept, method="SLSQP", options=options
+    )
     return np.asarray(made.x)
 
 

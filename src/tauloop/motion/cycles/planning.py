@@ -27,13 +27,15 @@ from tauloop.shown import Shown
 
 #: Points in a leg or a stay at which squares of forces are summed.
 POINTS = 601
-#: Rounds in which legs to moving places are planned anew, and by how much longer than needed they are then.
+#: Rounds in which legs to moving places are planned anew, and by how much longer than needed they
+#: are then.
 ROUNDS, MARGIN = 6, 2e-3
 #: What a leg is thought to take before it has been planned, s.
 GUESS = 0.15
 #: Rounds in which a leg's time is found, and what its limits may be exceeded by.
 SLOWINGS, EXCESS = 30, 1e-7
-#: Least intervals of the law without bounds of changes, which the spread of a leg's points comes from.
+#: Least intervals of the law without bounds of changes, which the spread of a leg's points comes
+#: from.
 FINE = 400
 #: Times at which the share of a limit is looked at first.
 LOOKS = 513
@@ -67,7 +69,9 @@ class CycleTrajectory(Trajectory):
         for k in np.unique(parts).tolist():
             here = parts == k
             rates = motion.part(here).rates
-            solution = self.stroke.forces(places[here], directions[here], rates, payload=self.loads[k])
+            solution = self.stroke.forces(
+                places[here], directions[here], rates, payload=self.loads[k]
+            )
             forces[here] = solution.force
         return forces
 
@@ -95,12 +99,16 @@ class CycleLeg(Shown):
 
     def path(self, duration: float) -> LegPath:
         """Its positions over normalised time."""
-        return LegPath(way=self.way, law=self.law, duration=duration, leaves=self.leaves, arrives=self.arrives)
+        return LegPath(
+            way=self.way, law=self.law, duration=duration, leaves=self.leaves, arrives=self.arrives
+        )
 
     def timed(self, model: Model, duration: float) -> FastestLaw:
         """Itself as a path that has its own time."""
         rows = PathRows(_placed(model, self.path(duration)), self.limits)
-        return FastestLaw(law=Uniform(), duration=duration, rows=rows, unit=1.0 / duration, sweeps=0)
+        return FastestLaw(
+            law=Uniform(), duration=duration, rows=rows, unit=1.0 / duration, sweeps=0
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +150,9 @@ class PlannedCycle(Shown):
 
     def parts(self) -> Iterator[tuple[Path, float, Payload | None]]:
         """Stays and legs in order: path over normalised time, duration, and what is carried."""
-        for k, (stop, leg, duration) in enumerate(zip(self.stops, self.legs, self.durations.tolist(), strict=True)):
+        for k, (stop, leg, duration) in enumerate(
+            zip(self.stops, self.legs, self.durations.tolist(), strict=True)
+        ):
             if stop.dwell > 0:
                 stay = WayPath(start=stop.position, end=_left(stop))
                 yield stay, stop.dwell, self.stops[k - 1].payload
@@ -153,7 +163,9 @@ class PlannedCycle(Shown):
         paths, durations, loads = zip(*self.parts(), strict=True)
         placed = _placed(self.model, CyclePath(paths, durations))
         starts = tuple(np.concatenate([[0.0], np.cumsum(durations)[:-1]]).tolist())
-        return CycleTrajectory(stroke=placed, law=Uniform(), duration=self.time, starts=starts, loads=loads)
+        return CycleTrajectory(
+            stroke=placed, law=Uniform(), duration=self.time, starts=starts, loads=loads
+        )
 
     def repeated(self, cycles: int, lead: float) -> Trajectory:
         """Some cycles, from rest by a run-in to the first station.
@@ -166,7 +178,9 @@ class PlannedCycle(Shown):
         paths, durations, _ = zip(*self.parts(), strict=True)
         run = RunIn(end=first.position, velocity=first.velocity, duration=lead)
         path = CyclePath((run, *paths * cycles), (lead, *durations * cycles))
-        return Trajectory(stroke=_placed(self.model, path), law=Uniform(), duration=lead + cycles * self.time)
+        return Trajectory(
+            stroke=_placed(self.model, path), law=Uniform(), duration=lead + cycles * self.time
+        )
 
 
 def plan_cycle(
@@ -184,15 +198,19 @@ def plan_cycle(
     Args:
         model: the machine.
         listed: stations.
-        limits: what all legs keep; changes of forces are bounded, so that accelerations are continuous.
-        rated: root mean squares that motors bear for ever (n_u,); where it is infinite their largest forces.
+        limits: what all legs keep; changes of forces are bounded, so that accelerations are
+            continuous.
+        rated: root mean squares that motors bear for ever (n_u,); where it is infinite their
+            largest forces.
         time: of the cycle, s; as short as it can be without it.
         intervals: of each leg's law.
         done: called when a leg is planned.
 
     Raises:
-        InputError: limits without a bound of changes; a time that is too short; blends that do not fit.
-        PoseError: a way that leaves the workspace or passes through a singularity, or no motion that keeps all limits.
+        InputError: limits without a bound of changes; a time that is too short; blends that do not
+            fit.
+        PoseError: a way that leaves the workspace or passes through a singularity, or no motion
+            that keeps all limits.
 
     Examples:
         >>> import tauloop as tl
@@ -212,7 +230,9 @@ def plan_cycle(
     size = full if rated is None else np.where(np.isfinite(rated), rated, full)
     durations = np.full(len(stops), GUESS if time is None and listed.interval is None else 0.0)
     if not durations.any():
-        durations += max((time or listed.interval or 0.0) - sum(stop.dwell for stop in stops), GUESS) / len(stops)
+        durations += max(
+            (time or listed.interval or 0.0) - sum(stop.dwell for stop in stops), GUESS
+        ) / len(stops)
     for settling in range(ROUNDS):
         met = _met(stops, durations)
         legs = tuple(_planned_legs(model, listed, met, limits, intervals, done))
@@ -222,22 +242,39 @@ def plan_cycle(
         if not late or (settling and _is_near(durations, wanted, least, heat)):
             kept = durations if late else wanted
             return PlannedCycle(
-                model=model, stops=met, legs=legs, durations=kept, heat=heat, reason=reason, items=items
+                model=model,
+                stops=met,
+                legs=legs,
+                durations=kept,
+                heat=heat,
+                reason=reason,
+                items=items,
             )
         durations = wanted
-    raise PoseError.of("stations", "the places where conveyors are met do not settle", "slower conveyors")
+    raise PoseError.of(
+        "stations", "the places where conveyors are met do not settle", "slower conveyors"
+    )
 
 
 def _is_near(durations: np.ndarray, wanted: np.ndarray, least: np.ndarray, heat: CycleHeat) -> bool:
     """Whether durations that places were found with can stay: long enough, cool, and as long as is wanted together."""
     is_cool = float(heat.shares(durations).max()) <= 1.0 + MARGIN
-    return is_cool and bool((durations >= least).all()) and abs(durations.sum() / wanted.sum() - 1.0) <= MARGIN
+    return (
+        is_cool
+        and bool((durations >= least).all())
+        and abs(durations.sum() / wanted.sum() - 1.0) <= MARGIN
+    )
 
 
-def _durations(heat: CycleHeat, interval: float | None, time: float | None) -> tuple[np.ndarray, str, int]:
+def _durations(
+    heat: CycleHeat, interval: float | None, time: float | None
+) -> tuple[np.ndarray, str, int]:
     """Durations of the legs, what sets them, and how many items pass."""
     wanted = heat.shortest()
-    reason, total = ("limits" if wanted is heat.least else "rated force"), float(wanted.sum() + heat.dwell)
+    reason, total = (
+        ("limits" if wanted is heat.least else "rated force"),
+        float(wanted.sum() + heat.dwell),
+    )
     items = 0
     if interval is not None:
         items = int(np.ceil(total / interval - 1e-9))
@@ -261,7 +298,9 @@ def _meetings(stops: tuple[CycleStation, ...], durations: np.ndarray) -> np.ndar
 def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleStation, ...]:
     """Stops where they are when they are reached."""
     times = _meetings(stops, durations).tolist()
-    return tuple(replace(s, position=s.position + t * s.velocity) for s, t in zip(stops, times, strict=True))
+    return tuple(
+        replace(s, position=s.position + t * s.velocity) for s, t in zip(stops, times, strict=True)
+    )
 
 
 def _left(stop: CycleStation) -> np.ndarray:
@@ -290,18 +329,30 @@ def _planned_legs(
         name, own = f"{start.name} to {end.name}", replace(limits, payload=start.payload)
         way = _way(model, name, start, passed, end, listed.blend)
         best = limited_law(
-            fastest_law(PathRows(_placed(model, way), own), intervals=max(FINE, intervals)), points=intervals
+            fastest_law(PathRows(_placed(model, way), own), intervals=max(FINE, intervals)),
+            points=intervals,
         )
         leaves, arrives = start.velocity, end.velocity
         leg = CycleLeg(
-            name=name, limits=own, way=way, law=best.law, leaves=leaves, arrives=arrives, least=best.duration
+            name=name,
+            limits=own,
+            way=way,
+            law=best.law,
+            leaves=leaves,
+            arrives=arrives,
+            least=best.duration,
         )
         yield replace(leg, least=_least(model, leg)) if leaves.any() or arrives.any() else leg
         done()
 
 
 def _way(
-    model: Model, name: str, start: CycleStation, passed: tuple[CycleStation, ...], end: CycleStation, blend: float
+    model: Model,
+    name: str,
+    start: CycleStation,
+    passed: tuple[CycleStation, ...],
+    end: CycleStation,
+    blend: float,
 ) -> WayPath:
     """The way of a leg: up, past points, down; what turns turns evenly beside it."""
     port = model.platform.ports.position
@@ -318,7 +369,9 @@ def _way(
         try:
             way = polyline(corners, cut)
         except InputError as error:
-            raise InputError(Problem(f"{name}, {p.where}", p.what, p.remedy) for p in error.problems) from error
+            raise InputError(
+                Problem(f"{name}, {p.where}", p.what, p.remedy) for p in error.problems
+            ) from error
     turn = None
     if first is not None:
         whole = slice(first, first + len(QUATERNION))
@@ -344,11 +397,17 @@ def _least(model: Model, leg: CycleLeg) -> float:
         if abs(factor - 1.0) <= EXCESS:
             return duration * (1.0 + EXCESS)
         duration *= factor
-    raise PoseError.of(leg.name, "no duration keeps all limits", "slower conveyors, or wider limits")
+    raise PoseError.of(
+        leg.name, "no duration keeps all limits", "slower conveyors, or wider limits"
+    )
 
 
 def _heat(
-    model: Model, stops: tuple[CycleStation, ...], legs: tuple[CycleLeg, ...], least: np.ndarray, size: np.ndarray
+    model: Model,
+    stops: tuple[CycleStation, ...],
+    legs: tuple[CycleLeg, ...],
+    least: np.ndarray,
+    size: np.ndarray,
 ) -> CycleHeat:
     """Mean squares of the forces of all legs and stays, over those that motors bear."""
     names = model.output_ports("actuators")[0]
@@ -361,16 +420,26 @@ def _heat(
         polynomials.append(mean_polynomials(means, duration))
         if stop.dwell > 0:
             stay = WayPath(start=stop.position, end=_left(stop))
-            held += stop.dwell * mean_squares(model, stay, stop.dwell, stops[k - 1].payload) / size**2
+            held += (
+                stop.dwell * mean_squares(model, stay, stop.dwell, stops[k - 1].payload) / size**2
+            )
     dwell = float(sum(stop.dwell for stop in stops))
-    return CycleHeat(names=names, least=least, legs=np.stack(polynomials, axis=1), held=held, dwell=dwell)
+    return CycleHeat(
+        names=names, least=least, legs=np.stack(polynomials, axis=1), held=held, dwell=dwell
+    )
 
 
 def mean_squares(model: Model, path: Path, duration: float, payload: Payload | None) -> np.ndarray:
     """Means of the squares of actuator forces (n_u,) on a path that has its own time, by the trapezoidal rule."""
     functions, x = model.platform, np.linspace(0.0, 1.0, POINTS)
     base = functions.ports.at(model.assembly.q)
-    placed = Stroke(model=model, functions=functions, path=path, columns=functions.ports.position.columns, base=base)
+    placed = Stroke(
+        model=model,
+        functions=functions,
+        path=path,
+        columns=functions.ports.position.columns,
+        base=base,
+    )
     motion = placed.motion(Uniform().at(x), 1.0 / duration, x * duration)
     forces = functions.inverse_dynamics(*motion.rates, start=placed.start(x), payload=payload).force
     return np.asarray(np.trapezoid(np.asarray(forces) ** 2, x, axis=0))

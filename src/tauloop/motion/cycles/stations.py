@@ -17,7 +17,18 @@ import numpy as np
 from tauloop.assembly.named_values import full_name, named_values
 from tauloop.errors import InputError, Problems
 from tauloop.mechanism import units
-from tauloop.mechanism.cursor import Choice, Cursor, ListOf, MapOf, Name, Shape, Text, field, need, value
+from tauloop.mechanism.cursor import (
+    Choice,
+    Cursor,
+    ListOf,
+    MapOf,
+    Name,
+    Shape,
+    Text,
+    field,
+    need,
+    value,
+)
 from tauloop.mechanism.documents import contents, is_whole
 from tauloop.mechanism.structure import document
 from tauloop.mechanism.values import ValueReader
@@ -44,13 +55,27 @@ STATION = Shape(
     doc="A place where the tool stops, or that it passes.",
     fields=(
         need("name", Name(), "name of the station"),
-        need("at", _by_name(Text(is_needed=True)), "position of the platform; the rest as at the reference pose"),
-        field("lift", _by_name(value(units.LENGTH)), "way from it on which the tool comes and leaves"),
+        need(
+            "at",
+            _by_name(Text(is_needed=True)),
+            "position of the platform; the rest as at the reference pose",
+        ),
+        field(
+            "lift", _by_name(value(units.LENGTH)), "way from it on which the tool comes and leaves"
+        ),
         field("dwell", _TIME, "time that the tool stays; none if absent"),
-        field("payload", value(units.MASS, sign="not negative"), "mass at the tool from here on; none if absent"),
+        field(
+            "payload",
+            value(units.MASS, sign="not negative"),
+            "mass at the tool from here on; none if absent",
+        ),
         field("velocity", _by_name(value(units.SPEED)), "of the conveyor that the station lies on"),
         field("pitch", _LENGTH, "distance of the items on the conveyor"),
-        field("blend", _LENGTH, "of a point that is passed: distance from it at which the corner is cut"),
+        field(
+            "blend",
+            _LENGTH,
+            "of a point that is passed: distance from it at which the corner is cut",
+        ),
     ),
 )
 CYCLE = Shape(
@@ -59,8 +84,16 @@ CYCLE = Shape(
     fields=(
         need("format", Choice(options=(FORMAT,)), "format and version"),
         field("description", Text(), "what is moved"),
-        field("blend", _LENGTH, "distance from corners at the ends of lifts at which they are cut; 10 mm if absent"),
-        need("stations", ListOf(item=STATION), "in the order in which the tool comes to them; the first comes again"),
+        field(
+            "blend",
+            _LENGTH,
+            "distance from corners at the ends of lifts at which they are cut; 10 mm if absent",
+        ),
+        need(
+            "stations",
+            ListOf(item=STATION),
+            "in the order in which the tool comes to them; the first comes again",
+        ),
     ),
 )
 #: In place of a row that is not there.
@@ -75,14 +108,16 @@ class CycleStation(Shown):
 
     Attributes:
         name: its name.
-        position: of the platform (n_position,), m, rad and quaternions; on a conveyor: when the first
-            station is reached.
+        position: of the platform (n_position,), m, rad and quaternions; on a conveyor: when the
+            first station is reached.
         lift: way from it on which the tool comes and leaves (n_position,), m; none without it.
         dwell: time that the tool stays, s.
         payload: at the tool from here on; None for none.
         velocity: of the conveyor (n_position,), m/s; none without it.
-        pitch: distance of the items on the conveyor, m; None where the conveyor brings them as they are wanted.
-        blend: of a point that is passed without a stop: distance from it at which the corner is cut, m.
+        pitch: distance of the items on the conveyor, m; None where the conveyor brings them as they
+            are wanted.
+        blend: of a point that is passed without a stop: distance from it at which the corner is
+            cut, m.
 
     Examples:
         >>> from tauloop.motion import CycleStation
@@ -103,7 +138,8 @@ class CycleStation(Shown):
         """Make arrays of what is given, and refuse what does not go together.
 
         Raises:
-            InputError: numbers that are not finite, of another size or sign, or that a point on the way has not.
+            InputError: numbers that are not finite, of another size or sign, or that a point on the
+                way has not.
         """
         position, problems = np.asarray(self.position, dtype=float), Problems()
         rows = {"position": position}
@@ -112,14 +148,26 @@ class CycleStation(Shown):
             rows[name] = row if row.size else np.zeros(position.shape)
         for name, row in rows.items():
             if row.shape != position.shape or row.ndim != 1 or not np.isfinite(row).all():
-                problems.add(f"{self.name}.{name}", "is no row of finite numbers", "one for each position")
+                problems.add(
+                    f"{self.name}.{name}", "is no row of finite numbers", "one for each position"
+                )
             object.__setattr__(self, name, row)
         if not 0 <= self.dwell < np.inf:
             problems.add(f"{self.name}.dwell", f"is {self.dwell:g} s", "zero or more")
-        if not self.is_stop and (self.dwell > 0 or self.payload is not None or rows["lift"].any() or self.is_moving):
-            problems.add(f"{self.name}.blend", "a point that is passed does nothing else", f"no {', '.join(_STOPS)}")
+        if not self.is_stop and (
+            self.dwell > 0 or self.payload is not None or rows["lift"].any() or self.is_moving
+        ):
+            problems.add(
+                f"{self.name}.blend",
+                "a point that is passed does nothing else",
+                f"no {', '.join(_STOPS)}",
+            )
         if self.pitch is not None and not (self.is_moving and self.pitch > 0):
-            problems.add(f"{self.name}.pitch", "needs a conveyor that moves, and a distance", "give a velocity")
+            problems.add(
+                f"{self.name}.pitch",
+                "needs a conveyor that moves, and a distance",
+                "give a velocity",
+            )
         InputError.raise_if_any(problems)
 
     @property
@@ -165,22 +213,38 @@ class CycleList(Shown):
         """
         problems = Problems()
         if sum(station.is_stop for station in self.stations) < 2:
-            problems.add("stations", "there are less than two stops", "add one, or take its blend away")
+            problems.add(
+                "stations", "there are less than two stops", "add one, or take its blend away"
+            )
         elif not self.stations[0].is_stop:
-            problems.add("stations[0]", "the first station is passed without a stop", "let the list begin with a stop")
+            problems.add(
+                "stations[0]",
+                "the first station is passed without a stop",
+                "let the list begin with a stop",
+            )
         names = [station.name for station in self.stations]
         for name in sorted({name for name in names if names.count(name) > 1}):
             problems.add("stations", f"{name} stands there twice", "a name for each")
-        times = {station.name: station.interval for station in self.stations if station.interval is not None}
+        times = {
+            station.name: station.interval
+            for station in self.stations
+            if station.interval is not None
+        }
         if times and max(times.values()) - min(times.values()) > SAME_TIME * max(times.values()):
             what = ", ".join(f"{name} every {1e3 * time:.6g} ms" for name, time in times.items())
-            problems.add("pitch", f"conveyors bring items at different times: {what}", "pitch over speed is the same")
+            problems.add(
+                "pitch",
+                f"conveyors bring items at different times: {what}",
+                "pitch over speed is the same",
+            )
         InputError.raise_if_any(problems)
 
     @property
     def interval(self) -> float | None:
         """Time from item to item of the conveyors, s; None where they bring them as they are wanted."""
-        return next((station.interval for station in self.stations if station.interval is not None), None)
+        return next(
+            (station.interval for station in self.stations if station.interval is not None), None
+        )
 
 
 def load_cycle(path: str | Path, model: Model) -> CycleList:
@@ -232,7 +296,9 @@ def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation 
     port = model.platform.ports.position
     before, rows = place.collector.count, dict[str, Any]()
     try:
-        rows["position"] = named_values(port, "at", data.get("at"), model.platform.ports.at(model.assembly.q))
+        rows["position"] = named_values(
+            port, "at", data.get("at"), model.platform.ports.at(model.assembly.q)
+        )
     except InputError as error:
         _note(place, error, "at")
     for key in ("lift", "velocity"):

@@ -1,7 +1,7 @@
 """Ways from station to station as paths: lifts, through points, turns beside them; conveyors as what is added in time.
 
-A leg takes the tool from a place that moves with velocity v_A to a place that moves with v_B. With x = t/T, the way p
-of the law s, and S = 10 x^3 - 15 x^4 + 6 x^5 its positions are
+A leg takes the tool from a place that moves with velocity v_A to a place that moves with v_B. With
+x = t/T, the way p of the law s, and S = 10 x^3 - 15 x^4 + 6 x^5 its positions are
 
     p(s(x)) + T ((1 - S) x v_A - S (1 - x) v_B),
 
@@ -46,11 +46,16 @@ class WayPath(Path):
         """Points at parameters u (N,)."""
         chord, zero = self.end - self.start, np.zeros((len(u), len(self.start)))
         parts = [self.start + u[:, None] * chord, zero + chord, zero.copy()]
-        over = [(self.way, list(self.lengths)), (self.turn, list(range(self.first, self.first + 4)))]
+        over = [
+            (self.way, list(self.lengths)),
+            (self.turn, list(range(self.first, self.first + 4))),
+        ]
         for path, columns in over:
             if path is not None:
                 curve = path.at(u)
-                for whole, own in zip(parts, (curve.position, curve.first, curve.second), strict=True):
+                for whole, own in zip(
+                    parts, (curve.position, curve.first, curve.second), strict=True
+                ):
                     whole[:, columns] = own
         return Curve(position=parts[0], first=parts[1], second=parts[2])
 
@@ -108,7 +113,9 @@ class RunIn(Path):
         blend, run = POLYNOMIAL_345.at(u), self.duration * self.velocity
         left = 0.5 - (2.5 * u**4 - 3.0 * u**5 + u**6)
         return Curve(
-            position=self.end - left[:, None] * run, first=blend.s[:, None] * run, second=blend.first[:, None] * run
+            position=self.end - left[:, None] * run,
+            first=blend.s[:, None] * run,
+            second=blend.first[:, None] * run,
         )
 
 

@@ -1,12 +1,14 @@
 """The fastest law whose forces and accelerations change no faster than motors and loads bear.
 
-The unknowns are speeds v = du/dt and accelerations a = d2u/dt2 at points along the path, with a linear in u between:
-v_{k+1}^2 - v_k^2 = d (a_k + a_{k+1}). All limits stay as they are, and the time 2 d / (v_k + v_{k+1}) from point to
-point bounds the change of each force, |f_{k+1} - f_k| (v_k + v_{k+1}) / (2 d) <= rate. That product alone is not
-convex; IPOPT starts from a slow smooth law. Where the motion begins and ends with the force that holds the machine, the
-first and the last interval have a constant jerk in time.
+The unknowns are speeds v = du/dt and accelerations a = d2u/dt2 at points along the path, with a
+linear in u between: v_{k+1}^2 - v_k^2 = d (a_k + a_{k+1}). All limits stay as they are, and the
+time 2 d / (v_k + v_{k+1}) from point to point bounds the change of each force, |f_{k+1} - f_k| (v_k
++ v_{k+1}) / (2 d) <= rate. That product alone is not convex; IPOPT starts from a slow smooth law.
+Where the motion begins and ends with the force that holds the machine, the first and the last
+interval have a constant jerk in time.
 
-Dry friction jumps where a joint turns; changes are counted without it. Forces keep their limits on both sides of it.
+Dry friction jumps where a joint turns; changes are counted without it. Forces keep their limits on
+both sides of it.
 """
 
 from __future__ import annotations
@@ -29,11 +31,14 @@ from tauloop.records import dataclass
 POINTS, STEPS, TOLERANCE = 400, 500, 1e-7
 #: How much slower than the fastest law and a reversal the first one is.
 SLOWER = 1.6
-#: Shares of the fastest law's time, of the path, and of changes of the forces, in the spread of the points.
+#: Shares of the fastest law's time, of the path, and of changes of the forces, in the spread of the
+#: points.
 PATH_SHARE, CHANGE_SHARE = 0.5, 0.5
-#: Programs that are solved, each with limits less by what the one before exceeded them between its points.
+#: Programs that are solved, each with limits less by what the one before exceeded them between its
+#: points.
 PROGRAMS = 4
-#: Points at which changes are looked at in the end, rounds in which the rate follows from them, and what is rounding.
+#: Points at which changes are looked at in the end, rounds in which the rate follows from them, and
+#: what is rounding.
 LOOKS, ROUNDS, EXCESS = 4001, 30, 1e-7
 
 
@@ -108,12 +113,21 @@ def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
         moved = np.flatnonzero(np.isfinite(rows.full))
         scale = limits.reversal / (2.0 * rows.full[moved])
         for y in rows.even_quantities(u, unit):
-            values = {name: getattr(y, name)[:, moved] * scale for name in ("alpha", "beta", "gamma", "rest")}
+            values = {
+                name: getattr(y, name)[:, moved] * scale
+                for name in ("alpha", "beta", "gamma", "rest")
+            }
             parts.append(replace(y, **values))
     if np.isfinite(limits.tool_jerk):
         tangent, normal = rows.tool(u)
         zero, none = np.zeros_like(tangent), np.zeros((len(u), 0))
-        constant = {"gamma": zero, "rest": zero, "rates": zero, "falling": zero[:, :, None][:, :, :0], "fall": none}
+        constant = {
+            "gamma": zero,
+            "rest": zero,
+            "rates": zero,
+            "falling": zero[:, :, None][:, :, :0],
+            "fall": none,
+        }
         values = {"alpha": tangent / limits.tool_jerk, "beta": normal / limits.tool_jerk}
         together.append(PathForces(names=("tool jerk",) * 3, **constant, **values))
     return Changes(parts=tuple(parts), together=tuple(together))
@@ -129,7 +143,9 @@ def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
         (np.abs(np.diff(values, axis=0)) / np.abs(values).max(axis=0, initial=1e-300)).max(axis=1)
         for values in (at.p, at.q)
     )
-    weight = np.diff(time) + PATH_SHARE * np.diff(u) + CHANGE_SHARE * moves / max(np.sum(moves), 1e-300)
+    weight = (
+        np.diff(time) + PATH_SHARE * np.diff(u) + CHANGE_SHARE * moves / max(np.sum(moves), 1e-300)
+    )
     reached = np.concatenate([[0.0], np.cumsum(weight)])
     grid = np.interp(np.linspace(0.0, reached[-1], points + 1), reached, u)
     grid[0], grid[-1] = 0.0, 1.0
@@ -168,13 +184,17 @@ class _Program:
 
         def steps(y: PathForces, i: int) -> ca.MX:
             parts = y.alpha[:, i] * unit**2, y.beta[:, i] * unit**2, y.gamma[:, i] * unit
-            values = ca.DM(parts[0]) * a + ca.DM(parts[1]) * v**2 + ca.DM(parts[2]) * v + y.rest[:, i]
+            values = (
+                ca.DM(parts[0]) * a + ca.DM(parts[1]) * v**2 + ca.DM(parts[2]) * v + y.rest[:, i]
+            )
             return (values[there] - values[here]) * speed / allowed
 
         for y in changes.parts:
             for i in range(y.alpha.shape[1]):
                 under += [steps(y, i) - 1.0, -steps(y, i) - 1.0]
-        under += [steps(y, 0) ** 2 + steps(y, 1) ** 2 + steps(y, 2) ** 2 - 1.0 for y in changes.together]
+        under += [
+            steps(y, 0) ** 2 + steps(y, 1) ** 2 + steps(y, 2) ** 2 - 1.0 for y in changes.together
+        ]
         constraints = ca.vertcat(equal, *under)
         self._grid, self._start, self._steps = grid, _slow(rows, unit, grid), 0
         self._program: Any = {

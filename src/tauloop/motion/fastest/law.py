@@ -19,8 +19,9 @@ SMALL = 1e-6
 class ProfileLaw(Shown, Law):
     """The law of a profile; it need not be symmetric.
 
-    Between points of the grid u'' = a_l + k (u - u_l), whose solution is known: u - u_l = v_l S(t) + a_l C(t) with
-    S = sinh(sqrt(k) t) / sqrt(k) and C = (cosh(sqrt(k) t) - 1) / k, or sines and cosines for k < 0.
+    Between points of the grid u'' = a_l + k (u - u_l), whose solution is known: u - u_l = v_l S(t)
+    + a_l C(t) with S = sinh(sqrt(k) t) / sqrt(k) and C = (cosh(sqrt(k) t) - 1) / k, or sines and
+    cosines for k < 0.
 
     Attributes:
         profile: squared speeds and accelerations along the path, in any unit of time.
@@ -48,7 +49,12 @@ class ProfileLaw(Shown, Law):
         profile, total = self.profile, self.duration
         time = np.asarray(x) * total
         k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(profile.first) - 1)
-        t, bend, a, v = time - self.times[k], profile.bend[k], profile.first[k], np.sqrt(profile.x[k])
+        t, bend, a, v = (
+            time - self.times[k],
+            profile.bend[k],
+            profile.first[k],
+            np.sqrt(profile.x[k]),
+        )
         size = bend * t**2
         root = np.sqrt(np.abs(bend))
         angle, up = root * t, bend > 0
@@ -60,17 +66,25 @@ class ProfileLaw(Shown, Law):
         C = np.where(far, 2 * half**2, 0.5 * t**2 * (1 + size / 12 * (1 + size / 30)))
         w = v * S + a * C
         speed, pull = v * (1 + bend * C) + a * S, a + bend * w
-        for is_smooth, end, sign in zip(profile.smooth, (0, len(profile.first) - 1), (1.0, -1.0), strict=True):
+        for is_smooth, end, sign in zip(
+            profile.smooth, (0, len(profile.first) - 1), (1.0, -1.0), strict=True
+        ):
             here = (k == end) & is_smooth
             if here.any():
-                d, whole = profile.grid[end + 1] - profile.grid[end], self.times[end + 1] - self.times[end]
+                d, whole = (
+                    profile.grid[end + 1] - profile.grid[end],
+                    self.times[end + 1] - self.times[end],
+                )
                 passed = np.where(here, t if sign > 0 else whole - t, 0.0)
                 cubed = d / whole**3
                 w = np.where(here, cubed * passed**3 if sign > 0 else d - cubed * passed**3, w)
                 speed = np.where(here, 3.0 * cubed * passed**2, speed)
                 pull = np.where(here, sign * 6.0 * cubed * passed, pull)
-        # an interval ends before the next begins, on whose side a break of the path and friction may be others
+        # an interval ends before the next begins, on whose side a break of the path and friction
+        # may be others
         last = np.append(np.nextafter(profile.grid[1:-1], 0.0), 1.0)
         return Progress(
-            s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]), first=speed * total, second=pull * total**2
+            s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]),
+            first=speed * total,
+            second=pull * total**2,
         )

@@ -1,8 +1,9 @@
 """Limits along a path as rows: p x + q a + g sqrt(x) <= r in the speed sqrt(x) = du/dt and a = d2u/dt2.
 
-Forces of motors and rods are affine in a and x, with viscous friction in sqrt(x): four batches of inverse dynamics give
-all coefficients, exactly. Coulomb friction is in the constant, with the sign that the motion has along the path. What
-static friction adds to it falls with speed as exp(-c x), and is a part of its own.
+Forces of motors and rods are affine in a and x, with viscous friction in sqrt(x): four batches of
+inverse dynamics give all coefficients, exactly. Coulomb friction is in the constant, with the sign
+that the motion has along the path. What static friction adds to it falls with speed as exp(-c x),
+and is a part of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from tauloop.programs.state import Forces
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
-#: Directions in which the tool's acceleration is bounded on one side of its path: a circle, but for 0.02 % of it.
+#: Directions in which the tool's acceleration is bounded on one side of its path: a circle, but for
+#: 0.02 % of it.
 DIRECTIONS = 65
 #: Change of the path's parameter over which its curvature at the tool is taken.
 STEP = 1e-5
@@ -39,16 +41,20 @@ class PathLimits(Options):
     Attributes:
         force: share of the largest forces that may be used.
         speed: share of the largest speeds.
-        payload: the heaviest that the tool carries; the motion keeps all limits with it and without.
-        motor_curve: pairs of a motor's speed (rad/s, m/s) and the share of its largest force that is left there,
-            straight between them and bent one way, such as ((0, 1), (20, 1), (40, 0.3)).
+        payload: the heaviest that the tool carries; the motion keeps all limits with it and
+            without.
+        motor_curve: pairs of a motor's speed (rad/s, m/s) and the share of its largest force that
+            is left there, straight between them and bent one way, such as ((0, 1), (20, 1), (40,
+            0.3)).
         tension: largest pull in a rod, N.
         compression: largest push in a rod, N.
         tool_acceleration: of the tool centre point, m/s^2.
         tool_jerk: likewise of its jerk, m/s^3.
-        reversal: time that motors need from their largest force to that of the other sign, s; zero for none.
-        ends: with a reversal or a jerk: whether the motion begins and ends with the forces that hold the machine
-            (held), or brakes hold it while motors build forces up and take them away (braked).
+        reversal: time that motors need from their largest force to that of the other sign, s; zero
+            for none.
+        ends: with a reversal or a jerk: whether the motion begins and ends with the forces that
+            hold the machine (held), or brakes hold it while motors build forces up and take them
+            away (braked).
 
     Examples:
         >>> from tauloop.model.tool import Payload
@@ -73,12 +79,25 @@ class PathLimits(Options):
         if not self.motor_curve:
             return
         points = np.array(self.motor_curve, dtype=float)
-        if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2 or not np.isfinite(points).all():
-            problems.add("motor_curve", "is not two pairs of numbers or more", "such as ((0, 1), (20, 1), (40, 0.3))")
+        if (
+            points.ndim != 2
+            or points.shape[1] != 2
+            or len(points) < 2
+            or not np.isfinite(points).all()
+        ):
+            problems.add(
+                "motor_curve",
+                "is not two pairs of numbers or more",
+                "such as ((0, 1), (20, 1), (40, 0.3))",
+            )
             return
         steps = np.diff(points, axis=0)
         if (steps[:, 0] <= 0).any() or (points < 0).any() or points[0, 0] != 0.0:
-            problems.add("motor_curve", "speeds do not rise from zero, or a share is negative", "pairs in order")
+            problems.add(
+                "motor_curve",
+                "speeds do not rise from zero, or a share is negative",
+                "pairs in order",
+            )
         elif (np.diff(steps[:, 1] / steps[:, 0]) > 0).any():
             problems.add("motor_curve", "is bent upwards", "its largest part that is bent one way")
 
@@ -177,20 +196,36 @@ class PathRows:
         """
         self.stroke, self.limits, model = stroke, limits, stroke.model
         self.directions = (1.0, -1.0) if returns else (1.0,)
-        self.payloads: tuple[Payload | None, ...] = (None,) if limits.payload is None else (None, limits.payload)
+        self.payloads: tuple[Payload | None, ...] = (
+            (None,) if limits.payload is None else (None, limits.payload)
+        )
         self.names, self.units = model.output_ports("actuators")
         self.full = np.array([actuator.force for actuator in model.mechanism.actuators])
         self.size = limits.force * self.full
         sizes = [actuator.speed for actuator in model.mechanism.actuators]
         sizes += [freedom.speed for freedom in model.topology.freedoms]
         self.speeds = limits.speed * np.array(sizes)
-        self.speed_names = tuple(f"{name} speed" for name in (*self.names, *model.topology.velocity_names))
+        self.speed_names = tuple(
+            f"{name} speed" for name in (*self.names, *model.topology.velocity_names)
+        )
         problems = Problems()
         if cables(model.mechanism):
-            problems.add(model.mechanism.name, "hangs on cables, whose tensions have no fastest law", OTHER_LAW)
+            problems.add(
+                model.mechanism.name,
+                "hangs on cables, whose tensions have no fastest law",
+                OTHER_LAW,
+            )
         self._rods = self._rod_columns() if min(limits.tension, limits.compression) < np.inf else {}
-        if not np.isfinite(self.size).any() and not self._rods and not np.isfinite(limits.tool_acceleration):
-            problems.add("limits", "nothing limits the acceleration", "give 'force' to actuators, or tool_acceleration")
+        if (
+            not np.isfinite(self.size).any()
+            and not self._rods
+            and not np.isfinite(limits.tool_acceleration)
+        ):
+            problems.add(
+                "limits",
+                "nothing limits the acceleration",
+                "give 'force' to actuators, or tool_acceleration",
+            )
         InputError.raise_if_any(problems)
 
     @property
@@ -247,7 +282,9 @@ class PathRows:
         speeds = unit * np.array([[0.5], [1.0], [1.5], [1.0]])
         pulls = unit**2 * np.array([[0.0], [0.0], [0.0], [1.0]])
         falling = [part for part in self._falling(u) for _ in self.payloads]
-        for (word, values), (parts, fall) in zip(self.forces(u, speeds, pulls, falls=False), falling, strict=True):
+        for (word, values), (parts, fall) in zip(
+            self.forces(u, speeds, pulls, falls=False), falling, strict=True
+        ):
             slow, middle, quick, pulled = values[:, :, :n]
             first = (middle - slow) / (0.5 * unit)
             beta = ((quick - middle) / (0.5 * unit) - first) / unit
@@ -267,7 +304,9 @@ class PathRows:
         """Yield what static friction adds to forces (N, m, k), and how fast it falls (N, k), for every direction."""
         stroke, friction = self.stroke, self.stroke.dry_friction
         if friction is None or not friction.depends_on_speed:
-            yield from [(np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0)))] * len(self.directions)
+            yield from [(np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0)))] * len(
+                self.directions
+            )
             return
         elements = np.flatnonzero(friction.excess).tolist()
         position, velocity, acceleration, start = stroke.under(u, np.ones((1, 1)), np.zeros((1, 1)))
@@ -291,7 +330,9 @@ class PathRows:
             return list(self.quantities(u, unit))
         functions = friction.model.motion(self.stroke.functions.ports.entry)
         even = replace(self.stroke, model=friction.model, functions=functions)
-        return list(PathRows(even, self.limits, returns=len(self.directions) > 1).quantities(u, unit))
+        return list(
+            PathRows(even, self.limits, returns=len(self.directions) > 1).quantities(u, unit)
+        )
 
     def unit(self) -> float:
         """A rate (1/s) of the size of the fastest motion's, from what motors and tool can accelerate."""
@@ -316,7 +357,9 @@ class PathRows:
         names: list[str] = []
         parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
 
-        def add(name: str, p: np.ndarray, q: np.ndarray, g: np.ndarray, r: np.ndarray, e: np.ndarray) -> None:
+        def add(
+            name: str, p: np.ndarray, q: np.ndarray, g: np.ndarray, r: np.ndarray, e: np.ndarray
+        ) -> None:
             names.append(name)
             parts.append((p, q, g, r, e))
 
@@ -329,7 +372,11 @@ class PathRows:
                 viscous = np.where(np.abs(k * y.gamma[:, i]) > ROUNDING, k * y.gamma[:, i], 0.0)
                 for share, slope in self.limits.segments() if i < n else [(1.0, 0.0)]:
                     lost = slope * rates[:, i] * unit if i < n else 0.0
-                    p, q, r = k * unit * y.beta[:, i], k * unit * y.alpha[:, i], share - k / unit * y.rest[:, i]
+                    p, q, r = (
+                        k * unit * y.beta[:, i],
+                        k * unit * y.alpha[:, i],
+                        share - k / unit * y.rest[:, i],
+                    )
                     add(name, p, q, viscous + lost, r, k / unit * y.falling[:, i])
         if np.isfinite(self.limits.tool_acceleration):
             tangent, normal = self.tool(u)
@@ -340,7 +387,14 @@ class PathRows:
             for angle in np.linspace(0.0, np.pi, DIRECTIONS):
                 c, s = np.cos(angle), np.sin(angle)
                 across = k * (c * ahead + s * aside)
-                add("tool acceleration", across, k * c * along, 0.0 * ones, ones, np.zeros((len(u), fall.shape[1])))
+                add(
+                    "tool acceleration",
+                    across,
+                    k * c * along,
+                    0.0 * ones,
+                    ones,
+                    np.zeros((len(u), fall.shape[1])),
+                )
         with np.errstate(divide="ignore"):
             top = ((self.speeds / rates).min(axis=1) / unit) ** 2
         if np.isfinite(self.speeds).any():  # between points of a grid only rows are kept
@@ -360,7 +414,8 @@ class PathRows:
     def shares(self, progress: Progress, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
         """Shares of all limits (N, k) that a motion takes at a rate (1/s), by its inverse dynamics, and their names.
 
-        Shares of one sign, so that they are quadratic in the rate: what acts the other way is negative.
+        Shares of one sign, so that they are quadratic in the rate: what acts the other way is
+        negative.
         """
         names: list[str] = []
         columns: list[np.ndarray] = []
@@ -368,17 +423,26 @@ class PathRows:
         speed, pull = np.abs(progress.first) * rate, progress.second * rate**2
         for word, (values,) in self.forces(u, speed[None], pull[None]):
             rates = np.abs(values[:, count:])
-            for i, name, sign, size in self._bounds([name + word for name in (*self.names, *self._rods)]):
+            for i, name, sign, size in self._bounds(
+                [name + word for name in (*self.names, *self._rods)]
+            ):
                 for share, slope in self.limits.segments() if i < n else [(1.0, 0.0)]:
                     names.append(name)
-                    columns.append((sign * values[:, i] / size + (slope * rates[:, i] if i < n else 0.0)) / share)
+                    columns.append(
+                        (sign * values[:, i] / size + (slope * rates[:, i] if i < n else 0.0))
+                        / share
+                    )
             if word == "":
                 kept = np.isfinite(self.speeds)
-                names += [name for name, is_kept in zip(self.speed_names, kept, strict=True) if is_kept]
+                names += [
+                    name for name, is_kept in zip(self.speed_names, kept, strict=True) if is_kept
+                ]
                 columns += list((rates / self.speeds)[:, kept].T)
         if np.isfinite(self.limits.tool_acceleration):
             tangent, normal = self.tool(u)
-            acceleration = np.linalg.norm(tangent * pull[:, None] + normal * speed[:, None] ** 2, axis=1)
+            acceleration = np.linalg.norm(
+                tangent * pull[:, None] + normal * speed[:, None] ** 2, axis=1
+            )
             names.append("tool acceleration")
             columns.append(acceleration / self.limits.tool_acceleration)
         return np.stack(columns, axis=1), tuple(names)
@@ -400,7 +464,9 @@ def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, place: int) -> Pose
     still = rows.e[k].sum(axis=1) - rows.r[k]
     i = int(still.argmax())
     alone = (
-        f"; {rows.names[i]} alone takes {100 * (1 + still[i]):.4g} % of its limit at rest there" if still[i] > 0 else ""
+        f"; {rows.names[i]} alone takes {100 * (1 + still[i]):.4g} % of its limit at rest there"
+        if still[i] > 0
+        else ""
     )
     what = f"no speed keeps all limits at {stroke.place(float(grid[k]))}{alone}"
     return PoseError.of("limits", what, "a lighter load, another path, or wider limits")

@@ -1,9 +1,10 @@
 """The fastest law along a stroke: a profile whose limits hold between the points of its grid too.
 
-The profile is first found on a coarse grid. A grid that is even in time, parameter and change of forces follows, and on
-it the profile by `sweep`. Ten points in each interval then show by how much a limit is exceeded between the grid's:
-that is taken off the interval's limits, and the profile is found anew until nothing is left. Peaks between these points
-are taken care of by the rate at which the law is run, as for any other law.
+The profile is first found on a coarse grid. A grid that is even in time, parameter and change of
+forces follows, and on it the profile by `sweep`. Ten points in each interval then show by how much
+a limit is exceeded between the grid's: that is taken off the interval's limits, and the profile is
+found anew until nothing is left. Peaks between these points are taken care of by the rate at which
+the law is run, as for any other law.
 """
 
 from __future__ import annotations
@@ -26,29 +27,34 @@ from tauloop.shown import Shown
 INTERVALS = 1000
 #: Points in each interval at which limits are looked at.
 BETWEEN = 10
-#: Points in each of the outermost intervals, even in time, and the number of these intervals at either end: next to
-#: rest, viscous friction goes with the root of the distance.
+#: Points in each of the outermost intervals, even in time, and the number of these intervals at
+#: either end: next to rest, viscous friction goes with the root of the distance.
 BETWEEN_ENDS, END_INTERVALS = 100, 5
 #: Halvings of an interval next to rest or a reversal where friction falls with speed.
 HALVED = 8
-#: Shares of an interval behind rest or a reversal at which friction that falls with speed is checked.
+#: Shares of an interval behind rest or a reversal at which friction that falls with speed is
+#: checked.
 HALVES = 0.5 ** np.arange(1, 41)
 #: Most sweeps, and the excess at which they end.
 SWEEPS, EXCESS = 24, 1e-9
-#: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in the first sweeps.
+#: Intervals whose limits are exceeded by more between their ends get one acceleration for both, in
+#: the first sweeps.
 ROUGH, ROUGH_SWEEPS = 1e-3, 4
-#: So do those in which more than this is exceeded, and no less than this share of it in the sweep before.
+#: So do those in which more than this is exceeded, and no less than this share of it in the sweep
+#: before.
 STALLED, HARDLY = 1e-6, 0.5
-#: By how much more is taken off in each sweep where these have one acceleration and are no nearer to their limits.
+#: By how much more is taken off in each sweep where these have one acceleration and are no nearer
+#: to their limits.
 FASTER = 2.0
-#: Most sweeps before limits are taken off where rows depend on the squared speeds of the sweep before; and the change
-#: of these, as a share of the largest, at which they have settled.
+#: Most sweeps before limits are taken off where rows depend on the squared speeds of the sweep
+#: before; and the change of these, as a share of the largest, at which they have settled.
 SETTLING, SETTLED = 12, 1e-4
 #: What makes up the grid: shares of time, parameter, and change of the forces.
 TIME_SHARE, PATH_SHARE, CHANGE_SHARE = 1.0, 0.3, 0.5
 #: Halvings that find when a law passes a place, down to rounding; and a time just behind the start.
 HALVINGS, BARELY = 52, 1e-6
-#: Share by which a profile may exceed limits between its points before a rate at which it keeps them is looked for.
+#: Share by which a profile may exceed limits between its points before a rate at which it keeps
+#: them is looked for.
 KEPT = 1e-5
 #: Rounds of peaks between samples when the rate is found.
 ROUNDS = 8
@@ -88,7 +94,8 @@ def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
     law = ProfileLaw(profile)
     rate = unit / law.duration
     highest = highest_share(rows, law, rate)
-    # next to its own rate a law that keeps all limits may be bound by friction that falls with speed alone
+    # next to its own rate a law that keeps all limits may be bound by friction that falls with
+    # speed alone
     rate = rate / max(highest, 1.0) if highest <= 1.0 + KEPT else law_rate(rows, law, rate)
     return FastestLaw(law=law, duration=1.0 / rate, rows=rows, unit=unit, sweeps=sweeps)
 
@@ -118,9 +125,12 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
         if over.max() < EXCESS and not dips.any():
             return profile, k + 1
         most = over.max(axis=1)
-        rough = (most > ROUGH) & (k < settling + ROUGH_SWEEPS) | (most > STALLED) & (most > HARDLY * before)
+        rough = (most > ROUGH) & (k < settling + ROUGH_SWEEPS) | (most > STALLED) & (
+            most > HARDLY * before
+        )
         rough = (rough | dips) & (is_constant == 0)
-        # where even one acceleration leaves as much as before, a limit is much tighter inside than at both ends
+        # where even one acceleration leaves as much as before, a limit is much tighter inside than
+        # at both ends
         taken[(is_constant == 1) & (most > EXCESS) & (most > HARDLY * before)] *= FASTER
         is_constant[rough], before = 1.0, most
         fine.take_off(np.where(rough[:, None], 0.0, taken[:, None] * np.maximum(over, 0.0)))
@@ -130,7 +140,9 @@ def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profil
 class _Grid:
     """Rows at the points of a grid and between them, with what has been taken off their limits."""
 
-    def __init__(self, rows: PathRows, unit: float, grid: np.ndarray, breaks: np.ndarray, between: bool) -> None:
+    def __init__(
+        self, rows: PathRows, unit: float, grid: np.ndarray, breaks: np.ndarray, between: bool
+    ) -> None:
         self.grid, n = grid, len(grid) - 1
         shares = _looks(grid, rows.stroke) if between else [np.zeros(0)] * n
         counts = np.array([len(share) for share in shares])
@@ -138,9 +150,13 @@ class _Grid:
         self.k = np.repeat(np.arange(n), counts)
         self.w = np.concatenate(shares) * np.diff(grid)[self.k]
         ends = np.where(np.isin(grid[1:], breaks), np.nextafter(grid[1:], 0.0), grid[1:])
-        every = rows.at(np.concatenate([grid[:-1], ends[-1:], ends[:-1][_is_break(grid, breaks)]]), unit)
+        every = rows.at(
+            np.concatenate([grid[:-1], ends[-1:], ends[:-1][_is_break(grid, breaks)]]), unit
+        )
         order = np.arange(1, n + 1)
-        order[np.flatnonzero(_is_break(grid, breaks))] = n + 1 + np.arange(_is_break(grid, breaks).sum())
+        order[np.flatnonzero(_is_break(grid, breaks))] = (
+            n + 1 + np.arange(_is_break(grid, breaks).sum())
+        )
         self.left, self.right = part(every, np.arange(n)), part(every, order)
         self.top = np.append(self.left.top, self.right.top[-1])
         self.top[1:] = np.minimum(self.top[1:], self.right.top)
@@ -189,7 +205,10 @@ def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
     k = np.flatnonzero(np.isin(grid, reversals))
     after, before = np.append(0, k), np.append(k - 1, len(grid) - 2)
     d = np.diff(grid)
-    more = [grid[after, None] + d[after, None] * shares, grid[before + 1, None] - d[before, None] * shares]
+    more = [
+        grid[after, None] + d[after, None] * shares,
+        grid[before + 1, None] - d[before, None] * shares,
+    ]
     return np.unique(np.concatenate([grid, *(points.ravel() for points in more)]))
 
 
@@ -240,11 +259,16 @@ def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
     """A grid over which time, parameter and change of the forces are spread alike."""
     time, length = profile.times(), np.diff(profile.grid)
     changes = sum(
-        (np.abs(np.diff(values, axis=0, append=values[-1:])) / np.abs(values).max(axis=0, initial=1e-300)).max(axis=1)
+        (
+            np.abs(np.diff(values, axis=0, append=values[-1:]))
+            / np.abs(values).max(axis=0, initial=1e-300)
+        ).max(axis=1)
         for values in (rows.p, rows.q)
     )
     weight = (
-        TIME_SHARE * time / time.sum() + PATH_SHARE * length + CHANGE_SHARE * changes / max(np.sum(changes), 1e-300)
+        TIME_SHARE * time / time.sum()
+        + PATH_SHARE * length
+        + CHANGE_SHARE * changes / max(np.sum(changes), 1e-300)
     )
     reached = np.concatenate([[0.0], np.cumsum(weight)])
     grid = np.interp(np.linspace(0.0, reached[-1], intervals + 1), reached, profile.grid)
@@ -268,7 +292,11 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
         shares = Quadratics.around(rate, lambda r: rows.shares(law.at(x), r)[0])  # noqa: B023 - called at once
         largest = largest_rate(Quadratics(a=shares.a, b=shares.b, c=shares.c - 1.0))
         if not 0 < largest < np.inf:
-            what = "no rate of this law keeps all limits" if largest == 0 else "nothing limits the rate of this law"
+            what = (
+                "no rate of this law keeps all limits"
+                if largest == 0
+                else "nothing limits the rate of this law"
+            )
             raise PoseError.of("limits", what, "another law, or other limits")
         settled, rate = abs(largest - rate) <= EXCESS * rate, largest
         places, heights = peaks(rows, law, rate, x)
@@ -289,7 +317,9 @@ def _times(rows: PathRows, law: Law) -> np.ndarray:
     breaks = np.array([0.0, *law.breaks, 1.0])
     shares = (np.arange(BETWEEN) + 0.5) / BETWEEN
     inside = breaks[:-1, None] + np.diff(breaks)[:, None] * shares
-    return np.unique(np.concatenate([sample_times(rows.stroke, law), inside.ravel(), turns(rows, law)]))
+    return np.unique(
+        np.concatenate([sample_times(rows.stroke, law), inside.ravel(), turns(rows, law)])
+    )
 
 
 def turns(rows: PathRows, law: Law) -> np.ndarray:
@@ -310,7 +340,8 @@ def peaks(rows: PathRows, law: Law, rate: float, x: np.ndarray) -> tuple[np.ndar
         return np.asarray(rows.shares(law.at(x), rate)[0].max(axis=1))
 
     values = share(x)
-    tops = vertices(x, values)  # most shares of a fastest law are one: too many peaks to refine each
+    # most shares of a fastest law are one: too many peaks to refine each
+    tops = vertices(x, values)
     if len(tops):
         x, places = np.unique(np.concatenate([x, tops]), return_index=True)
         values = np.concatenate([values, share(tops)])[places]

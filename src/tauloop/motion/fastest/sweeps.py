@@ -1,12 +1,13 @@
 """Reachable squared speeds along a path under rows of limits, and the largest of them: two sweeps over a grid.
 
-Rows are p x + q a <= r in the squared speed x = (du/dt)^2 and the acceleration a = d2u/dt2 of the parameter u.
-Backwards the sweep finds the squared speeds from which the end can be reached, forwards it takes the largest of them.
-Every interval has an acceleration at each end, x_{k+1} = x_k + d (a_l + a_r), which is second order accurate where the
-usual scheme (a_l = a_r) is first order; that is taken where the sweep is told to.
+Rows are p x + q a <= r in the squared speed x = (du/dt)^2 and the acceleration a = d2u/dt2 of the
+parameter u. Backwards the sweep finds the squared speeds from which the end can be reached,
+forwards it takes the largest of them. Every interval has an acceleration at each end, x_{k+1} = x_k
++ d (a_l + a_r), which is second order accurate where the usual scheme (a_l = a_r) is first order;
+that is taken where the sweep is told to.
 
-Source: Pham and Pham 2018, A new approach to time-optimal path parameterization based on reachability analysis; linear
-programs in two variables after Seidel 1991.
+Source: Pham and Pham 2018, A new approach to time-optimal path parameterization based on
+reachability analysis; linear programs in two variables after Seidel 1991.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from tauloop.shown import Shown
 #: Most rows of one point, as `reach.c` has room for.
 MOST_ROWS = 500
 
-#: Share of the squared speeds at the ends of an interval below which those inside are not those of a fast motion.
+#: Share of the squared speeds at the ends of an interval below which those inside are not those of
+#: a fast motion.
 DIP = 0.5
 
 
@@ -60,15 +62,17 @@ class Profile(Shown):
     def times(self) -> np.ndarray:
         """Duration of each interval (n,): u'' = a_l + k (u - u_l) is a linear equation, solved exactly.
 
-        tanh(sqrt(k) t / 2) = sqrt(k) d / (v_l + v_r). An end where speed and acceleration vanish has a constant jerk in
-        time instead, t = 3 d / v.
+        tanh(sqrt(k) t / 2) = sqrt(k) d / (v_l + v_r). An end where speed and acceleration vanish
+        has a constant jerk in time instead, t = 3 d / v.
         """
         d, v = np.diff(self.grid), np.sqrt(self.x)
         t = 2.0 * d / (v[1:] + v[:-1])
         z = 0.5 * np.sqrt(np.abs(self.bend)) * t
         small = np.maximum(z, 1e-5)
         long = np.arctanh(np.minimum(small, 1.0 - 1e-15)) / small
-        times = t * np.where(z <= 1e-5, 1.0, np.where(self.bend > 0, long, np.arctan(small) / small))
+        times = t * np.where(
+            z <= 1e-5, 1.0, np.where(self.bend > 0, long, np.arctan(small) / small)
+        )
         starts, stops = self.smooth
         if starts:
             times[0] = 3.0 * d[0] / v[1]
@@ -94,7 +98,13 @@ class NoProfileError(Exception):
 
 
 def sweep(
-    grid: np.ndarray, left: np.ndarray, right: np.ndarray, top: np.ndarray, is_constant: np.ndarray, *, c: bool = True
+    grid: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    top: np.ndarray,
+    is_constant: np.ndarray,
+    *,
+    c: bool = True,
 ) -> Profile:
     """The fastest profile from rest to rest.
 
@@ -112,7 +122,8 @@ def sweep(
     low, high, x = (np.zeros(n + 1) for _ in range(3))
     first, second = np.zeros(n), np.zeros(n)
     grid_rows = [
-        np.ascontiguousarray(values, dtype=float) for values in (grid, left, right, top, is_constant, np.zeros(2))
+        np.ascontiguousarray(values, dtype=float)
+        for values in (grid, left, right, top, is_constant, np.zeros(2))
     ]
     function = _machine_code() if c else None
     if function is None:
@@ -142,7 +153,12 @@ def _sweep(rows: list[np.ndarray], results: tuple[np.ndarray, ...]) -> int:
     low[n] = high[n] = ends[1]
     for k in range(n - 1, -1, -1):
         step = _Interval(
-            grid[k + 1] - grid[k], left[k], right[k], top[k], (low[k + 1], high[k + 1]), is_constant[k] > 0.5
+            grid[k + 1] - grid[k],
+            left[k],
+            right[k],
+            top[k],
+            (low[k + 1], high[k + 1]),
+            is_constant[k] > 0.5,
         )
         reached = step.largest(-1.0, 0.0), step.largest(1.0, 0.0)
         if reached[0] is None or reached[1] is None:
@@ -154,7 +170,12 @@ def _sweep(rows: list[np.ndarray], results: tuple[np.ndarray, ...]) -> int:
     for k in range(n):
         fixed = (x[k] - 1e-12, x[k] + 1e-12)
         step = _Interval(
-            grid[k + 1] - grid[k], left[k], right[k], np.inf, (low[k + 1], high[k + 1]), is_constant[k] > 0.5
+            grid[k + 1] - grid[k],
+            left[k],
+            right[k],
+            np.inf,
+            (low[k + 1], high[k + 1]),
+            is_constant[k] > 0.5,
         )
         ahead = step.largest(0.0, -1.0, fixed)
         if ahead is None:
@@ -178,13 +199,22 @@ class _Interval:
         zero = np.zeros((len(left), 2))
         self._rows = np.block([[left[:, :2], zero], [zero, right[:, :2]]])
         self._room = np.concatenate([left[:, 2], right[:, 2]])
-        self._equal = np.array([[1.0, d, -1.0, d], [0.0, 1.0, 0.0, -1.0]])[: 2 if is_constant else 1]
+        self._equal = np.array([[1.0, d, -1.0, d], [0.0, 1.0, 0.0, -1.0]])[
+            : 2 if is_constant else 1
+        ]
         self._top, self._behind = top, behind
 
-    def largest(self, here: float, there: float, fixed: tuple[float, float] | None = None) -> np.ndarray | None:
+    def largest(
+        self, here: float, there: float, fixed: tuple[float, float] | None = None
+    ) -> np.ndarray | None:
         """(x_l, a_l, x_r, a_r) at which here x_l + there x_r is least; None where nothing keeps the rows."""
         bounds = [fixed or (0.0, self._top), (None, None), self._behind, (None, None)]
         solution = linprog(
-            [here, 0.0, there, 0.0], self._rows, self._room, self._equal, np.zeros(len(self._equal)), bounds
+            [here, 0.0, there, 0.0],
+            self._rows,
+            self._room,
+            self._equal,
+            np.zeros(len(self._equal)),
+            bounds,
         )
         return np.asarray(solution.x) if solution.status == 0 else None

@@ -1,7 +1,8 @@
 """Free coordinates of a platform's pose, in which a spline may lie anywhere, and paths that are such splines.
 
-Lengths and angles are themselves. A quaternion is p = N / |N| with N = middle (1, r): three free numbers r, those of
-Gibbs and Rodrigues about an orientation in the middle, which reach all that is turned by less than 180 degrees.
+Lengths and angles are themselves. A quaternion is p = N / |N| with N = middle (1, r): three free
+numbers r, those of Gibbs and Rodrigues about an orientation in the middle, which reach all that is
+turned by less than 180 degrees.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class PartOfRotation:
     """Components of a quaternion that are independent, while the loops make the others.
 
     Attributes:
-        q, v: where the quaternion and its angular velocity begin in the coordinates and velocities of the machine.
+        q, v: where the quaternion and its angular velocity begin in the coordinates and velocities
+            of the machine.
         components: which of its four numbers are independent.
         free: which free coordinates these are.
         columns: velocities of the entry that are theirs.
@@ -53,7 +55,8 @@ class Chart(Shown):
         quaternions: first columns of quaternions among the positions.
         middles: an orientation for each (k, 4).
         columns: which velocities the plain ones and each quaternion's three have.
-        parts: quaternions of which only part is independent; plain are components of theirs too, the last ones.
+        parts: quaternions of which only part is independent; plain are components of theirs too,
+            the last ones.
     """
 
     size: int
@@ -76,9 +79,13 @@ class Chart(Shown):
         """
         parts = [position[:, list(self.plain)]]
         for k, middle in zip(self.quaternions, self.middles, strict=True):
-            n = quaternion_product(np.broadcast_to(_inverse(middle), (len(position), 4)), position[:, k : k + 4])
+            n = quaternion_product(
+                np.broadcast_to(_inverse(middle), (len(position), 4)), position[:, k : k + 4]
+            )
             if (np.abs(n[:, 0]) < WIDEST).any():
-                raise InputError.of("end", "turns the platform by more than 240 degrees", "turn it less at once")
+                raise InputError.of(
+                    "end", "turns the platform by more than 240 degrees", "turn it less at once"
+                )
             parts.append(n[:, 1:] / n[:, :1])
         return np.concatenate(parts, axis=1)
 
@@ -170,7 +177,11 @@ def _inverse(q: np.ndarray) -> np.ndarray:
 
 def _product(a: ca.SX, b: ca.SX) -> ca.SX:
     """Hamilton's product."""
-    return ca.SX(ca.vertcat(a[0] * b[0] - ca.dot(a[1:], b[1:]), a[0] * b[1:] + b[0] * a[1:] + ca.cross(a[1:], b[1:])))
+    return ca.SX(
+        ca.vertcat(
+            a[0] * b[0] - ca.dot(a[1:], b[1:]), a[0] * b[1:] + b[0] * a[1:] + ca.cross(a[1:], b[1:])
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +199,11 @@ class SplinePath(Path):
 
     def __post_init__(self) -> None:
         """Lay the spline."""
-        object.__setattr__(self, "spline", BSpline(knots(len(self.coefficients) - DEGREE), self.coefficients, DEGREE))
+        object.__setattr__(
+            self,
+            "spline",
+            BSpline(knots(len(self.coefficients) - DEGREE), self.coefficients, DEGREE),
+        )
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -210,4 +225,6 @@ def bases(u: np.ndarray, intervals: int) -> tuple[np.ndarray, np.ndarray]:
     spline = BSpline(knots(intervals), np.eye(intervals + DEGREE), DEGREE)
     span = np.minimum((u * intervals).astype(int), intervals - 1)
     columns = span[:, None] + np.arange(DEGREE + 1)
-    return span, np.stack([np.take_along_axis(np.asarray(spline(u, k)), columns, axis=1) for k in range(3)], axis=1)
+    return span, np.stack(
+        [np.take_along_axis(np.asarray(spline(u, k)), columns, axis=1) for k in range(3)], axis=1
+    )

@@ -1,7 +1,7 @@
 """What a motion costs a second: heat of the motors' currents and friction, or wear of their drives.
 
-Source: ISO 281:2007, ISO 3408-5:2006 (exponents of life); Palmgren 1924, Miner 1945 (parts of a life add up); Archard
-1953, Contact and rubbing of flat surfaces.
+Source: ISO 281:2007, ISO 3408-5:2006 (exponents of life); Palmgren 1924, Miner 1945 (parts of a
+life add up); Archard 1953, Contact and rubbing of flat surfaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 
-#: Rounding of what wears: of forces over their largest, of speeds over those of all motors, and of speeds at rest.
+#: Rounding of what wears: of forces over their largest, of speeds over those of all motors, and of
+#: speeds at rest.
 EDGE, CREEP, REST = 1e-2, 1e-2, 1e-6
 #: Speed of an inertia below which its Coulomb friction vanishes, over that of all motors there.
 STICK = 1e-2
@@ -36,26 +37,40 @@ def require_goal(model: Model, optimise: str, copper: float) -> None:
     """
     mechanism, (_, units) = model.mechanism, model.output_ports("actuators")
     if optimise == "energy":
-        cold = [a.name for a, k in zip(mechanism.actuators, copper_of(mechanism, copper), strict=True) if k == 0]
+        cold = [
+            a.name
+            for a, k in zip(mechanism.actuators, copper_of(mechanism, copper), strict=True)
+            if k == 0
+        ]
         if cold:
             what = f"energy without the heat of motors is not what they take: {', '.join(cold)}"
-            raise InputError.of("copper", what, "give R/k^2 of the motors, here or as 'copper' of each in the file")
+            raise InputError.of(
+                "copper", what, "give R/k^2 of the motors, here or as 'copper' of each in the file"
+            )
     if optimise == "wear":
         endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
         if endless:
             what = f"wear counts shares of the largest forces, which {', '.join(endless)} lack"
             raise InputError.of("optimise", what, "give 'force' to the actuators")
         if len(set(units)) > 1:
-            raise InputError.of("optimise", "travel of motors that turn and that slide has no sum", "time or energy")
+            raise InputError.of(
+                "optimise", "travel of motors that turn and that slide has no sum", "time or energy"
+            )
 
 
 def power(
-    model: Model, force: ca.SX, speeds: ca.SX, accelerations: ca.SX, friction: ca.SX, copper: np.ndarray | float
+    model: Model,
+    force: ca.SX,
+    speeds: ca.SX,
+    accelerations: ca.SX,
+    friction: ca.SX,
+    copper: np.ndarray | float,
 ) -> ca.SX:
     """What is lost: heat of the motors' currents, and friction, drive lines included, W.
 
-    Work against inertia and gravity comes back where the motion ends. A drive line behind an actuator adds
-    J r^2 a + r F(r v) of each of its inertias to the motor's force, where r is its motion per unit of the actuator's.
+    Work against inertia and gravity comes back where the motion ends. A drive line behind an
+    actuator adds J r^2 a + r F(r v) of each of its inertias to the motor's force, where r is its
+    motion per unit of the actuator's.
 
     Args:
         model: the machine.
@@ -92,7 +107,11 @@ def _inside(
         v, drag = ratio * speeds[i], ca.SX(0)
         if isinstance(friction, LineFriction | LuGre):
             coulomb, stribeck = value(friction.coulomb), value(friction.stribeck)
-            excess = (value(friction.static) - coulomb) * ca.exp(-((v / stribeck) ** 2)) if stribeck > 0 else 0.0
+            excess = (
+                (value(friction.static) - coulomb) * ca.exp(-((v / stribeck) ** 2))
+                if stribeck > 0
+                else 0.0
+            )
             all_speeds = ca.sumsqr(ratio * speeds) * STICK**2 + (ratio * REST) ** 2
             drag = value(friction.viscous) * v + (coulomb + excess) * v / ca.sqrt(v**2 + all_speeds)
         yield ratio, value(inertia.value), drag
@@ -101,8 +120,9 @@ def _inside(
 def wear(shares: ca.SX, speeds: ca.SX, exponent: float) -> tuple[ca.SX, ca.SX]:
     """What drives wear: motors' travel at full force a second, sum |tau / tau_max|^p |w|; without edges, and as it is.
 
-    The travel that a bearing, a ball screw or a gear lasts goes with its load to the power -p, and parts of its life
-    add up: p = 3 with balls and for teeth, 10/3 with rollers; p = 1 is Archard's law of sliding.
+    The travel that a bearing, a ball screw or a gear lasts goes with its load to the power -p, and
+    parts of its life add up: p = 3 with balls and for teeth, 10/3 with rollers; p = 1 is Archard's
+    law of sliding.
     """
     together = CREEP**2 * ca.sumsqr(speeds) + REST**2
     smooth = ca.dot((shares**2 + EDGE**2) ** (0.5 * exponent), ca.sqrt(speeds**2 + together))

@@ -1,7 +1,7 @@
 """Coulomb friction in the program of a free motion: it jumps where a joint turns, which no optimiser can follow.
 
-In place of sign(v) stands v / sqrt(v^2 + w^2), where w is a small share of the speed at the program's start. Whether a
-motion keeps its limits is judged by the machine's own expressions.
+In place of sign(v) stands v / sqrt(v^2 + w^2), where w is a small share of the speed at the
+program's start. Whether a motion keeps its limits is judged by the machine's own expressions.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from collections.abc import Callable, Sequence
 import casadi as ca
 import numpy as np
 
-#: Width of a slope over the joint's largest speed at the start, which counts as this share of the fastest joint's.
+#: Width of a slope over the joint's largest speed at the start, which counts as this share of the
+#: fastest joint's.
 WIDTH, LEAST = 0.1, 0.5
 
 
-def without_jumps(values: Sequence[ca.SX], symbols: Sequence[ca.SX], start: Sequence[np.ndarray]) -> list[ca.SX]:
+def without_jumps(
+    values: Sequence[ca.SX], symbols: Sequence[ca.SX], start: Sequence[np.ndarray]
+) -> list[ca.SX]:
     """Expressions with slopes in place of jumps.
 
     Args:
@@ -23,7 +26,9 @@ def without_jumps(values: Sequence[ca.SX], symbols: Sequence[ca.SX], start: Sequ
         symbols: what they are of, columns.
         start: values of the symbols at N samples of the program's start (N, size).
     """
-    function = ca.Function("jumps", [*symbols], [ca.densify(value) for value in values], {"cse": True})
+    function = ca.Function(
+        "jumps", [*symbols], [ca.densify(value) for value in values], {"cse": True}
+    )
     speeds = list[ca.SX]()
 
     def noted(speed: ca.SX) -> ca.SX:
@@ -34,14 +39,21 @@ def without_jumps(values: Sequence[ca.SX], symbols: Sequence[ca.SX], start: Sequ
     if not speeds:
         return list(values)
     at_start = ca.Function("speeds", [*symbols], [ca.vertcat(*speeds)])
-    most = np.abs(at_start.map(len(start[0]))(*(ca.DM(part.T) for part in start)).full()).max(axis=1)
+    most = np.abs(at_start.map(len(start[0]))(*(ca.DM(part.T) for part in start)).full()).max(
+        axis=1
+    )
     widths = iter(WIDTH * np.maximum(most, LEAST * most.max(initial=1e-12)))
     return _walked(function, symbols, lambda speed: speed / ca.sqrt(speed**2 + next(widths) ** 2))
 
 
-def _walked(function: ca.Function, symbols: Sequence[ca.SX], jump: Callable[[ca.SX], ca.SX]) -> list[ca.SX]:
+def _walked(
+    function: ca.Function, symbols: Sequence[ca.SX], jump: Callable[[ca.SX], ca.SX]
+) -> list[ca.SX]:
     """The expressions of a function, made anew with something else for each sign."""
-    work, results = dict[int, ca.SX](), [ca.SX(function.sparsity_out(i)) for i in range(function.n_out())]
+    work, results = (
+        dict[int, ca.SX](),
+        [ca.SX(function.sparsity_out(i)) for i in range(function.n_out())],
+    )
     for k in range(function.n_instructions()):
         operation = function.instruction_id(k)
         before, after = function.instruction_input(k), function.instruction_output(k)

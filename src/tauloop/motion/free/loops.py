@@ -4,10 +4,11 @@ With z_0 the solution of R(z, x) = 0 at x_0 and B the inverse of dR/dz there,
 
     z <- z - B R(z, x),  twice from z_0,
 
-is a function of x that has the solution's value and its first and second derivatives at x_0: each pass is right to an
-order more. So nothing that iterates is differentiated.
+is a function of x that has the solution's value and its first and second derivatives at x_0: each
+pass is right to an order more. So nothing that iterates is differentiated.
 
-Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 15 (derivatives of implicit functions).
+Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 15 (derivatives of implicit
+functions).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from tauloop.programs.state import health
 
 #: Passes, each of which makes derivatives of an order more exact.
 PASSES = 2
-#: By how much (characteristic lengths, rad or pure numbers) loops may lie elsewhere than where their path leads.
+#: By how much (characteristic lengths, rad or pure numbers) loops may lie elsewhere than where
+#: their path leads.
 SAME = 1e-6
 
 
@@ -37,7 +39,8 @@ class IteratedLoops:
     """The loops of a machine that close by iteration, in the assembly mode of a path nearby.
 
     Attributes:
-        symbols: numbers that stand in expressions at one point (k,): solutions of all blocks, then their inverses.
+        symbols: numbers that stand in expressions at one point (k,): solutions of all blocks, then
+            their inverses.
     """
 
     def __init__(self, model: Model, chart: Chart, ends: np.ndarray) -> None:
@@ -54,7 +57,9 @@ class IteratedLoops:
         names = [name for block in self._blocks for name in block.unknowns]
         self._columns = [model.topology.coordinate_names.index(name) for name in names]
         self._solutions = {block.unknowns: ca.SX.sym("z", block.size) for block in self._blocks}
-        self._inverses = {block.unknowns: ca.SX.sym("B", block.size, block.size) for block in self._blocks}
+        self._inverses = {
+            block.unknowns: ca.SX.sym("B", block.size, block.size) for block in self._blocks
+        }
         parts = (*self._solutions.values(), *map(ca.vec, self._inverses.values()))
         self.symbols = ca.SX(ca.vertcat(ca.SX(0, 1), *parts))
         self._grid, self._q = np.array([0.0, 1.0]), ends
@@ -72,7 +77,9 @@ class IteratedLoops:
             slopes.append(ca.densify(ca.vec(ca.jacobian(block.function.function(z, *known)[0], z))))
             return z
 
-        unfolded(self._program, {**entry, "theta": ca.SX(ca.DM(self._runner.nominal["theta"]))}, kept)
+        unfolded(
+            self._program, {**entry, "theta": ca.SX(ca.DM(self._runner.nominal["theta"]))}, kept
+        )
         arguments = [*entry.values(), ca.vertcat(*self._solutions.values())]
         return BatchFunction(ca.Function("slopes", arguments, ca.cse(slopes)))
 
@@ -107,10 +114,15 @@ class IteratedLoops:
         """
         if not self._blocks:
             return np.zeros((len(u), 0))
-        n, start = len(u), np.stack([np.interp(u, self._grid, column) for column in self._q.T], axis=1)
+        n, start = (
+            len(u),
+            np.stack([np.interp(u, self._grid, column) for column in self._q.T], axis=1),
+        )
         position = self._chart.curve(free, *2 * [np.zeros_like(free)]).position
         theta = np.tile(self._runner.nominal["theta"], (n, 1))
-        outputs, evidence = self._program.run({"position": position, "start": start, "theta": theta}, n)
+        outputs, evidence = self._program.run(
+            {"position": position, "start": start, "theta": theta}, n
+        )
         q, is_closed = outputs["q"], health(self._program, evidence).is_reached
         inverses = []
         for matrix, side in zip(self._matrices(position, q), self._sides, strict=True):
@@ -135,7 +147,9 @@ class IteratedLoops:
         gap = (np.abs(self.at(u, free) - before)[:, :k] / scale).max(axis=1, initial=0.0)
         if not (gap < SAME).all():
             what = f"leaves its assembly mode at {stroke.place(float(u[np.argmax(np.nan_to_num(gap, nan=np.inf))]))}"
-            raise PoseError.of("motion", what, "ends that are nearer to each other, or a smaller condition")
+            raise PoseError.of(
+                "motion", what, "ends that are nearer to each other, or a smaller condition"
+            )
 
 
 class ClosedLoops(ca.Callback):

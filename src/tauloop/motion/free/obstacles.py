@@ -12,7 +12,8 @@ from tauloop.errors import InputError
 from tauloop.options import Options, option
 from tauloop.records import dataclass
 
-#: Rounding of distances at corners, m: so small that it counts for nothing, so large that derivatives stay finite.
+#: Rounding of distances at corners, m: so small that it counts for nothing, so large that
+#: derivatives stay finite.
 CORNER = 1e-6
 #: Points of a circle that is drawn.
 ROUND = 73
@@ -64,7 +65,9 @@ class BoxObstacle(Obstacle):
         """|max(d, 0)| + min(max d, 0) with d = |p - c| - size / 2."""
         d = ca.fabs(p - ca.DM(self.center)) - 0.5 * ca.DM(self.size)
         outside = ca.fmax(d, 0.0)
-        return ca.SX(ca.sqrt(ca.dot(outside, outside) + CORNER**2) - CORNER + ca.fmin(ca.mmax(d), 0.0))
+        return ca.SX(
+            ca.sqrt(ca.dot(outside, outside) + CORNER**2) - CORNER + ca.fmin(ca.mmax(d), 0.0)
+        )
 
     def nearest(self, p: ca.SX) -> ca.SX:
         """The nearest point (3,) of the box."""
@@ -74,7 +77,9 @@ class BoxObstacle(Obstacle):
     def distances(self, points: np.ndarray) -> np.ndarray:
         """Distances (...) of points (..., 3), m; negative inside."""
         d = np.abs(np.asarray(points) - self.center) - 0.5 * np.array(self.size)
-        return np.asarray(np.linalg.norm(np.maximum(d, 0.0), axis=-1) + np.minimum(d.max(axis=-1), 0.0))
+        return np.asarray(
+            np.linalg.norm(np.maximum(d, 0.0), axis=-1) + np.minimum(d.max(axis=-1), 0.0)
+        )
 
     def outline(self, i: int, j: int) -> np.ndarray:
         """Its corners (5, 2), the first again at the end."""
@@ -116,7 +121,9 @@ class SphereObstacle(Obstacle):
     def outline(self, i: int, j: int) -> np.ndarray:
         """A circle (N, 2)."""
         angle = np.linspace(0.0, 2.0 * np.pi, ROUND)
-        return np.array(self.center)[[i, j]] + self.radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        return np.array(self.center)[[i, j]] + self.radius * np.stack(
+            [np.cos(angle), np.sin(angle)], axis=1
+        )
 
 
 def box(text: str) -> BoxObstacle:
@@ -139,10 +146,14 @@ def sphere(text: str) -> SphereObstacle:
     return SphereObstacle(center=(x, y, z), radius=radius)
 
 
-def _numbers(where: str, text: str, counts: tuple[int, int], form: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _numbers(
+    where: str, text: str, counts: tuple[int, int], form: str
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The numbers before and behind a colon."""
     try:
-        first, second = (tuple(float(number) for number in part.split(",")) for part in text.split(":"))
+        first, second = (
+            tuple(float(number) for number in part.split(",")) for part in text.split(":")
+        )
     except ValueError:
         first = second = ()
     if (len(first), len(second)) != counts or not np.isfinite([*first, *second]).all():

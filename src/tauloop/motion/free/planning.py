@@ -30,20 +30,24 @@ from tauloop.shown import Shown
 
 #: Intervals of the spline.
 INTERVALS = 24
-#: How many times the bound of the condition number at the worse end a motion may reach where nothing else is said.
+#: How many times the bound of the condition number at the worse end a motion may reach where
+#: nothing else is said.
 AWAY = 3.0
 #: Ways aside that starts take, as shares of the straight way, and powers of their shape.
 ASIDE, SHAPES = np.linspace(0.05, 1.0, 20), (2, 8)
 #: Points at which starts are looked at.
 LOOKS = 65
-#: Programs that are solved with narrower bounds, by what the one before exceeded between its points, and what does not
-#: count.
+#: Programs that are solved with narrower bounds, by what the one before exceeded between its
+#: points, and what does not count.
 ROUNDS, EXCESS = 4, 1e-3
-#: Points in each interval at which a motion that was planned again is looked at, and what may lie between them.
+#: Points in each interval at which a motion that was planned again is looked at, and what may lie
+#: between them.
 FINE, GRID = 20, 1e-4
-#: What was taken off distances at one point is taken off at all, so many times over, when the end has moved.
+#: What was taken off distances at one point is taken off at all, so many times over, when the end
+#: has moved.
 FURTHER = 1.2
-#: By how much a rate falls with what its motion exceeds, where most of a force is inertia; and the least of the plan's.
+#: By how much a rate falls with what its motion exceeds, where most of a force is inertia; and the
+#: least of the plan's.
 SLOWED, LEAST = 0.8, 0.1
 #: What clearances (m) and bounds of condition numbers may miss between collocation points.
 TOUCH, NEAR = 1e-4, 1e-2
@@ -60,7 +64,8 @@ class Aim(Options):
         longest: largest duration, s.
         copper: heat per squared force of motors, W/N^2 or W/(N m)^2; the machine file's without it.
         exponent: of forces in the wear.
-        condition: largest bound of the condition number (free of units); without it three times that of the worse end.
+        condition: largest bound of the condition number (free of units); without it three times
+            that of the worse end.
         intervals: of the spline.
 
     Examples:
@@ -132,7 +137,8 @@ class FreePlanner:
             limits: what motions keep.
             surroundings: what stands in the way.
             aim: what they are best in.
-            compiled: whether the program becomes machine code, which takes seconds once and halves the time of a plan.
+            compiled: whether the program becomes machine code, which takes seconds once and halves
+                the time of a plan.
         """
         self.model, self.limits, self.aim = model, limits, aim or Aim()
         self.surroundings, self._compiled = surroundings or Surroundings(), compiled
@@ -151,12 +157,17 @@ class FreePlanner:
         platform = self.model.platform
         require_no_cables(self.model)
         require_goal(self.model, self.aim.optimise, self.aim.copper)
-        ends, problems = np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]), Problems()
+        ends, problems = (
+            np.array([np.asarray(start, dtype=float), np.asarray(end, dtype=float)]),
+            Problems(),
+        )
         for word, position in zip(("start", "end"), ends, strict=True):
             try:
                 platform.follow(position)
             except PoseError as error:
-                problems += [replace(p, where=word, what=f"{p.where} is {p.what}") for p in error.problems]
+                problems += [
+                    replace(p, where=word, what=f"{p.where} is {p.what}") for p in error.problems
+                ]
         PoseError.raise_if_any(problems)
         q = platform.follow(ends).q
         self._first = q[0]
@@ -175,7 +186,9 @@ class FreePlanner:
                 failures.append(error)
         if not motions:
             raise failures[0]
-        self._last, self._taken, self._way = min(motions, key=lambda item: _cost(item[0], self.aim.optimise))
+        self._last, self._taken, self._way = min(
+            motions, key=lambda item: _cost(item[0], self.aim.optimise)
+        )
         return self._last
 
     def start_path(self) -> Stroke:
@@ -228,7 +241,8 @@ class FreePlanner:
             raise PoseError.of("end", what, "another end")
         measure = ca.Function("measure", inputs, [rows.measure])
         here = max(
-            float(measure(np.append(row, np.zeros(2 * len(row))), loop)) for row, loop in zip(free, held, strict=True)
+            float(measure(np.append(row, np.zeros(2 * len(row))), loop))
+            for row, loop in zip(free, held, strict=True)
         )
         allowed = np.log(AWAY) + here if self.aim.condition is None else np.log(self.aim.condition)
         if here > allowed:
@@ -264,7 +278,9 @@ class FreePlanner:
         smooth[:2], smooth[-2:] = 0.0, 1.0
         port = self.model.platform.ports.position
         lengths = [i for i, k in enumerate(self._chart.plain) if port.units[k] == "m"]
-        size = float(np.linalg.norm((free[1] - free[0])[lengths])) or self.model.assembly.loops.length
+        size = (
+            float(np.linalg.norm((free[1] - free[0])[lengths])) or self.model.assembly.loops.length
+        )
         self._room = np.ones(free.shape[1])
         self._room[lengths] = size
         aside = np.zeros((2 * len(lengths), free.shape[1]))
@@ -272,14 +288,21 @@ class FreePlanner:
             aside[2 * i : 2 * i + 2, column] = size, -size
         straight = np.zeros(free.shape[1]), SHAPES[0]
         ways = [straight] if self._gap(_way(free, smooth, *straight)) >= 0 else []
-        ways += [way for bump in aside for way in self._clear(free, smooth, bump)] if not ways else []
+        ways += (
+            [way for bump in aside for way in self._clear(free, smooth, bump)] if not ways else []
+        )
         for bump, power in ways or [straight]:
             coefficients = _way(free, smooth, bump, power)
             placed = self._placed(coefficients)
             self._loops.follow(placed.grid, placed.q)
-            yield Guess(coefficients=coefficients, duration=self._time(placed)), _way(free, even, bump, power)
+            yield (
+                Guess(coefficients=coefficients, duration=self._time(placed)),
+                _way(free, even, bump, power),
+            )
 
-    def _clear(self, free: np.ndarray, share: np.ndarray, bump: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    def _clear(
+        self, free: np.ndarray, share: np.ndarray, bump: np.ndarray
+    ) -> list[tuple[np.ndarray, int]]:
         """The first way aside that is clear."""
         for size in ASIDE:
             for power in SHAPES:
@@ -289,7 +312,9 @@ class FreePlanner:
 
     def _gap(self, coefficients: np.ndarray) -> float:
         """Least room that a start leaves beside obstacles, m; negative where it is out of reach too."""
-        curve = SplinePath(chart=self._chart, coefficients=coefficients).at(np.linspace(0.0, 1.0, LOOKS))
+        curve = SplinePath(chart=self._chart, coefficients=coefficients).at(
+            np.linspace(0.0, 1.0, LOOKS)
+        )
         platform = self.model.platform
         try:
             state = platform.track(curve.position, self._first)
@@ -304,7 +329,9 @@ class FreePlanner:
         try:
             return SLOWER / law_rate(PathRows(placed, self.limits), Uniform(), 1.0)
         except PoseError:
-            return SLOWER / fastest_rate(placed, Uniform(), force=self.limits.force, speed=self.limits.speed)
+            return SLOWER / fastest_rate(
+                placed, Uniform(), force=self.limits.force, speed=self.limits.speed
+            )
 
     def _placed(self, coefficients: np.ndarray) -> Stroke:
         """A path in the machine, checked from end to end."""
@@ -350,11 +377,15 @@ class FreePlanner:
             if over[:, far].max() <= EXCESS:
                 break
             taken += over
-            solution = self._program.solved_nearby(solution, free, self.aim.longest, self._room, taken)
+            solution = self._program.solved_nearby(
+                solution, free, self.aim.longest, self._room, taken
+            )
         path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
         columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
         base = path.at(np.zeros(1)).position[0]
-        placed = Stroke(model=self.model, functions=self.model.platform, path=path, columns=columns, base=base)
+        placed = Stroke(
+            model=self.model, functions=self.model.platform, path=path, columns=columns, base=base
+        )
         self._loops.require_led(placed, self._program.u, np.asarray(path.spline(self._program.u)))
         progress = Uniform().at(np.linspace(0.0, 1.0, FINE * self.aim.intervals + 1))
         rows = PathRows(placed, self.limits)
@@ -362,15 +393,27 @@ class FreePlanner:
         while (share := float(rows.shares(progress, rate)[0].max())) > 1.0:
             rate *= max(1.0 - SLOWED * (share - 1.0), 0.5)
             if rate < LEAST * unit:
-                raise PoseError.of("motion", f"takes {100 * share:.4g} % of a limit at rest", "plan anew")
+                raise PoseError.of(
+                    "motion", f"takes {100 * share:.4g} % of a limit at rest", "plan anew"
+                )
         motion = self._timed(solution, rows, rate * (1.0 - GRID))
         q, is_free = placed.q, not self._rows.distances
-        tool = q[:, :3] if is_free else self.model.platform.tool(placed.position(placed.grid), start=q).place
+        tool = (
+            q[:, :3]
+            if is_free
+            else self.model.platform.tool(placed.position(placed.grid), start=q).place
+        )
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             if values.min() < self.surroundings.clearance - TOUCH:
-                raise PoseError.of("motion", f"comes to {1e3 * values.min():.3g} mm of {name}", "plan anew")
+                raise PoseError.of(
+                    "motion", f"comes to {1e3 * values.min():.3g} mm of {name}", "plan anew"
+                )
         if not motion.measure < self._allowed * (1.0 + NEAR):
-            raise PoseError.of("motion", f"has a bound of the condition number of {motion.measure:.3g}", "plan anew")
+            raise PoseError.of(
+                "motion",
+                f"has a bound of the condition number of {motion.measure:.3g}",
+                "plan anew",
+            )
         return motion
 
     def _timed(self, solution: Guess, rows: PathRows, rate: float) -> FreeMotion:
@@ -378,9 +421,18 @@ class FreePlanner:
         unit = 1.0 / solution.duration
         if self.limits.bounds_changes:
             rate = slowed(rows, Uniform(), rate, unit)
-        law = FastestLaw(law=Uniform(), duration=1.0 / rate, rows=rows, unit=unit, sweeps=solution.steps)
+        law = FastestLaw(
+            law=Uniform(), duration=1.0 / rate, rows=rows, unit=unit, sweeps=solution.steps
+        )
         energy, wear, measure = self._figures(solution, 1.0 / rate)
-        return FreeMotion(law=law, guess=solution, energy=energy, wear=wear, measure=measure, allowed=self._allowed)
+        return FreeMotion(
+            law=law,
+            guess=solution,
+            energy=energy,
+            wear=wear,
+            measure=measure,
+            allowed=self._allowed,
+        )
 
     def _figures(self, solution: Guess, duration: float) -> tuple[float, float, float]:
         """Energy (J), wear (rad or m) and the largest bound of the condition number."""
@@ -388,7 +440,9 @@ class FreePlanner:
         spline = self._spline(solution)
         y = np.concatenate([spline(u, k) / duration**k for k in range(3)], axis=1)
         held = self._loops.at(u, spline(u))
-        power, wear, measure = (np.asarray(values).ravel() for values in self._figures_at.map(len(u))(y.T, held.T))
+        power, wear, measure = (
+            np.asarray(values).ravel() for values in self._figures_at.map(len(u))(y.T, held.T)
+        )
         energy, worn = (float(np.trapezoid(rate, u) * duration) for rate in (power, wear))
         return energy, worn, float(np.exp(measure.max()))
 

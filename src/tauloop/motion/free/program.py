@@ -1,7 +1,7 @@
 """The nonlinear program of a free motion: control points of a spline and its time, rows at every collocation point.
 
-The machine's expressions are differentiated once, at one point; what they give at all points is put into the sparse
-Jacobian and the Hessian of the program, which IPOPT takes as they are.
+The machine's expressions are differentiated once, at one point; what they give at all points is put
+into the sparse Jacobian and the Hessian of the program, which IPOPT takes as they are.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from tauloop.shown import Shown
 
 #: Collocation points in each interval, beside its start.
 INSIDE = 2
-#: Where rows are looked at behind the start and before the end: friction is there, and nowhere at rest.
+#: Where rows are looked at behind the start and before the end: friction is there, and nowhere at
+#: rest.
 BARELY = 1e-6
-#: Points at which rows are looked at, for each collocation point, and distances, which corners make sharp.
+#: Points at which rows are looked at, for each collocation point, and distances, which corners make
+#: sharp.
 BETWEEN, FINER = 8, 32
 #: Control points at each end that a rest holds; one more where forces are held too.
 RESTING = 2
@@ -35,7 +37,8 @@ RESTING = 2
 FIRST, AGAIN = 1e-6, 1e-4
 #: Barrier at the start of a program that is solved again.
 WARM = 1e-5
-#: Most steps of IPOPT, and of one that starts from a solution nearby, after which it starts as at first.
+#: Most steps of IPOPT, and of one that starts from a solution nearby, after which it starts as at
+#: first.
 STEPS, FEW = 300, 40
 
 
@@ -59,7 +62,9 @@ class Guess(Shown):
 class _Local:
     """PointRows, their Jacobian and the Hessian at one point, by its four control points and the duration."""
 
-    def __init__(self, rows: PointRows, exact: ca.SX, rate: ca.SX | None, changes: bool, is_compiled: bool) -> None:
+    def __init__(
+        self, rows: PointRows, exact: ca.SX, rate: ca.SX | None, changes: bool, is_compiled: bool
+    ) -> None:
         m = rows.y.numel() // 3
         z, T, b = ca.SX.sym("z", 4 * m), ca.SX.sym("T"), ca.SX.sym("b", 13)
         Z = ca.reshape(z, m, 4)
@@ -79,7 +84,9 @@ class _Local:
         whole = ca.substitute([values, Jy, cost, slope, gradient, Hy, mixed], [rows.y], [y])
         values, Jy, cost, slope, gradient, Hy, mixed = whole
         K = ca.jacobian(y, unknown)
-        bent = ca.substitute([ca.jacobian(ca.jtimes(y, unknown, mu, True), unknown)], [mu], [gradient])[0]
+        bent = ca.substitute(
+            [ca.jacobian(ca.jtimes(y, unknown, mu, True), unknown)], [mu], [gradient]
+        )[0]
         last = ca.vertcat(ca.SX(4 * m, 1), 1.0)
         cross = K.T @ mixed @ last.T
         H = K.T @ Hy @ K + bent + cross + cross.T
@@ -92,10 +99,14 @@ class _Local:
             ca.Function("free_slopes", point, [values, ca.densify(Jy @ K), cost, down], options),
             ca.Function("free_bends", [*point, weight, scale], [ca.densify(ca.triu(H))], options),
             ca.Function("free_between", point, [exact], options),
-            ca.Function("free_distances", point, [exact[np.flatnonzero(rows.far).tolist()]], options),
+            ca.Function(
+                "free_distances", point, [exact[np.flatnonzero(rows.far).tolist()]], options
+            ),
         ]
         self._instructions = {function.name(): function.n_instructions() for function in made}
-        self._functions = {function.name(): function for function in (_compiled(made) if is_compiled else made)}
+        self._functions = {
+            function.name(): function for function in (_compiled(made) if is_compiled else made)
+        }
 
     def at(self, name: str, width: int) -> ca.Function:
         """A function at so many points: `free_rows`, `free_slopes`, `free_bends`, `free_between`, `free_distances`."""
@@ -126,11 +137,17 @@ def _symmetric(gradient: ca.SX, y: ca.SX, m: int) -> ca.SX:
 class _Assembly:
     """Sums of entries of many small dense matrices as one sparse matrix."""
 
-    def __init__(self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], kept: np.ndarray) -> None:
+    def __init__(
+        self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], kept: np.ndarray
+    ) -> None:
         key = (columns * shape[0] + rows)[kept]
         unique, place = np.unique(key, return_inverse=True)
-        self.sparsity = ca.Sparsity.triplet(*shape, (unique % shape[0]).tolist(), (unique // shape[0]).tolist())
-        sums = csc_matrix((np.ones(len(key)), (place, np.flatnonzero(kept))), shape=(len(unique), kept.size))
+        self.sparsity = ca.Sparsity.triplet(
+            *shape, (unique % shape[0]).tolist(), (unique // shape[0]).tolist()
+        )
+        sums = csc_matrix(
+            (np.ones(len(key)), (place, np.flatnonzero(kept))), shape=(len(unique), kept.size)
+        )
         self._sums = _sparse(sums)
 
     def __call__(self, entries: ca.MX) -> ca.MX:
@@ -142,7 +159,9 @@ def _sparse(matrix: csc_matrix) -> ca.DM:
     """A sparse matrix of CasADi's."""
     matrix.sort_indices()
     rows, columns = matrix.shape
-    return ca.DM(ca.Sparsity(rows, columns, matrix.indptr.tolist(), matrix.indices.tolist()), matrix.data)
+    return ca.DM(
+        ca.Sparsity(rows, columns, matrix.indptr.tolist(), matrix.indices.tolist()), matrix.data
+    )
 
 
 class FreeProgram:
@@ -168,7 +187,8 @@ class FreeProgram:
             change: largest change of a force in shares a second; infinite for no bound.
             is_held: whether accelerations vanish at both ends.
             compiled: whether its functions become machine code.
-            exact: values of the rows by which motions are judged between points, where `rows` are without jumps.
+            exact: values of the rows by which motions are judged between points, where `rows` are
+                without jumps.
         """
         self.rows, self.intervals = rows, intervals
         self.u = np.linspace(0.0, 1.0, INSIDE * intervals + 1)
@@ -195,7 +215,10 @@ class FreeProgram:
         index = index.reshape(points, -1)
         places = ca.reshape(whole[index.ravel().tolist()], 4 * m, points)
         where = ca.horzcat(*(ca.reshape(places[:, j], m, 4) @ basis[:4, j] for j in range(points)))
-        arguments = [ca.MX(ca.vertcat(places, ca.repmat(unknown[-1], 1, points))), ca.MX(ca.DM(basis))]
+        arguments = [
+            ca.MX(ca.vertcat(places, ca.repmat(unknown[-1], 1, points))),
+            ca.MX(ca.DM(basis)),
+        ]
         arguments.append(self._loops(where) if rows.loops.symbols.numel() else ca.MX(0, points))
         column = np.full((points, q), -1)
         free = index - self.fixed * m
@@ -207,23 +230,33 @@ class FreeProgram:
         blocks_of = eye(points * k, format="csr")
         picked = (np.arange(points)[:, None] * k + np.arange(own)).ravel()
         moved = (np.arange(points)[:, None] * k + own + np.arange(forces)).ravel()
-        difference = blocks_of[moved[forces:]] - blocks_of[moved[: len(moved) - forces]] if forces else blocks_of[:0]
+        difference = (
+            blocks_of[moved[forces:]] - blocks_of[moved[: len(moved) - forces]]
+            if forces
+            else blocks_of[:0]
+        )
         select = vstack([blocks_of[picked], difference, difference]).tocsc()
         rises = difference.shape[0]
-        by_time = np.concatenate([np.zeros(len(picked)), np.full(rises, -change * step), np.full(rises, change * step)])
+        by_time = np.concatenate(
+            [np.zeros(len(picked)), np.full(rises, -change * step), np.full(rises, change * step)]
+        )
         selection, in_time = _sparse(select), ca.DM(by_time if forces else np.zeros(len(picked)))
         values, cost = local.at("free_rows", points).call(arguments)
         kept = selection @ ca.vec(values) + in_time * unknown[-1]
         s_values, s_slopes, s_cost, s_down = local.at("free_slopes", points).call(arguments)
         j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(k), indexing="ij")
-        everything = _Assembly((j * k + r).ravel(), column[j, c].ravel(), (k * points, n), (column[j, c] >= 0).ravel())
+        everything = _Assembly(
+            (j * k + r).ravel(), column[j, c].ravel(), (k * points, n), (column[j, c] >= 0).ravel()
+        )
         jacobian = selection @ everything(s_slopes)
         if forces:
             jacobian += ca.sparsify(in_time) @ ca.sparsify(ca.DM(np.eye(n)[-1:]))
         multipliers, factor = ca.MX.sym("l", select.shape[0]), ca.MX.sym("f")
         cost_factor = ca.MX(0) if is_time else factor / unit
         back = ca.MX(ca.reshape(selection.T @ multipliers, k, points))
-        blocks = local.at("free_bends", points).call([*arguments, back, ca.MX(ca.repmat(cost_factor, 1, points))])[0]
+        blocks = local.at("free_bends", points).call(
+            [*arguments, back, ca.MX(ca.repmat(cost_factor, 1, points))]
+        )[0]
         j, c, r = np.meshgrid(np.arange(points), np.arange(q), np.arange(q), indexing="ij")
         low, high = np.minimum(column[j, r], column[j, c]), np.maximum(column[j, r], column[j, c])
         bent = _Assembly(low.ravel(), high.ravel(), (n, n), ((r <= c) & (low >= 0)).ravel())
@@ -236,8 +269,12 @@ class FreeProgram:
         s_objective = (unknown[-1] if is_time else ca.sum2(s_cost)) / unit
         s_kept = selection @ ca.vec(s_values) + in_time * unknown[-1]
         self.derivatives: dict[str, ca.Function] = {
-            "grad_f": ca.Function("nlp_grad_f", both, [s_objective, down], ["x", "p"], ["f", "grad_f_x"]),
-            "jac_g": ca.Function("nlp_jac_g", both, [s_kept, jacobian], ["x", "p"], ["g", "jac_g_x"]),
+            "grad_f": ca.Function(
+                "nlp_grad_f", both, [s_objective, down], ["x", "p"], ["f", "grad_f_x"]
+            ),
+            "jac_g": ca.Function(
+                "nlp_jac_g", both, [s_kept, jacobian], ["x", "p"], ["g", "jac_g_x"]
+            ),
             "hess_lag": ca.Function(
                 "nlp_hess_l",
                 [*both, factor, multipliers],
@@ -246,10 +283,16 @@ class FreeProgram:
                 ["triu_hess_gamma_x_x"],
             ),
         }
-        self.lower = np.concatenate([np.tile(rows.lower, points), np.full(rises, -np.inf), np.zeros(rises)])
-        self.upper = np.concatenate([np.tile(rows.upper, points), np.zeros(rises), np.full(rises, np.inf)])
+        self.lower = np.concatenate(
+            [np.tile(rows.lower, points), np.full(rises, -np.inf), np.zeros(rises)]
+        )
+        self.upper = np.concatenate(
+            [np.tile(rows.upper, points), np.zeros(rises), np.full(rises, np.inf)]
+        )
         between = {BETWEEN: "free_between", FINER: "free_distances"}
-        self._between = {number: local.at(name, number * (points - 1) + 1) for number, name in between.items()}
+        self._between = {
+            number: local.at(name, number * (points - 1) + 1) for number, name in between.items()
+        }
         self._solvers = dict[bool, ca.Function]()
         self._sequential = Sequential(self.derivatives)
         self._m = m
@@ -257,10 +300,23 @@ class FreeProgram:
     def _solver(self, is_warm: bool) -> ca.Function:
         """IPOPT, for a first solution or from one nearby."""
         if is_warm not in self._solvers:
-            settings: dict[str, object] = {"print_level": 0, "sb": "yes", "max_iter": STEPS, "tol": FIRST}
+            settings: dict[str, object] = {
+                "print_level": 0,
+                "sb": "yes",
+                "max_iter": STEPS,
+                "tol": FIRST,
+            }
             if is_warm:
-                settings |= {"tol": AGAIN, "mu_init": WARM, "warm_start_init_point": "yes", "max_iter": FEW}
-                settings |= {f"warm_start_{name}_push": 1e-6 for name in ("bound", "mult_bound", "slack_bound")}
+                settings |= {
+                    "tol": AGAIN,
+                    "mu_init": WARM,
+                    "warm_start_init_point": "yes",
+                    "max_iter": FEW,
+                }
+                settings |= {
+                    f"warm_start_{name}_push": 1e-6
+                    for name in ("bound", "mult_bound", "slack_bound")
+                }
             quiet = {"print_time": False, "no_nlp_grad": True, "calc_lam_p": False}
             options: dict[str, Any] = {**quiet, **self.derivatives, "ipopt": settings}
             self._solvers[is_warm] = ca.nlpsol("free", "ipopt", self.problem, options)
@@ -287,7 +343,11 @@ class FreeProgram:
             PoseError: none keeps all rows.
         """
         start, bounds = self._start(guess, ends, longest, room, taken)
-        more = dict(zip(("lam_x0", "lam_g0"), guess.multipliers, strict=True)) if guess.multipliers else {}
+        more = (
+            dict(zip(("lam_x0", "lam_g0"), guess.multipliers, strict=True))
+            if guess.multipliers
+            else {}
+        )
         solver = self._solver(bool(guess.multipliers))
         solution = solver(x0=start, p=np.append(ends.ravel(), guess.duration), **bounds, **more)
         stats = solver.stats()
@@ -297,7 +357,9 @@ class FreeProgram:
             what = f"no search came to one that keeps all limits: {stats['return_status']}"
             raise PoseError.of("motion", what, "wider limits, other ends, or fewer obstacles")
         multipliers = np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()
-        return self._made(np.asarray(solution["x"]).ravel(), ends, multipliers, int(stats["iter_count"]))
+        return self._made(
+            np.asarray(solution["x"]).ravel(), ends, multipliers, int(stats["iter_count"])
+        )
 
     def solved_nearby(
         self, guess: Guess, ends: np.ndarray, longest: float, room: np.ndarray, taken: np.ndarray
@@ -306,10 +368,19 @@ class FreeProgram:
         start, bounds = self._start(guess, ends, longest, room, taken)
         parameters = np.append(ends.ravel(), guess.duration)
         settled = self._sequential.solved(start, parameters, guess.multipliers[1], bounds)
-        return self._made(settled[0], ends, *settled[1:]) if settled else self.solved(guess, ends, longest, room, taken)
+        return (
+            self._made(settled[0], ends, *settled[1:])
+            if settled
+            else self.solved(guess, ends, longest, room, taken)
+        )
 
     def _start(
-        self, guess: Guess, ends: np.ndarray, longest: float, room: np.ndarray, taken: np.ndarray | None
+        self,
+        guess: Guess,
+        ends: np.ndarray,
+        longest: float,
+        room: np.ndarray,
+        taken: np.ndarray | None,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """The unknowns of a guess, and the bounds of unknowns and rows."""
         inner, own = len(guess.coefficients) - 2 * self.fixed, self.rows.lower.size * len(self.u)
@@ -322,13 +393,19 @@ class FreeProgram:
         if taken is not None:
             bounds["lbg"][:own] += taken.ravel()
             bounds["ubg"][:own] -= taken.ravel()
-        return np.append(guess.coefficients[self.fixed : -self.fixed].ravel(), guess.duration), bounds
+        return np.append(
+            guess.coefficients[self.fixed : -self.fixed].ravel(), guess.duration
+        ), bounds
 
-    def _made(self, x: np.ndarray, ends: np.ndarray, multipliers: tuple[np.ndarray, ...], steps: int) -> Guess:
+    def _made(
+        self, x: np.ndarray, ends: np.ndarray, multipliers: tuple[np.ndarray, ...], steps: int
+    ) -> Guess:
         """The motion of a solution."""
         first, last = (np.tile(end, (self.fixed, 1)) for end in ends)
         coefficients = np.concatenate([first, x[:-1].reshape(-1, self._m), last])
-        return Guess(coefficients=coefficients, duration=float(x[-1]), multipliers=multipliers, steps=steps)
+        return Guess(
+            coefficients=coefficients, duration=float(x[-1]), multipliers=multipliers, steps=steps
+        )
 
     def excess(self, guess: Guess) -> np.ndarray:
         """By how much rows are beyond their bounds between the points, at most, at each point (points, own rows)."""

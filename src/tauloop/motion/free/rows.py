@@ -1,14 +1,16 @@
 """What a motion keeps at one point, as expressions in free coordinates and their rates, and its derivatives.
 
-Each row lies between bounds: forces of motors (with their curve over speed) and rods, speeds, the tool's acceleration,
-ranges of coordinates, distances from obstacles and between rods, and a bound of the condition number,
+Each row lies between bounds: forces of motors (with their curve over speed) and rods, speeds, the
+tool's acceleration, ranges of coordinates, distances from obstacles and between rods, and a bound
+of the condition number,
 
     kappa(A) <= 2 / |det A| (|A|_F / sqrt(m))^m,
 
-A being the actuators' velocities per unit of the platform's, free of units: it grows without end both where actuators
-lose the platform and where legs are stretched.
+A being the actuators' velocities per unit of the platform's, free of units: it grows without end
+both where actuators lose the platform and where legs are stretched.
 
-Source: Guggenheimer, Edelman, Johnson 1995, A simple estimate of the condition number of a linear system.
+Source: Guggenheimer, Edelman, Johnson 1995, A simple estimate of the condition number of a linear
+system.
 """
 
 from __future__ import annotations
@@ -35,13 +37,21 @@ from tauloop.motion.free.jumps import without_jumps
 from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.obstacles import Obstacle
 from tauloop.options import Options, option
-from tauloop.programs.catalogue import EMBEDDING, INVERSE_DYNAMICS, KINEMATICS, LOADED_INVERSE_DYNAMICS, TERMS
+from tauloop.programs.catalogue import (
+    EMBEDDING,
+    INVERSE_DYNAMICS,
+    KINEMATICS,
+    LOADED_INVERSE_DYNAMICS,
+    TERMS,
+)
 from tauloop.programs.expressions import ProgramSpec
 from tauloop.records import dataclass
 
-#: Projections that find where a rod is nearest to an obstacle, and points of it that are looked at afterwards.
+#: Projections that find where a rod is nearest to an obstacle, and points of it that are looked at
+#: afterwards.
 PROJECTIONS, LOOKS_ON_RODS = 4, 129
-#: Share of a rod's squared length that keeps the distance of two rods smooth where they cross or are parallel.
+#: Share of a rod's squared length that keeps the distance of two rods smooth where they cross or
+#: are parallel.
 SMOOTHED = 1e-12
 #: Distances are counted in this, m.
 FAR = 0.01
@@ -54,7 +64,8 @@ class Surroundings(Options):
     Attributes:
         obstacles: boxes and spheres.
         tool_radius: of a ball about the tool centre point that keeps off them, m.
-        rod_radius: of the rods, which then keep off them and off each other, m; rods are not looked at without it.
+        rod_radius: of the rods, which then keep off them and off each other, m; rods are not looked
+            at without it.
         clearance: least distance, m.
 
     Examples:
@@ -83,7 +94,9 @@ class Surroundings(Options):
                 rod = obstacle.distances(on_rods).min(axis=(1, 2)) - float(self.rod_radius or 0.0)
                 table[f"{name} to rods"] = rod
         if rods is not None and len(rods.pairs):
-            table["rod to rod"] = rods.distances(q).min(axis=1) - 2.0 * float(self.rod_radius or 0.0)
+            table["rod to rod"] = rods.distances(q).min(axis=1) - 2.0 * float(
+                self.rod_radius or 0.0
+            )
         return table
 
 
@@ -147,21 +160,33 @@ class PointRows:
 class _Point:
     """The machine's expressions at one point."""
 
-    def __init__(self, model: Model, chart: Chart, loops: IteratedLoops, payload: Payload | None) -> None:
+    def __init__(
+        self, model: Model, chart: Chart, loops: IteratedLoops, payload: Payload | None
+    ) -> None:
         runner, m = model.platform.runner, chart.freedoms
         self.model, self.loops, self.y = model, loops, ca.SX.sym("y", 3 * m)
         free = [self.y[:m], self.y[m : 2 * m], self.y[2 * m :]]
         position, self._velocity, acceleration = chart.expressions(*free)
         self._inputs = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
-        self._inputs |= {"position": position, "velocity": self._velocity, "acceleration": acceleration}
+        self._inputs |= {
+            "position": position,
+            "velocity": self._velocity,
+            "acceleration": acceleration,
+        }
         if chart.parts:
             self._turn_in_part(chart.parts, *free[1:])
-        loaded = {"wrench": ca.SX(6, 1), "payload": ca.SX(ca.DM(payload.parameters))} if payload else {}
+        loaded = (
+            {"wrench": ca.SX(6, 1), "payload": ca.SX(ca.DM(payload.parameters))} if payload else {}
+        )
         self.values = self._of(LOADED_INVERSE_DYNAMICS if payload else INVERSE_DYNAMICS, **loaded)
 
     def _of(self, spec: ProgramSpec, **inputs: ca.SX) -> dict[str, ca.SX]:
         """Values of a program, some inputs apart."""
-        return unfolded(self.model.platform.runner.program(spec), {**self._inputs, **inputs}, self.loops.solution)
+        return unfolded(
+            self.model.platform.runner.program(spec),
+            {**self._inputs, **inputs},
+            self.loops.solution,
+        )
 
     def _embedding(self) -> ca.SX:
         """Velocities of all coordinates per unit of the entry's (n_v, m)."""
@@ -171,7 +196,8 @@ class _Point:
     def _turn_in_part(self, parts: tuple[PartOfRotation, ...], first: ca.SX, second: ca.SX) -> None:
         """Put in the velocities and accelerations of rotations of which only part is given, as `entry_rates` has them.
 
-        Given rows of p' = E(p) w / 2, with w = G v_given, are solved for what turns; likewise for p''.
+        Given rows of p' = E(p) w / 2, with w = G v_given, are solved for what turns; likewise for
+        p''.
         """
         q, G = self._of(KINEMATICS[0])["q"], self._embedding()
         turning = [column for part in parts for column in part.columns]
@@ -179,7 +205,9 @@ class _Point:
 
         def rows(p: ca.SX, part: PartOfRotation) -> ca.SX:
             w, xyz = p[0], p[1:]
-            return 0.5 * ca.vertcat(-xyz.T, w * ca.SX.eye(3) - ca.skew(xyz))[list(part.components), :]
+            return (
+                0.5 * ca.vertcat(-xyz.T, w * ca.SX.eye(3) - ca.skew(xyz))[list(part.components), :]
+            )
 
         halves = [(part, q[part.q : part.q + 4], slice(part.v, part.v + 3)) for part in parts]
         whole = ca.vertcat(*(rows(p, part) @ G[w, :] for part, p, w in halves))
@@ -218,7 +246,9 @@ class _Point:
         motion = symbolic_motion(self.model.topology, nominal(mechanism), is_moving=False)
         places = [motion.point(mechanism.platform.tool).p]
         if rods is not None:
-            places += [motion.point(end).p for rod in mechanism.rods for end in (rod.start, rod.end)]
+            places += [
+                motion.point(end).p for rod in mechanism.rods for end in (rod.start, rod.end)
+            ]
         tool, *ends = ca.substitute(places, [motion.q], [q])
         return tool, list(zip(ends[0::2], ends[1::2], strict=True))
 
@@ -310,7 +340,11 @@ def rows_at(
         distances=frozenset(name for name, *_ in distances),
         forces=force / ca.DM(np.where(np.isfinite(size), size, 1e300)),
         power=power(model, force, motor_speeds, pulls, point.lost(), copper),
-        wear=wear(force / ca.DM(np.where(np.isfinite(size), size / limits.force, 1e300)), motor_speeds, exponent),
+        wear=wear(
+            force / ca.DM(np.where(np.isfinite(size), size / limits.force, 1e300)),
+            motor_speeds,
+            exponent,
+        ),
         measure=measure,
     )
 
@@ -327,7 +361,9 @@ def _rods(model: Model, limits: PathLimits) -> dict[str, int]:
 def _ranges(model: Model, q: ca.SX, ends: np.ndarray) -> Iterator[tuple[str, ca.SX, float, float]]:
     """Ranges of coordinates that the tree has, widened to the ends of the motion."""
     limits = model.limits
-    for name, column, low, high in zip(limits.names, limits.columns, limits.lower, limits.upper, strict=False):
+    for name, column, low, high in zip(
+        limits.names, limits.columns, limits.lower, limits.upper, strict=False
+    ):
         here = ends[:, column]
         bounds = min(low, here.min()), max(high, here.max())
         if np.isfinite(bounds).any():
@@ -335,11 +371,16 @@ def _ranges(model: Model, q: ca.SX, ends: np.ndarray) -> Iterator[tuple[str, ca.
 
 
 def _distances(
-    surroundings: Surroundings, tool: ca.SX, bars: list[tuple[ca.SX, ca.SX]], rods: RodClearance | None
+    surroundings: Surroundings,
+    tool: ca.SX,
+    bars: list[tuple[ca.SX, ca.SX]],
+    rods: RodClearance | None,
 ) -> Iterator[tuple[str, ca.SX, float, float]]:
     """Distances from obstacles, and between rods."""
     free, radius = surroundings.clearance, float(surroundings.rod_radius or 0.0)
-    for name, obstacle in zip(names_of(surroundings.obstacles), surroundings.obstacles, strict=True):
+    for name, obstacle in zip(
+        names_of(surroundings.obstacles), surroundings.obstacles, strict=True
+    ):
         least = (free + surroundings.tool_radius) / FAR
         yield name, obstacle.expression(tool) / FAR, least, np.inf
         for a, b in bars:

@@ -2,11 +2,12 @@
 
     least  g'd + d'Hd / 2   with   lower <= r + J d <= upper
 
-H is the exact Hessian of the Lagrangian, with eigenvalues of a share of the largest at least. Whole steps are taken:
-what does not settle within a few is left to who asks.
+H is the exact Hessian of the Lagrangian, with eigenvalues of a share of the largest at least. Whole
+steps are taken: what does not settle within a few is left to who asks.
 
-Source: Nocedal and Wright 2006, Numerical Optimization, algorithm 18.1; Arnstrom, Bemporad, Axehill 2022, A dual
-active-set solver for embedded quadratic programming using recursive LDL' updates (DAQP).
+Source: Nocedal and Wright 2006, Numerical Optimization, algorithm 18.1; Arnstrom, Bemporad, Axehill
+2022, A dual active-set solver for embedded quadratic programming using recursive LDL' updates
+(DAQP).
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-#: Most programs in turn; a step that ends them, over the room of each unknown; the least eigenvalue over the largest.
+#: Most programs in turn; a step that ends them, over the room of each unknown; the least eigenvalue
+#: over the largest.
 MOST, STILL, LEAST = 10, 2e-3, 3e-3
 #: A step beyond so many times the room of an unknown is none.
 WILD = 1.0
-#: Rows farther from their bounds are looked at afterwards; what a step may exceed; how often rows are added.
+#: Rows farther from their bounds are looked at afterwards; what a step may exceed; how often rows
+#: are added.
 NEARBY, BEYOND, ROUNDS = 0.5, 1e-4, 4
 #: The solver of quadratic programs, of those that come with CasADi.
 SOLVER = "daqp"
@@ -76,7 +79,12 @@ class Sequential:
             part = slopes[kept.tolist(), :]
             shapes = {"h": ca.Sparsity.dense(*hessian.shape), "a": part.sparsity()}
             solver = ca.conic("step", SOLVER, shapes, SETTINGS)
-            limits = {"lba": lower[kept], "uba": upper[kept], "lbx": bounds["lbx"] - x, "ubx": bounds["ubx"] - x}
+            limits = {
+                "lba": lower[kept],
+                "uba": upper[kept],
+                "lbx": bounds["lbx"] - x,
+                "ubx": bounds["ubx"] - x,
+            }
             solution = solver(h=hessian, g=gradient, a=part, **limits)
             d, made = solution["x"].full().ravel(), np.zeros(len(r))
             made[kept] = solution["lam_a"].full().ravel()

@@ -1,9 +1,10 @@
 """The machines that a cable machine is while it is simulated: elastic cables as forces, slack ones taken away.
 
-A cable that stretches becomes a telescopic rod that a motor of its own drives, named `NAME.stretch`: what moves it is
-the stretch, and what it exerts is minus the tension. A driven winch keeps its inertia, friction and gear on a
-coordinate `NAME.wound`, the length that it has let out. A cable that does not stretch is a rod while it is taut, and
-nothing while it is slack; its winch, where that has inertia, friction or a spring, then turns alone.
+A cable that stretches becomes a telescopic rod that a motor of its own drives, named
+`NAME.stretch`: what moves it is the stretch, and what it exerts is minus the tension. A driven
+winch keeps its inertia, friction and gear on a coordinate `NAME.wound`, the length that it has let
+out. A cable that does not stretch is a rod while it is taut, and nothing while it is slack; its
+winch, where that has inertia, friction or a spring, then turns alone.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class CableMachine:
         mechanism: it, without any bounds of tension.
         stretched: cables that stretch; their motors come last, in this order.
         taut, slack: cables that do not stretch, and hold or do not hold their ends.
-        bare: cables that do not stretch whose winch is nothing but a force, by the name of that actuator.
+        bare: cables that do not stretch whose winch is nothing but a force, by the name of that
+            actuator.
     """
 
     mechanism: Mechanism
@@ -49,14 +51,16 @@ class CableMachine:
     bare: Mapping[str, str]
 
 
-def cable_machine(mechanism: Mechanism, slack: frozenset[str], held: Mapping[str, float] | None) -> CableMachine:
+def cable_machine(
+    mechanism: Mechanism, slack: frozenset[str], held: Mapping[str, float] | None
+) -> CableMachine:
     """The machine with some cables slack.
 
     Args:
         mechanism: the cable machine.
         slack: cables that are.
-        held: lengths at which winches of cables that do not stretch are held, by their names; None where forces drive
-            all winches.
+        held: lengths at which winches of cables that do not stretch are held, by their names; None
+            where forces drive all winches.
 
     Raises:
         InputError: a cable cannot be simulated, with the reason.
@@ -105,7 +109,9 @@ class _CableBuilder:
             if is_driven:
                 self._wind(rod.name + WOUND, rod.telescope)
                 drives = (*drives, (rod.name + WOUND, Constant(-1.0)))
-                self._actuators = [_moved(actuator, rod.name, rod.name + WOUND) for actuator in self._actuators]
+                self._actuators = [
+                    _moved(actuator, rod.name, rod.name + WOUND) for actuator in self._actuators
+                ]
             else:
                 self._undrive(rod.name)
         self.rods.append(replace(rod, length=None, telescope=telescope, tension=None))
@@ -143,7 +149,9 @@ class _CableBuilder:
         )
 
     def _undrive(self, name: str) -> None:
-        self._actuators = [actuator for actuator in self._actuators if name not in dict(actuator.drives)]
+        self._actuators = [
+            actuator for actuator in self._actuators if name not in dict(actuator.drives)
+        ]
 
     def made(self) -> Mechanism:
         """The machine."""
@@ -166,11 +174,25 @@ def _bare(mechanism: Mechanism) -> dict[str, str]:
     """Cables that do not stretch and hang on nothing but the force of one actuator, by its name."""
     bare = {}
     for rod in mechanism.rods:
-        drivers = [actuator for actuator in mechanism.actuators if rod.name in dict(actuator.drives)]
-        if rod.tension is None or rod.tension.stiffness is not None or rod.telescope is None or len(drivers) != 1:
+        drivers = [
+            actuator for actuator in mechanism.actuators if rod.name in dict(actuator.drives)
+        ]
+        if (
+            rod.tension is None
+            or rod.tension.stiffness is not None
+            or rod.telescope is None
+            or len(drivers) != 1
+        ):
             continue
         (winch,), freedom = drivers, rod.telescope.freedom
-        parts = (winch.inertia, winch.friction, winch.drive, freedom.inertia, freedom.friction, freedom.spring)
+        parts = (
+            winch.inertia,
+            winch.friction,
+            winch.drive,
+            freedom.inertia,
+            freedom.friction,
+            freedom.spring,
+        )
         if len(winch.drives) == 1 and all(part is None for part in parts):
             bare[winch.name] = rod.name
     return bare
@@ -186,10 +208,14 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
     for rod in mechanism.rods:
         if rod.tension is None:
             continue
-        drivers = [actuator for actuator in mechanism.actuators if rod.name in dict(actuator.drives)]
+        drivers = [
+            actuator for actuator in mechanism.actuators if rod.name in dict(actuator.drives)
+        ]
         is_stiff = rod.tension.stiffness is None
         if is_stiff and (rod.lower is not None or rod.upper is not None):
-            what = "has mass and does not stretch, so that nothing says how it falls while it is slack"
+            what = (
+                "has mass and does not stretch, so that nothing says how it falls while it is slack"
+            )
             problems.append((rod.name, what, "write model: massless, or give it a stiffness"))
         if is_held and any(len(driver.drives) > 1 for driver in drivers):
             what = "its winch drives other coordinates too, so that it cannot be held at a length"
@@ -198,8 +224,24 @@ def _require_possible(mechanism: Mechanism, is_held: bool) -> None:
             inertias = [rod.telescope.freedom.inertia, *(driver.inertia for driver in drivers)]
             if all(inertia is None for inertia in inertias):
                 what = "a force on a winch without inertia: nothing says how fast it winds"
-                problems.append((rod.name, what, "give the winch an inertia, or leave its force out: it is held"))
-        if is_stiff and not is_held and rod.telescope is not None and rod.name not in bare.values() and not drivers:
-            problems.append((rod.name, "is telescopic, but nothing winds it", "give it an actuator or a length"))
+                problems.append(
+                    (
+                        rod.name,
+                        what,
+                        "give the winch an inertia, or leave its force out: it is held",
+                    )
+                )
+        if (
+            is_stiff
+            and not is_held
+            and rod.telescope is not None
+            and rod.name not in bare.values()
+            and not drivers
+        ):
+            problems.append(
+                (rod.name, "is telescopic, but nothing winds it", "give it an actuator or a length")
+            )
     if problems:
-        raise InputError(Problem(where=where, what=what, remedy=remedy) for where, what, remedy in problems)
+        raise InputError(
+            Problem(where=where, what=what, remedy=remedy) for where, what, remedy in problems
+        )

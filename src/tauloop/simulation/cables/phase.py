@@ -25,7 +25,8 @@ from tauloop.simulation.forces import ForceLaw, Wrench
 
 #: Locked coordinates that differ by more than this (m, rad) stand elsewhere.
 ELSEWHERE = 1e-9
-#: Lengths that winches have let out and their rates (k,), (k,) at a time, for the cables that stretch.
+#: Lengths that winches have let out and their rates (k,), (k,) at a time, for the cables that
+#: stretch.
 Lengths = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
 
@@ -55,19 +56,41 @@ class CablePhase:
             InputError: a locked coordinate stood elsewhere.
             AssemblyError: it does not assemble, or the tension of a cable is not determined.
         """
-        locks = Locks(names=tuple(original.topology.velocity_names[i] for i in original.assembly.locked))
-        self.machine, self.model = machine, Model(machine.mechanism, evaluator=original.evaluator, locks=locks)
+        locks = Locks(
+            names=tuple(original.topology.velocity_names[i] for i in original.assembly.locked)
+        )
+        self.machine, self.model = (
+            machine,
+            Model(machine.mechanism, evaluator=original.evaluator, locks=locks),
+        )
         _require_alike(original, self.model, locks)
-        self._original, self._law, self._lengths, self._held, self._wrench = original, law, lengths, held, wrench
+        self._original, self._law, self._lengths, self._held, self._wrench = (
+            original,
+            law,
+            lengths,
+            held,
+            wrench,
+        )
         bounds, mechanism = cables(original.mechanism), original.mechanism
-        coefficients = [(bounds[name].stiffness, bounds[name].damping) for name in machine.stretched]
-        self._stiffness = np.array([mechanism.value(k) if k is not None else 0.0 for k, _ in coefficients])
-        self._damping = np.array([mechanism.value(c) if c is not None else 0.0 for _, c in coefficients])
+        coefficients = [
+            (bounds[name].stiffness, bounds[name].damping) for name in machine.stretched
+        ]
+        self._stiffness = np.array(
+            [mechanism.value(k) if k is not None else 0.0 for k, _ in coefficients]
+        )
+        self._damping = np.array(
+            [mechanism.value(c) if c is not None else 0.0 for _, c in coefficients]
+        )
         names, velocities = self.model.topology.coordinate_names, self.model.topology.velocity_names
         self._q = [names.index(name) for name in machine.stretched]
         self._v = [velocities.index(name) for name in machine.stretched]
-        self._wound = [names.index(name + WOUND) if name + WOUND in names else -1 for name in machine.stretched]
-        self._wound_v = [velocities.index(n + WOUND) if n + WOUND in velocities else -1 for n in machine.stretched]
+        self._wound = [
+            names.index(name + WOUND) if name + WOUND in names else -1 for name in machine.stretched
+        ]
+        self._wound_v = [
+            velocities.index(n + WOUND) if n + WOUND in velocities else -1
+            for n in machine.stretched
+        ]
         all_names = [actuator.name for actuator in mechanism.actuators]
         kept = [a.name for a in machine.mechanism.actuators if a.name in all_names]
         self._kept = [all_names.index(name) for name in kept]
@@ -76,14 +99,19 @@ class CablePhase:
         self._rows = multiplier_rows(self.model.assembly, machine.taut)
         self._spans = _spans(original, self.model)
 
-    def start(self, q: Mapping[str, float], v: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
+    def start(
+        self, q: Mapping[str, float], v: Mapping[str, float]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and velocities by name as arrays; what is new is where the cables are, winches go with them."""
         shape = self.model.topology
         at_q = np.array([[q.get(name, 0.0) for name in shape.coordinate_names]])
         at_v = np.array([[v.get(name, 0.0) for name in shape.velocity_names]])
         spans = self.spans(at_q, at_v)
         lengths, _ = self._lengths(0.0)
-        wound = {f"{name}{WOUND}": float(x) for name, x in zip(self.machine.stretched, lengths, strict=True)}
+        wound = {
+            f"{name}{WOUND}": float(x)
+            for name, x in zip(self.machine.stretched, lengths, strict=True)
+        }
         known = {name: float(span[0]) for name, (span, _) in spans.items()} | wound | dict(q)
         rates = {name: float(rate[0]) for name, (_, rate) in spans.items()} | dict(v)
         rates = {f"{name}{WOUND}": rates[name] for name in self.machine.stretched} | rates
@@ -95,12 +123,15 @@ class CablePhase:
     def spans(self, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Distances between the ends of all cables (N,), m, and their rates, at states (N, n_q), (N, n_v)."""
         distance, rate = self._spans([q, v], len(q))
-        return dict(zip(cables(self._original.mechanism), zip(distance.T, rate.T, strict=True), strict=True))
+        return dict(
+            zip(cables(self._original.mechanism), zip(distance.T, rate.T, strict=True), strict=True)
+        )
 
     def described(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates (N, n_q) and velocities (N, n_v) of the cable machine itself.
 
-        Lengths of cables that this machine has no coordinate for are the distances between their ends.
+        Lengths of cables that this machine has no coordinate for are the distances between their
+        ends.
         """
         original, own, spans = self._original.topology, self.model.topology, self.spans(q, v)
         found_q = dict(zip(own.coordinate_names, q.T, strict=True))
@@ -115,20 +146,28 @@ class CablePhase:
 
     def pull(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Stiffness x + damping x' of the cables that stretch (N, k), N: their tension where it is positive."""
-        length, rate = (np.array(part) for part in zip(*(self._lengths(t) for t in time), strict=True))
+        length, rate = (
+            np.array(part) for part in zip(*(self._lengths(t) for t in time), strict=True)
+        )
         for k, (i, j) in enumerate(zip(self._wound, self._wound_v, strict=True)):
             if i >= 0:
                 length[:, k], rate[:, k] = q[:, i], v[:, j]
-        return np.asarray(self._stiffness * (q[:, self._q] - length) + self._damping * (v[:, self._v] - rate))
+        return np.asarray(
+            self._stiffness * (q[:, self._q] - length) + self._damping * (v[:, self._v] - rate)
+        )
 
-    def forces(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def forces(
+        self, time: np.ndarray, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Forces of this machine's actuators (N, n_u), and pulls of bare winches before they are cut off at zero."""
         own = np.zeros((len(time), len(self._original.mechanism.actuators)))
         if self._law is not None:
             samples = zip(time, *self.described(q, v), strict=True)
             own = np.array([self._law.force(*sample) for sample in samples]).reshape(own.shape)
         own = own[:, self._kept]
-        bare = np.array([-ratio * own[:, i] for i, ratio in self._bare.items()]).T.reshape(len(time), len(self._bare))
+        bare = np.array([-ratio * own[:, i] for i, ratio in self._bare.items()]).T.reshape(
+            len(time), len(self._bare)
+        )
         for k, (i, ratio) in enumerate(self._bare.items()):
             own[:, i] = -np.maximum(bare[:, k], 0.0) / ratio
         return np.concatenate([own, -np.maximum(self.pull(time, q, v), 0.0)], axis=1), bare
@@ -136,7 +175,9 @@ class CablePhase:
     def tensions(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         """What the cables pull (N,), by name; of taut ones that do not stretch negative where they push."""
         force, bare = self.forces(time, q, v)
-        pulls = dict(zip(self.machine.stretched, np.maximum(self.pull(time, q, v), 0.0).T, strict=True))
+        pulls = dict(
+            zip(self.machine.stretched, np.maximum(self.pull(time, q, v), 0.0).T, strict=True)
+        )
         pulls |= dict(zip(self.machine.bare.values(), np.maximum(bare, 0.0).T, strict=True))
         pulls |= {name: np.zeros(len(time)) for name in self.machine.slack}
         if self.machine.taut:
@@ -144,20 +185,31 @@ class CablePhase:
             if self._wrench is not None:
                 inputs["wrench"] = np.array([_wrench_at(self._wrench, t) for t in time])
             outputs, _ = self._multipliers.run(inputs, len(time))
-            pulls |= {n: -outputs["multipliers"][:, i] for n, i in zip(self.machine.taut, self._rows, strict=True)}
+            pulls |= {
+                n: -outputs["multipliers"][:, i]
+                for n, i in zip(self.machine.taut, self._rows, strict=True)
+            }
         return pulls
 
-    def unpulled(self, q: Mapping[str, float], v: Mapping[str, float], time: float = 0.0) -> list[str]:
+    def unpulled(
+        self, q: Mapping[str, float], v: Mapping[str, float], time: float = 0.0
+    ) -> list[str]:
         """Cables that stretch, and those of bare winches, that pull nothing in a state at a time, s."""
         at_q, at_v = (row[None] for row in self.start(q, v))
         at = np.array([time])
         pull, (_, bare) = self.pull(at, at_q, at_v), self.forces(at, at_q, at_v)
         names = (*self.machine.stretched, *self.machine.bare.values())
-        return [name for name, value in zip(names, np.concatenate([pull[0], bare[0]]), strict=True) if value < 0.0]
+        return [
+            name
+            for name, value in zip(names, np.concatenate([pull[0], bare[0]]), strict=True)
+            if value < 0.0
+        ]
 
     @cached_property
     def _multipliers(self) -> Program:
-        return multiplier_program(self.model.assembly, self.model.formulation, with_wrench=self._wrench is not None)
+        return multiplier_program(
+            self.model.assembly, self.model.formulation, with_wrench=self._wrench is not None
+        )
 
     @cached_property
     def _impact(self) -> Program:
@@ -170,7 +222,10 @@ class CablePhase:
         share = np.zeros(len(self.model.assembly.rows))
         share[self._rows[self.machine.taut.index(name)]] = restitution
         outputs, _ = self._impact.run({"q": q[None], "v": v[None], "restitution": share[None]}, 1)
-        impulses = {n: -float(outputs["impulse"][0, i]) for n, i in zip(self.machine.taut, self._rows, strict=True)}
+        impulses = {
+            n: -float(outputs["impulse"][0, i])
+            for n, i in zip(self.machine.taut, self._rows, strict=True)
+        }
         return outputs["v_after"][0], impulses
 
     def gap(self, name: str, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -178,8 +233,12 @@ class CablePhase:
         shape, length = self.model.topology, self._original.mechanism.rod(name).length
         span, rate = self.spans(q, v)[name]
         if name in shape.coordinate_names:
-            return span - q[:, shape.coordinate_names.index(name)], rate - v[:, shape.velocity_names.index(name)]
-        return span - (self._held[name] if length is None else self._original.mechanism.value(length)), rate
+            return span - q[:, shape.coordinate_names.index(name)], rate - v[
+                :, shape.velocity_names.index(name)
+            ]
+        return span - (
+            self._held[name] if length is None else self._original.mechanism.value(length)
+        ), rate
 
     def watched(self, events: Sequence[Event], offset: float) -> tuple[Event, ...]:
         """Events of the cable machine as those of this one, named after their numbers."""
@@ -187,7 +246,9 @@ class CablePhase:
         def seen(event: Event) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
             return lambda time, q, v: event.function(time + offset, *self.described(q, v))
 
-        return tuple(replace(event, name=str(k), function=seen(event)) for k, event in enumerate(events))
+        return tuple(
+            replace(event, name=str(k), function=seen(event)) for k, event in enumerate(events)
+        )
 
     def events(self, offset: float) -> tuple[Event, ...]:
         """Cables that become slack or taut; those that do not stretch end this phase."""
@@ -208,10 +269,20 @@ class CablePhase:
         both = [(name, stretch(k)) for k, name in enumerate(self.machine.stretched)]
         both += [(name, bare(k)) for k, name in enumerate(self.machine.bare.values())]
         for name, function in both:
-            listed.append(Event(name=f"{name} slack", function=function, direction=-1, is_terminal=False))
-            listed.append(Event(name=f"{name} taut", function=function, direction=1, is_terminal=False))
-        listed += [Event(name=f"{name} slack", function=taut(name), direction=-1) for name in self.machine.taut]
-        listed += [Event(name=f"{name} taut", function=slack(name), direction=1) for name in self.machine.slack]
+            listed.append(
+                Event(name=f"{name} slack", function=function, direction=-1, is_terminal=False)
+            )
+            listed.append(
+                Event(name=f"{name} taut", function=function, direction=1, is_terminal=False)
+            )
+        listed += [
+            Event(name=f"{name} slack", function=taut(name), direction=-1)
+            for name in self.machine.taut
+        ]
+        listed += [
+            Event(name=f"{name} taut", function=slack(name), direction=1)
+            for name in self.machine.slack
+        ]
         return tuple(listed)
 
 
@@ -237,7 +308,8 @@ def _require_alike(original: Model, model: Model, locks: Locks) -> None:
     problems = Problems()
     for name in locks.names:
         stood, stands = (
-            machine.assembly.q[machine.topology.coordinate_names.index(name)] for machine in (original, model)
+            machine.assembly.q[machine.topology.coordinate_names.index(name)]
+            for machine in (original, model)
         )
         if abs(stood - stands) > ELSEWHERE:
             what = f"is locked at {stood:.9g}, to which cables pulled it from the file's reference, {stands:.9g}"

@@ -25,7 +25,8 @@ from tauloop.simulation.stepping.steps import Ending
 if TYPE_CHECKING:
     import xarray as xr
 
-#: A machine whose kinetic energy stays below this share of what its tensions would do over its length rests.
+#: A machine whose kinetic energy stays below this share of what its tensions would do over its
+#: length rests.
 STILL = 1e-9
 #: What is left of a duration below this share of it is nothing.
 OVER = 1e-12
@@ -39,7 +40,8 @@ class CableEvent:
         cable: its name.
         is_slack: whether it becomes slack, else taut.
         time: s.
-        speed: with which its ends would have moved apart, m/s, where a cable that does not stretch is tautened; else 0.
+        speed: with which its ends would have moved apart, m/s, where a cable that does not stretch
+            is tautened; else 0.
         impulse: N s, likewise.
     """
 
@@ -78,7 +80,8 @@ class CableSimulation(Result):
         tension: N (N, k).
         parts: the simulation from change to change of cables that do not stretch; one where all do.
         events: cables that became slack or taut, in the order of time.
-        occurrences: of the events that were looked for, likewise; in the coordinates of the cable machine.
+        occurrences: of the events that were looked for, likewise; in the coordinates of the cable
+            machine.
         duration: that was asked for, s.
         ending: why it ended.
         problem: what went wrong, with the remedy; None where it reached the end.
@@ -105,7 +108,11 @@ class CableSimulation(Result):
         parts = []
         for part in self.parts:
             names = part.simulation.coordinate_names
-            here = part.simulation.coordinate(name) if name in names else np.full(len(part.simulation.time), np.nan)
+            here = (
+                part.simulation.coordinate(name)
+                if name in names
+                else np.full(len(part.simulation.time), np.nan)
+            )
             parts.append(here)
         return np.concatenate(parts)
 
@@ -116,7 +123,9 @@ class CableSimulation(Result):
         positions = np.column_stack([self.coordinate(name) for name in self.platform.columns])
         yield time_axis(self.time[keep])
         yield from columns("position", self.platform.columns, self.platform.units, positions[keep])
-        yield from columns("tension", self.cable_names, ["N"] * len(self.cable_names), self.tension[keep])
+        yield from columns(
+            "tension", self.cable_names, ["N"] * len(self.cable_names), self.tension[keep]
+        )
 
     def log(self) -> xr.Dataset:
         """Positions of the platform and tensions over time; what has no such coordinate all the time is left out."""
@@ -134,7 +143,9 @@ class CableSimulation(Result):
             "reached_s": float(self.time[-1]),
             "steps": sum(len(part.simulation.steps) for part in self.parts),
             "final": dict(zip(last.coordinate_names, map(float, last.q[-1]), strict=True)),
-            "largest_tension_N": dict(zip(self.cable_names, map(float, self.tension.max(axis=0)), strict=True)),
+            "largest_tension_N": dict(
+                zip(self.cable_names, map(float, self.tension.max(axis=0)), strict=True)
+            ),
             "events": [
                 {
                     "cable": event.cable,
@@ -172,11 +183,15 @@ def evidence(model: Model, simulation: CableSimulation, is_ended: bool) -> tuple
             name="share of the duration reached",
             value=reached / simulation.duration,
             lower=None if is_ended else 1.0 - OVER,
-            advice=simulation.ending.value if simulation.problem is None else simulation.problem.what,
+            advice=simulation.ending.value
+            if simulation.problem is None
+            else simulation.problem.what,
         ),
         Evidence(
             name="energy missing from the balance between impacts, of the largest kinetic energy",
-            value=missing / largest if largest > STILL * at_stake and np.isfinite(missing) else None,
+            value=missing / largest
+            if largest > STILL * at_stake and np.isfinite(missing)
+            else None,
             upper=ENERGY_BALANCED,
             advice="tighten the tolerances or shorten the step",
         ),

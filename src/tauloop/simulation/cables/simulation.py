@@ -19,14 +19,21 @@ from tauloop.model.force_sharing import EQUAL_SHARES
 from tauloop.progress import Progress, Stages
 from tauloop.simulation.cables.machines import cable_machine
 from tauloop.simulation.cables.phase import CablePhase, Lengths, PhaseForce
-from tauloop.simulation.cables.result import OVER, CableEvent, CableSimulation, CableStretch, evidence
+from tauloop.simulation.cables.result import (
+    OVER,
+    CableEvent,
+    CableSimulation,
+    CableStretch,
+    evidence,
+)
 from tauloop.simulation.forces import ForceLaw, SampledForce, Wrench
 from tauloop.simulation.routes import Projected, Route
 from tauloop.simulation.simulation import Simulation, Simulator
 from tauloop.simulation.stepping.steps import Ending
 from tauloop.simulation.system import START_GAP
 
-#: A tautened cable that would rebound slower than this (m/s) stays taut: else it would rebound without end.
+#: A tautened cable that would rebound slower than this (m/s) stays taut: else it would rebound
+#: without end.
 REBOUND = 1e-4
 #: Ends that move together slower than this (m/s) at the start rest.
 REST = 1e-9
@@ -54,26 +61,31 @@ def simulate_cables(
 ) -> CableSimulation:
     """Simulate a machine with cables.
 
-    A cable with stiffness k and damping c pulls with max(0, k x + c x'), x its stretch over what its winch has let out.
-    One without does not stretch: it holds its ends while its tension is positive, is gone while it is slack, and when
-    its ends have moved as far apart as it is long, they rebound with the `restitution` of its file; without one the
-    simulation ends there and says so.
+    A cable with stiffness k and damping c pulls with max(0, k x + c x'), x its stretch over what
+    its winch has let out. One without does not stretch: it holds its ends while its tension is
+    positive, is gone while it is slack, and when its ends have moved as far apart as it is long,
+    they rebound with the `restitution` of its file; without one the simulation ends there and says
+    so.
 
     Args:
         model: the machine.
         duration: s.
-        q, v: start in the model's own coordinates (n_q,), (n_v,); cables of fixed length may be slack there, or
-            stretched if they have a stiffness. The reference pose at rest without them.
-        force: what the actuators do, continuously or sampled; without it all winches are held. The lengths of cables
-            among the coordinates that it is given are what driven winches have let out, else distances of ends.
-        lengths: unstretched lengths of telescopic cables with stiffness, by name, at the start; or, of held winches, a
-            function of time to all of these lengths and their rates (k,), (k,). Without it those that hold the start
-            pose at rest with the least tensions.
-        wrench: force and moment at the tool centre point in the base frame (6,), or a function of time.
+        q, v: start in the model's own coordinates (n_q,), (n_v,); cables of fixed length may be
+            slack there, or stretched if they have a stiffness. The reference pose at rest without
+            them.
+        force: what the actuators do, continuously or sampled; without it all winches are held. The
+            lengths of cables among the coordinates that it is given are what driven winches have
+            let out, else distances of ends.
+        lengths: unstretched lengths of telescopic cables with stiffness, by name, at the start; or,
+            of held winches, a function of time to all of these lengths and their rates (k,), (k,).
+            Without it those that hold the start pose at rest with the least tensions.
+        wrench: force and moment at the tool centre point in the base frame (6,), or a function of
+            time.
         route: the way to forward dynamics; projection without it.
         integrator: Dormand and Prince's without it.
         sharing: preloads and weights of the tensions that hold the start pose.
-        events: what to look for, in the coordinates of the cable machine; also what a jerk jumps over is found.
+        events: what to look for, in the coordinates of the cable machine; also what a jerk jumps
+            over is found.
         progress: called with the share of the duration that is done, and what there is to do.
 
     Raises:
@@ -82,9 +94,9 @@ def simulate_cables(
         PoseError: no tensions hold the start, and no lengths are given.
     """
     chosen = Projected() if route is None else route
-    return _CableRun(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events).go(
-        Stages(progress, 1)
-    )
+    return _CableRun(
+        model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events
+    ).go(Stages(progress, 1))
 
 
 class _CableRun:
@@ -105,8 +117,15 @@ class _CableRun:
         events: Sequence[Event],
     ) -> None:
         _require(model, duration)
-        self._sampled = SampledForce(force, len(model.mechanism.actuators)) if force and force.period else None
-        self._model, self._duration, self._wrench, self._watched = model, duration, wrench, tuple(events)
+        self._sampled = (
+            SampledForce(force, len(model.mechanism.actuators)) if force and force.period else None
+        )
+        self._model, self._duration, self._wrench, self._watched = (
+            model,
+            duration,
+            wrench,
+            tuple(events),
+        )
         self._force = force if self._sampled is None else self._sampled
         self._route, self._integrator, self._sharing = route, integrator, sharing
         self._bounds = cables(model.mechanism)
@@ -116,7 +135,8 @@ class _CableRun:
         self._phases: dict[frozenset[str], tuple[CablePhase, Simulator]] = {}
         names = [rod.name for rod, _, _ in shape.telescopes if rod.name in self._bounds]
         self._wound = {name: float(self._q[shape.coordinate_names.index(name)]) for name in names}
-        cable_machine(model.mechanism, frozenset(), self._wound if force is None else None)  # or it says why not
+        # or it says why not
+        cable_machine(model.mechanism, frozenset(), self._wound if force is None else None)
         self._lengths = self._given_lengths(lengths)
         self._parts: list[CableStretch] = []
         self._events: list[CableEvent] = []
@@ -137,7 +157,9 @@ class _CableRun:
             elif lengths is not None:
                 positions.append(lengths[name])
             else:
-                positions.append(self._wound[name] - self._static[name] / mechanism.value(stiffness))
+                positions.append(
+                    self._wound[name] - self._static[name] / mechanism.value(stiffness)
+                )
             rates.append(0.0)
         constant = (np.array(positions), np.array(rates))
         return lambda time: constant
@@ -156,7 +178,9 @@ class _CableRun:
         functions = self._model.platform
         still = np.zeros(functions.ports.velocity.size)
         position = self._model.platform_position(self._q)
-        forces = functions.inverse_dynamics(position, still, still, start=self._q, sharing=self._sharing)
+        forces = functions.inverse_dynamics(
+            position, still, still, start=self._q, sharing=self._sharing
+        )
         assert forces.tension is not None
         return dict(zip(forces.tension_names, map(float, forces.tension), strict=True))
 
@@ -164,9 +188,14 @@ class _CableRun:
         if slack not in self._phases:
             held = self._wound if self._force is None else None
             machine = cable_machine(self._model.mechanism, slack, held)
-            phase = CablePhase(self._model, machine, self._force, self._lengths, self._wound, self._wrench)
+            phase = CablePhase(
+                self._model, machine, self._force, self._lengths, self._wound, self._wrench
+            )
             simulator = Simulator(
-                phase.model, route=self._route, integrator=self._integrator, with_wrench=self._wrench is not None
+                phase.model,
+                route=self._route,
+                integrator=self._integrator,
+                with_wrench=self._wrench is not None,
             )
             self._phases[slack] = phase, simulator
         return self._phases[slack]
@@ -179,7 +208,10 @@ class _CableRun:
         slack, time, problem, changes = self._loose(q, v), 0.0, None, 0
         until = self._sample(slack, q, v, time)
         slack = self._settled(slack, q, v, time)
-        self._events += [CableEvent(cable=n, is_slack=True, time=0.0) for n in self._phase(slack)[0].unpulled(q, v)]
+        self._events += [
+            CableEvent(cable=n, is_slack=True, time=0.0)
+            for n in self._phase(slack)[0].unpulled(q, v)
+        ]
         ending = Ending.END
         while problem is None and not self._is_over(time):
             if changes >= MOST_PHASES:
@@ -207,7 +239,9 @@ class _CableRun:
     def _is_over(self, time: float) -> bool:
         return self._is_ended or self._duration - time <= OVER * self._duration
 
-    def _sample(self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float) -> float:
+    def _sample(
+        self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
+    ) -> float:
         """Sample a law that is computed and held; until when it holds, or the end, s."""
         if self._sampled is None:
             return self._duration
@@ -218,33 +252,52 @@ class _CableRun:
         after = phase.unpulled(q, v, time)
         if time > 0.0:
             changed = [name for name in self._bounds if (name in before) != (name in after)]
-            self._events += [CableEvent(cable=name, is_slack=name in after, time=time) for name in changed]
+            self._events += [
+                CableEvent(cable=name, is_slack=name in after, time=time) for name in changed
+            ]
         return min(until, self._duration)
 
     def _jumped(
-        self, phase: CablePhase, q: Mapping[str, float], v: Mapping[str, float], after: Mapping[str, float], time: float
+        self,
+        phase: CablePhase,
+        q: Mapping[str, float],
+        v: Mapping[str, float],
+        after: Mapping[str, float],
+        time: float,
     ) -> None:
         """Note the events whose functions went through zero in a jerk."""
-        states = [phase.described(*(row[None] for row in phase.start(q, rates))) for rates in (v, after)]
+        states = [
+            phase.described(*(row[None] for row in phase.start(q, rates))) for rates in (v, after)
+        ]
         for event in self._watched:
             was, now = (float(event.function(np.array([time]), *state)[0]) for state in states)
             if was * now < 0 and event.direction * now >= 0 and not self._is_ended:
                 at_q, at_v = states[1]
-                occurrence = Occurrence(name=event.name, time=time, q=at_q[0], v=at_v[0], is_terminal=event.is_terminal)
+                occurrence = Occurrence(
+                    name=event.name, time=time, q=at_q[0], v=at_v[0], is_terminal=event.is_terminal
+                )
                 self._occurrences.append(occurrence)
 
     def _loose(self, q: Mapping[str, float], v: Mapping[str, float]) -> frozenset[str]:
         """Cables of a length that does not change and that are slack at the start, or becoming so."""
-        fixed = [n for n, b in self._bounds.items() if b.stiffness is None and self._model.mechanism.rod(n).length]
+        fixed = [
+            n
+            for n, b in self._bounds.items()
+            if b.stiffness is None and self._model.mechanism.rod(n).length
+        ]
         if not fixed:
             return frozenset()
         phase, _ = self._phase(frozenset(fixed))
         state = [row[None] for row in phase.start(q, v)]
         gaps = {name: phase.gap(name, *state) for name in fixed}
         loose = {
-            n for n, (gap, rate) in gaps.items() if gap[0] < -START_GAP or (gap[0] <= START_GAP and rate[0] < -REST)
+            n
+            for n, (gap, rate) in gaps.items()
+            if gap[0] < -START_GAP or (gap[0] <= START_GAP and rate[0] < -REST)
         }
-        self._events += [CableEvent(cable=name, is_slack=True, time=0.0) for name in fixed if name in loose]
+        self._events += [
+            CableEvent(cable=name, is_slack=True, time=0.0) for name in fixed if name in loose
+        ]
         return frozenset(loose)
 
     def _advanced(
@@ -260,7 +313,9 @@ class _CableRun:
         phase, simulator = self._phase(slack)
         start_q, start_v = phase.start(q, v)
         wrench = self._wrench
-        shifted: Wrench | None = (lambda t: np.asarray(wrench(t + time))) if callable(wrench) else wrench
+        shifted: Wrench | None = (
+            (lambda t: np.asarray(wrench(t + time))) if callable(wrench) else wrench
+        )
         simulation = simulator.run(
             until - time,
             q=start_q,
@@ -268,11 +323,15 @@ class _CableRun:
             force=PhaseForce(phase, time),
             wrench=shifted,
             events=(*phase.events(time), *phase.watched(self._watched, time)),
-            progress=lambda done, total: stages.part(time + (until - time) * done / total, self._duration),
+            progress=lambda done, total: stages.part(
+                time + (until - time) * done / total, self._duration
+            ),
         )
         pulls = phase.tensions(simulation.time + time, simulation.q, simulation.v)
         tension = np.stack([np.maximum(pulls[name], 0.0) for name in self._bounds], axis=1)
-        self._parts.append(CableStretch(start=time, machine=phase.machine, simulation=simulation, tension=tension))
+        self._parts.append(
+            CableStretch(start=time, machine=phase.machine, simulation=simulation, tension=tension)
+        )
         for item in simulation.occurrences:
             if item.name.isdecimal():
                 at_q, at_v = phase.described(item.q[None], item.v[None])
@@ -280,11 +339,18 @@ class _CableRun:
                 self._occurrences.append(replace(item, name=name, time=at, q=at_q[0], v=at_v[0]))
                 continue
             cable, _, what = item.name.rpartition(" ")
-            self._events.append(CableEvent(cable=cable, is_slack=what == "slack", time=time + item.time))
+            self._events.append(
+                CableEvent(cable=cable, is_slack=what == "slack", time=time + item.time)
+            )
         return phase, simulation
 
     def _changed(
-        self, phase: CablePhase, slack: frozenset[str], q: dict[str, float], v: dict[str, float], time: float
+        self,
+        phase: CablePhase,
+        slack: frozenset[str],
+        q: dict[str, float],
+        v: dict[str, float],
+        time: float,
     ) -> tuple[frozenset[str], dict[str, float], Problem | None]:
         """Slack cables, velocities and what is wrong after a cable that does not stretch has changed."""
         event = self._events[-1]
@@ -297,7 +363,11 @@ class _CableRun:
         if restitution is None:
             return slack, v, _tautened(event.cable, time, speed)
         after, impulses = taut.impact(event.cable, restitution, start_q, start_v)
-        pushed = [name for name, impulse in impulses.items() if impulse < -PUSHED * max(map(abs, impulses.values()))]
+        pushed = [
+            name
+            for name, impulse in impulses.items()
+            if impulse < -PUSHED * max(map(abs, impulses.values()))
+        ]
         if pushed:
             return slack, v, _pushed(event.cable, pushed, time)
         self._events[-1] = replace(event, speed=speed, impulse=impulses[event.cable])

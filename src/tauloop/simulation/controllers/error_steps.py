@@ -8,7 +8,8 @@ from scipy.linalg import expm
 from tauloop.model import Model
 from tauloop.records import dataclass
 
-#: Conditions at both ends of an interval of unit length -> coefficients of the polynomial of fifth degree.
+#: Conditions at both ends of an interval of unit length -> coefficients of the polynomial of fifth
+#: degree.
 _QUINTIC = np.linalg.inv(
     [
         [1, 0, 0, 0, 0, 0],
@@ -28,7 +29,8 @@ class ErrorSteps:
     Attributes:
         A, B: (K, 2 m, 2 m) and (K, 2 m, n_u).
         mean: forces (K, n_u) that, held, leave the reference's speed at the end of the step.
-        drift: errors (K, 2 m) that holding them leaves, for the reference's own forces change on the way.
+        drift: errors (K, 2 m) that holding them leaves, for the reference's own forces change on
+            the way.
         speed: of all actuators of the reference at the end of a step (K, n_u).
         driven: their speeds (K, n_u, 2 m), of e.
         seen: what counts as an error (K, 2 r, 2 m): its positions, then its speeds, of e.
@@ -43,7 +45,9 @@ class ErrorSteps:
     seen: np.ndarray
 
 
-def between(reference: tuple[np.ndarray, ...], period: float, time: np.ndarray) -> tuple[np.ndarray, ...]:
+def between(
+    reference: tuple[np.ndarray, ...], period: float, time: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """Positions, velocities and accelerations (M, n) at times (M,), s, between samples (N, n) of them; at rest behind.
 
     The polynomial of fifth degree that has all three at both ends.
@@ -51,7 +55,9 @@ def between(reference: tuple[np.ndarray, ...], period: float, time: np.ndarray) 
     position, velocity, acceleration = (
         np.concatenate([array, last])
         for array, last in zip(
-            reference, (reference[0][-1:], 0 * reference[1][-1:], 0 * reference[2][-1:]), strict=True
+            reference,
+            (reference[0][-1:], 0 * reference[1][-1:], 0 * reference[2][-1:]),
+            strict=True,
         )
     )
     ends = np.stack([position, velocity * period, acceleration * period**2], axis=1)
@@ -81,17 +87,20 @@ def error_steps(
 ) -> ErrorSteps:
     """Steps k of a length that begin at first + k times the period.
 
-    Slopes of forward dynamics are those in the middle of a step, carried through it by the matrix exponential; forces
-    of the reference change as Simpson's rule sees them. Both are of second order in the step.
+    Slopes of forward dynamics are those in the middle of a step, carried through it by the matrix
+    exponential; forces of the reference change as Simpson's rule sees them. Both are of second
+    order in the step.
 
     Args:
         model: the machine.
-        reference: positions, velocities and accelerations of the leading actuators (N, m), a period apart.
+        reference: positions, velocities and accelerations of the leading actuators (N, m), a period
+            apart.
         period: s.
         first: s.
         step: length of a step, s.
         count: K.
-        in_platform: whether the platform's displacements count as errors, not those of the actuators.
+        in_platform: whether the platform's displacements count as errors, not those of the
+            actuators.
         start: coordinates (n_q,) at the start of the reference.
 
     Raises:

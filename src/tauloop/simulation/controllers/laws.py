@@ -53,13 +53,13 @@ class Compensation(enum.Enum):
 class Controller(Options, ABC):
     """A law for the actuator forces, from the errors e = x_ref - x and e' = v_ref - v of a measured motion.
 
-    In joint space x are the actuators' positions. In platform space x is the platform's pose, found from the measured
-    actuators by forward kinematics; rotations enter by the vector part of the quaternion between them, and forces f on
-    the platform by J^T u = f with J the actuator Jacobian.
+    In joint space x are the actuators' positions. In platform space x is the platform's pose, found
+    from the measured actuators by forward kinematics; rotations enter by the vector part of the
+    quaternion between them, and forces f on the platform by J^T u = f with J the actuator Jacobian.
 
-    All laws have their gains from one bandwidth w and damping ratio z: an error decays as e'' + 2 z w e' + w^2 e = 0
-    where the model is right. Laws without a model use the diagonal of the mass matrix at the start of the motion:
-    K_p = w^2 diag(M), K_d = 2 z w diag(M).
+    All laws have their gains from one bandwidth w and damping ratio z: an error decays as e'' + 2 z
+    w e' + w^2 e = 0 where the model is right. Laws without a model use the diagonal of the mass
+    matrix at the start of the motion: K_p = w^2 diag(M), K_d = 2 z w diag(M).
 
     Attributes:
         bandwidth: w, rad/s.
@@ -90,13 +90,14 @@ class Controller(Options, ABC):
     def correction(self, loop: Loop) -> Correction | None:
         """What the law makes in Python of the forces that gains and model give, made anew for each run; None: nothing.
 
-        An integral term, a disturbance observer, a law of one's own: (time, measured, speed, force) -> force at each
-        sample, of positions, speeds and forces of the actuators (n_u,).
+        An integral term, a disturbance observer, a law of one's own: (time, measured, speed, force)
+        -> force at each sample, of positions, speeds and forces of the actuators (n_u,).
 
         Args:
-            loop: `gains` K_p and K_d (2, n); `reference`, the positions, velocities and accelerations to be followed,
-                (N, n) each, sample by sample; `period`, s; `limit`, the largest forces (n_u,), which are kept
-                afterwards; `model`, what the controller believes in.
+            loop: `gains` K_p and K_d (2, n); `reference`, the positions, velocities and
+                accelerations to be followed, (N, n) each, sample by sample; `period`, s; `limit`,
+                the largest forces (n_u,), which are kept afterwards; `model`, what the controller
+                believes in.
         """
 
 
@@ -110,13 +111,14 @@ class Loop(Shown):
         controller: the law.
         method: the integrator between samples.
         max_steps: after which it is given up.
-        substeps: parts of a sample, in which the delay is counted: the steps of a method without an error.
+        substeps: parts of a sample, in which the delay is counted: the steps of a method without an
+            error.
         delay: from measurement to force, in such parts.
         period: s.
         position, velocity: start of the platform's motion (n_position,) and (n,).
         q: full coordinates there (n_q,).
-        reference: positions, velocities, accelerations to be followed, in the controller's space, (N, ...) each; in
-            platform space the positions are all coordinates.
+        reference: positions, velocities, accelerations to be followed, in the controller's space,
+            (N, ...) each; in platform space the positions are all coordinates.
         forward: forces to add at each sample (N, n_u).
         first: forces before the first sample takes effect (n_u,).
         gains: proportional and derivative (2, n).
@@ -124,7 +126,8 @@ class Loop(Shown):
         resolution: of the encoders (n_u,).
         differences: whether speeds are differences of measured positions.
         theta: values of the plant's free parameters.
-        load: wrench and payload at the tool from each sample on (N, 16); None where nothing acts there.
+        load: wrench and payload at the tool from each sample on (N, 16); None where nothing acts
+            there.
         events: to look for.
         directions: to differentiate by.
     """
@@ -207,9 +210,12 @@ class Sampling(Options):
 
     Attributes:
         frequency: samples per second, Hz; forces are held between them.
-        delay: time from a measurement to the force that follows from it, s; rounded to whole integration steps.
-        resolution: step of the encoders, m or rad, one number or one per actuator (n_u,); zero measures exactly.
-        differences: whether speeds are differences of measured positions (as from encoders) instead of exact.
+        delay: time from a measurement to the force that follows from it, s; rounded to whole
+            integration steps.
+        resolution: step of the encoders, m or rad, one number or one per actuator (n_u,); zero
+            measures exactly.
+        differences: whether speeds are differences of measured positions (as from encoders) instead
+            of exact.
         saturates: whether forces end at the actuators' limits.
     """
 

@@ -1,7 +1,7 @@
 """The sampled control loop around a machine, in Python and as machine code.
 
-Between samples the forces are constant and the platform's coordinates are integrated by an explicit method with fixed
-steps; quaternions are kept at unit length.
+Between samples the forces are constant and the platform's coordinates are integrated by an explicit
+method with fixed steps; quaternions are kept at unit length.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Trace:
         end: why it ended early; empty where it did not, or a terminal event took place.
         samples: the run, its pivots, its loops and its events.
         by: derivatives of positions, velocities and forces, one behind the other (N, n, d).
-        step_time: that the law took in Python at each sample (N,), s; empty where it is all in machine code.
+        step_time: that the law took in Python at each sample (N,), s; empty where it is all in
+            machine code.
         evidence: what the law says of the run.
     """
 
@@ -96,9 +97,10 @@ class CompiledLoop:
         Args:
             plant: the machine that moves.
             model: the machine that the controller believes in.
-            controller: the law; other gains, and other numbers of `control`, need no new compilation.
-            method: the integrator between samples, an explicit one, or Radau IIA without it; others are compiled when
-                they are asked for.
+            controller: the law; other gains, and other numbers of `control`, need no new
+                compilation.
+            method: the integrator between samples, an explicit one, or Radau IIA without it; others
+                are compiled when they are asked for.
             directions: of derivatives.
             loaded: whether a wrench and a payload at the tool act.
 
@@ -119,9 +121,22 @@ class CompiledLoop:
         Raises:
             InputError: it was compiled for another machine or law.
         """
-        controller, directions, loaded = loop.controller, len(loop.directions), loop.load is not None
-        if self._made_for != (loop.plant, loop.model, type(controller), controller.space, directions, loaded):
-            what = "was compiled for another machine, model, law, space, load or number of derivatives"
+        controller, directions, loaded = (
+            loop.controller,
+            len(loop.directions),
+            loop.load is not None,
+        )
+        if self._made_for != (
+            loop.plant,
+            loop.model,
+            type(controller),
+            controller.space,
+            directions,
+            loaded,
+        ):
+            what = (
+                "was compiled for another machine, model, law, space, load or number of derivatives"
+            )
             raise InputError.of("loop", what, "make a CompiledLoop for these")
         if self._last is None or self._last[0] is not loop:
             self._last = loop, _course(loop, self._parts)
@@ -135,7 +150,9 @@ class InterpretedLoop:
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop."""
         described, loaded = (loop.plant, loop.model, loop.controller), loop.load is not None
-        run = InterpretedSamples(sensitive(control_system(*described, loaded=loaded), len(loop.directions)))
+        run = InterpretedSamples(
+            sensitive(control_system(*described, loaded=loaded), len(loop.directions))
+        )
         parts = ControlLayouts(*described, loaded=loaded)
         course = replace(_course(loop, parts), own=_in_place(loop))
         return _trace(loop, parts, run(course), course.own)
@@ -157,7 +174,11 @@ def control_numbers(loop: Loop, parts: ControlLayouts) -> tuple[np.ndarray, np.n
     }
     if loop.model.assembly.is_redundant:
         numbers |= {"weight": 1.0, "spread": spread(loop.model, loop.resolution)}
-    columns = {"time": loop.period * np.arange(n)[:, None], "position": position, "velocity": velocity}
+    columns = {
+        "time": loop.period * np.arange(n)[:, None],
+        "position": position,
+        "velocity": velocity,
+    }
     columns |= {"acceleration": acceleration, "forward": loop.forward}
     if loop.load is not None:
         columns |= {"wrench": loop.load[:, :WRENCH], "payload": loop.load[:, WRENCH:]}
@@ -191,7 +212,9 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
         last = trace.states[-1, :n_p] if reached else loop.position
         with np.errstate(all="ignore"):
             q = loop.plant.platform.evaluate(last, start=loop.q).q
-        end = trace.early_end(loop.plant.assembly, q, f"shortly before {reached * loop.period:.6g} s")
+        end = trace.early_end(
+            loop.plant.assembly, q, f"shortly before {reached * loop.period:.6g} s"
+        )
     states, motion_by = apart(trace.states, loop.directions)
     held, held_by = apart(trace.held, loop.directions)
     force = parts.held.slices["force"]
@@ -203,5 +226,7 @@ def _trace(loop: Loop, parts: ControlLayouts, trace: SampledTrace, own: Own | No
         end=end,
         samples=trace,
         step_time=np.array(own.times if isinstance(own, _InPlace) else ()),
-        evidence=own.corrected.evidence() if isinstance(own, _InPlace) and isinstance(own.corrected, Reports) else (),
+        evidence=own.corrected.evidence()
+        if isinstance(own, _InPlace) and isinstance(own.corrected, Reports)
+        else (),
     )

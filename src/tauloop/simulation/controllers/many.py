@@ -27,7 +27,13 @@ from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
-from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, CompiledLaw, Controller, Loop, Sampling
+from tauloop.simulation.controllers.laws import (
+    RUNGE_KUTTA_4,
+    CompiledLaw,
+    Controller,
+    Loop,
+    Sampling,
+)
 from tauloop.simulation.controllers.loop import control_numbers
 from tauloop.simulation.controllers.run import (
     SUBSTEPS,
@@ -40,7 +46,8 @@ from tauloop.simulation.controllers.run import (
 from tauloop.simulation.controllers.system import ControlLayouts, control_system
 from tauloop.simulation.forces import Wrench
 
-#: Rows of a kernel's report: outcome, samples, steps, and the least discriminant and pivot and the largest residual.
+#: Rows of a kernel's report: outcome, samples, steps, and the least discriminant and pivot and the
+#: largest residual.
 REPORT = 6
 #: Arguments of the kernel: samples, and of how many one is kept, behind its rows; and its arrays.
 CONTROL_LETTERS = row_kernel_letters(2, 9)
@@ -83,9 +90,15 @@ class ManyControlledMotions(Result):
         """Reference, motions and forces, and how far the machine stays behind, over `start` and `time`."""
         ports, over = self.model.platform.ports, ("start", *TIME)
         yield time_axis(self.time)
-        yield from columns("reference", ports.position.columns, ports.position.units, self.reference)
-        yield from columns("position", ports.position.columns, ports.position.units, self.position, over)
-        yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.velocity, over)
+        yield from columns(
+            "reference", ports.position.columns, ports.position.units, self.reference
+        )
+        yield from columns(
+            "position", ports.position.columns, ports.position.units, self.position, over
+        )
+        yield from columns(
+            "velocity", ports.velocity.columns, ports.velocity.units, self.velocity, over
+        )
         yield from columns("force", *self.model.output_ports("actuators"), self.force, over)
         yield Variable(name="tool_error", values=self.tool_error, over=over, unit="m")
         yield Variable(name="turn_error", values=self.turn_error, over=over, unit="rad")
@@ -112,20 +125,22 @@ def follow_many(
 ) -> ManyControlledMotions:
     """Follow a trajectory from many starts, as `follow` does from rest at its own.
 
-    Machine, controller and an explicit integrator are one function in machine code, shared out over the `threads` of
-    the evaluator of the machine that moves; on a device (`evaluator=tl.gpu.Cuda()`) each start has a thread of its own.
-    With a delay, a law in Python or an implicit integrator starts are run one by one.
+    Machine, controller and an explicit integrator are one function in machine code, shared out over
+    the `threads` of the evaluator of the machine that moves; on a device
+    (`evaluator=tl.gpu.Cuda()`) each start has a thread of its own. With a delay, a law in Python or
+    an implicit integrator starts are run one by one.
 
     Args:
         trajectory, controller, sampling: as of `follow`.
-        position: of the platform at the starts (N, n_position), on the branch of the trajectory's start.
+        position: of the platform at the starts (N, n_position), on the branch of the trajectory's
+            start.
         velocity: likewise (N, n); rest without it.
         plant, method, substeps, settling, wrench, payload, values: as of `follow`.
         every: samples of which one is kept.
 
     Raises:
-        InputError: a machine, an option or an array that does not fit. What fails on the way is not raised: that start
-            ends early.
+        InputError: a machine, an option or an array that does not fit. What fails on the way is not
+            raised: that start ends early.
         PoseError: the trajectory cannot be run at all, or a start is out of reach.
 
     Examples:
@@ -156,7 +171,11 @@ def follow_many(
     )
     plant, entry = loop.plant, loop.plant.platform.ports
     x = np.atleast_2d(numbers(position, "position"))
-    v = np.zeros((len(x), entry.velocity.size)) if velocity is None else np.atleast_2d(numbers(velocity, "velocity"))
+    v = (
+        np.zeros((len(x), entry.velocity.size))
+        if velocity is None
+        else np.atleast_2d(numbers(velocity, "velocity"))
+    )
     q = plant.platform.kinematics(x, v, start=np.tile(loop.q, (len(x), 1))).q
     v = np.broadcast_to(v, (len(x), entry.velocity.size))
     kernel = _kernel(loop, len(x))
@@ -166,7 +185,9 @@ def follow_many(
         parts = ControlLayouts(plant, loop.model, controller, loaded=loop.load is not None)
         arrays, shapes = control_arrays(loop, parts, (x, v, q), every)
         states, forces, report = kernel(len(x), (len(loop.forward), every), arrays, shapes)
-        states, forces = (np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces))
+        states, forces = (
+            np.ascontiguousarray(array.transpose(2, 0, 1)) for array in (states, forces)
+        )
     kept = slice(None, None, every)
     reference, n_p = entry.at(wanted.q)[kept], entry.position.size
     known = np.isfinite(states).all(axis=2)
@@ -190,7 +211,9 @@ def follow_many(
         model=plant,
     )
     beyond = plant.limits.evidence(
-        plant.platform.kinematics(result.position[known], start=np.repeat(q, known.sum(axis=1), axis=0)).q,
+        plant.platform.kinematics(
+            result.position[known], start=np.repeat(q, known.sum(axis=1), axis=0)
+        ).q,
         np.broadcast_to(result.time, known.shape)[known],
     )
     return replace(
@@ -211,11 +234,15 @@ def _kernel(loop: Loop, n: int) -> RowKernel | None:
         return None
     system = control_system(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
     program = loop.plant.platform.runner.program(FORWARD_DYNAMICS)
-    if not isinstance(evaluator, Compiled) and not evaluator.wants_code(program, n * len(loop.forward)):
+    if not isinstance(evaluator, Compiled) and not evaluator.wants_code(
+        program, n * len(loop.forward)
+    ):
         return None
     precision = evaluator.precision
     loop.method.require_precision(precision)
-    return evaluator.rows(control_text(system, method, precision), "tl_control", CONTROL_LETTERS, precision)
+    return evaluator.rows(
+        control_text(system, method, precision), "tl_control", CONTROL_LETTERS, precision
+    )
 
 
 def _one_by_one(
@@ -230,7 +257,12 @@ def _one_by_one(
         reached = -(-len(trace.force) // every)
         states[i, :reached] = np.hstack([trace.position, trace.velocity])[::every]
         forces[i, :reached] = trace.force[::every]
-        report[:, i] = [trace.samples.outcome, len(trace.force), trace.samples.steps, *trace.samples.worst]
+        report[:, i] = [
+            trace.samples.outcome,
+            len(trace.force),
+            trace.samples.steps,
+            *trace.samples.worst,
+        ]
     return states, forces, report
 
 
@@ -281,7 +313,9 @@ def control_arrays(
     return arrays, [(kept, state.shape[1], n), (kept, len(loop.limit), n), (REPORT, n)]
 
 
-def control_text(system: HybridSystem, method: Tableau, precision: Precision = Precision.DOUBLE) -> str:
+def control_text(
+    system: HybridSystem, method: Tableau, precision: Precision = Precision.DOUBLE
+) -> str:
     """The kernel: the routines and the integrator of simulations, and the loop over samples around them."""
     defined = f"#define TL_FOUND {system.held + system.kept}\n"
     loop = defined + c_file("tauloop.simulation.controllers", "control.c")

@@ -1,13 +1,16 @@
 """Model predictive tracking: the forces of the next samples that cost least within the limits, anew at each sample.
 
-With e = (p - p_ref, p' - p_ref') and what counts of it, y and y' (of the actuators or of the platform),
+With e = (p - p_ref, p' - p_ref') and what counts of it, y and y' (of the actuators or of the
+platform),
 
-    sum over the horizon of  T (w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2),  y''_k = (y'_{k+1} - y'_k) / T,
+    sum over the horizon of  T (w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2),  y''_k = (y'_{k+1} - y'_k)
+    / T,
 
-and behind it what a mass without limits still costs (from the Riccati equation): the cost whose least, in continuous
-time and without limits, is y'' + 2 z w y' + w^2 y = 0, the computed torque of the same bandwidth and damping. With
-linear steps of e (`error_steps`) it is a quadratic program in the forces alone (condensed). Redundant actuators share
-forces by the least norm, but where a limit is in the way: what moves nothing has a small cost of its own.
+and behind it what a mass without limits still costs (from the Riccati equation): the cost whose
+least, in continuous time and without limits, is y'' + 2 z w y' + w^2 y = 0, the computed torque of
+the same bandwidth and damping. With linear steps of e (`error_steps`) it is a quadratic program in
+the forces alone (condensed). Redundant actuators share forces by the least norm, but where a limit
+is in the way: what moves nothing has a small cost of its own.
 
 Source: Rawlings, Mayne and Diehl, Model Predictive Control, 2nd ed., 2017, sections 1.3 and 8.8.
 """
@@ -33,7 +36,8 @@ from tauloop.simulation.controllers.redundant import spread
 
 #: Samples that are condensed at once, and bytes of programs that a run may have.
 BLOCK, MOST_BYTES = 64, 2e9
-#: Share, in the cost, of forces that move nothing: their root beside what the least acceleration by as much costs.
+#: Share, in the cost, of forces that move nothing: their root beside what the least acceleration by
+#: as much costs.
 IDLE = 0.03
 #: Beyond a limit by this share is rounding.
 ROUNDING = 1e-9
@@ -42,12 +46,18 @@ NONE = np.zeros(0)
 RELAXED = "share of samples without limits of speeds and changes"
 CUT = "share of samples whose program was not solved"
 #: How the forces of a sample came about: names of evidence.
-FREE, LIMITED = "share of samples whose best forces keep all limits", "share of samples with limits active"
+FREE, LIMITED = (
+    "share of samples whose best forces keep all limits",
+    "share of samples with limits active",
+)
 #: The largest share that is good, and advice.
 WAYS = {
     FREE: (None, ""),
     LIMITED: (None, ""),
-    RELAXED: (0.0, "no forces kept the limits of speeds and changes, which were left out: a slower motion"),
+    RELAXED: (
+        0.0,
+        "no forces kept the limits of speeds and changes, which were left out: a slower motion",
+    ),
     CUT: (0.0, "forces of the least cost without limits were cut off at them: a shorter horizon"),
 }
 
@@ -57,14 +67,16 @@ WAYS = {
 class PredictiveTracking(Controller):
     """The forces of the next samples that cost least within the limits, computed anew at each sample.
 
-    It minimises the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over errors y of the next samples, so that without
-    limits it is computed torque. Errors go on in linear steps, with exact derivatives of forward dynamics along the
-    reference; a delay and speeds of motors are foreseen.
+    It minimises the sum of w^4 y^2 + (4 z^2 - 2) w^2 y'^2 + y''^2 over errors y of the next
+    samples, so that without limits it is computed torque. Errors go on in linear steps, with exact
+    derivatives of forward dynamics along the reference; a delay and speeds of motors are foreseen.
 
     Attributes:
-        damping: z, at least the square root of 1/2: no sum of squares has a least that overshoots more.
+        damping: z, at least the square root of 1/2: no sum of squares has a least that overshoots
+            more.
         horizon: samples that it looks ahead.
-        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s): ((0, 1), (20, 1), (40, 0.3)).
+        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s): ((0, 1),
+            (20, 1), (40, 0.3)).
         reversal: time that motors need for a full reversal of their force, s; zero for none.
 
     Examples:
@@ -125,9 +137,14 @@ def condensed(
         samples: at which programs begin (K,).
     """
     if len(samples) > BLOCK:
-        blocks = [condensed(steps, law, period, unit, samples[k : k + BLOCK]) for k in range(0, len(samples), BLOCK)]
+        blocks = [
+            condensed(steps, law, period, unit, samples[k : k + BLOCK])
+            for k in range(0, len(samples), BLOCK)
+        ]
         names = [item.name for item in fields(TrackingPrograms)]
-        return TrackingPrograms(**{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
+        return TrackingPrograms(
+            **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names}
+        )
     (_, m2, n_u), N = steps.B.shape, law.horizon
     K, r = len(samples), steps.seen.shape[1] // 2
     # errors at a step as matrices by (e, 1, x)
@@ -146,11 +163,16 @@ def condensed(
         before, y = y, steps.seen[after] @ error
         cost.append((y - before)[:, r:] / np.sqrt(period))
         if n_u > r:
-            # of least norm are forces u = mean + unit x with N^T u = 0, where N = unit V are those that move nothing
+            # of least norm are forces u = mean + unit x with N^T u = 0, where N = unit V are those
+            # that move nothing
             _, sizes, directions = np.linalg.svd(cost[-1][:, :, here])
             V = directions[:, r:]
             idle = np.zeros((K, n_u - r, error.shape[2]))
-            idle[:, :, here] = IDLE * sizes[:, -1, None, None] * np.linalg.solve((V * relative) @ V.mT, V * relative)
+            idle[:, :, here] = (
+                IDLE
+                * sizes[:, -1, None, None]
+                * np.linalg.solve((V * relative) @ V.mT, V * relative)
+            )
             idle[:, :, m2] = np.einsum("kij,kj->ki", idle[:, :, here], steps.mean[k] / unit)
             cost.append(idle)
         speeds.append(steps.driven[after] @ error)
@@ -163,7 +185,9 @@ def condensed(
     H, F = H / size, F / size
     best = np.stack([-cho_solve(cho_factor(each), right) for each, right in zip(H, F, strict=True)])
     limited = np.concatenate(speeds, axis=1)
-    return TrackingPrograms(H=H, F=F, R=limited[:, :, m2 + 1 :], S=limited[:, :, : m2 + 1], best=best)
+    return TrackingPrograms(
+        H=H, F=F, R=limited[:, :, m2 + 1 :], S=limited[:, :, : m2 + 1], best=best
+    )
 
 
 @final
@@ -193,14 +217,25 @@ class PredictiveRun:
         self._expected = position, late_speed if loop.differences else speed
         self._whole, part = divmod(loop.delay, loop.substeps)
         late = part * T / loop.substeps
-        grid = partial(error_steps, model, self._reference, T, in_platform=law.space == "platform", start=loop.q)
+        grid = partial(
+            error_steps,
+            model,
+            self._reference,
+            T,
+            in_platform=law.space == "platform",
+            start=loop.q,
+        )
         self._steps = grid(first=late, step=T, count=count + self._whole + law.horizon)
         # the part of a sample in which the forces before it still act
         self._rest = grid(first=0.0, step=late, count=count) if part else None
         self._most = np.broadcast_to(loop.limit, self._steps.mean.shape)
         if law.motor_curve:
-            self._most = loop.limit * np.interp(np.abs(self._steps.speed), *np.array(law.motor_curve, dtype=float).T)
-        self._unit = np.where(np.isfinite(loop.limit), loop.limit, 1 / np.abs(self._steps.B).max(axis=(0, 1)))
+            self._most = loop.limit * np.interp(
+                np.abs(self._steps.speed), *np.array(law.motor_curve, dtype=float).T
+            )
+        self._unit = np.where(
+            np.isfinite(loop.limit), loop.limit, 1 / np.abs(self._steps.B).max(axis=(0, 1))
+        )
         size = law.horizon * n_u
         if 8.0 * count * size**2 > MOST_BYTES:
             what = f"{law.horizon} steps at each of {count} samples take {8e-9 * count * size**2:.1f} GB"
@@ -210,18 +245,29 @@ class PredictiveRun:
         self._fast, self._speed = np.isfinite(fastest), fastest[np.isfinite(fastest)]
         # forces -> their changes from step to step
         self._changes = (np.eye(size) - np.eye(size, k=-n_u))[: size if law.reversal else 0]
-        self._change = np.tile(2 * loop.limit / self._unit * T / law.reversal, law.horizon) if law.reversal else NONE
-        self._solvers = {rows: QuadraticProgram(size, rows) for rows in {0, len(self._speed) + len(self._change)}}
+        self._change = (
+            np.tile(2 * loop.limit / self._unit * T / law.reversal, law.horizon)
+            if law.reversal
+            else NONE
+        )
+        self._solvers = {
+            rows: QuadraticProgram(size, rows) for rows in {0, len(self._speed) + len(self._change)}
+        }
         self._sent = deque([loop.first] * (self._whole + 1), maxlen=self._whole + 1)
         self.went: Counter[str] = Counter()
 
-    def __call__(self, time: float, measured: np.ndarray, speed: np.ndarray, _: np.ndarray) -> np.ndarray:
+    def __call__(
+        self, time: float, measured: np.ndarray, speed: np.ndarray, _: np.ndarray
+    ) -> np.ndarray:
         """The forces (n_u,) of this sample."""
         k, steps, sent = round(time / self._period), self._steps, self._sent
         beyond = np.stack([measured - self._expected[0][k], speed - self._expected[1][k]])
         e = (beyond if self._fit is None else beyond @ self._fit[k].T).ravel()
         # to where they begin to act, under forces that are on their way
-        for passed, i, force in ((self._rest, k, sent[0]), *((steps, k + j, sent[j + 1]) for j in range(self._whole))):
+        for passed, i, force in (
+            (self._rest, k, sent[0]),
+            *((steps, k + j, sent[j + 1]) for j in range(self._whole)),
+        ):
             if passed is not None:
                 e = passed.A[i] @ e + passed.B[i] @ (force - passed.mean[i]) + passed.drift[i]
         begins = k + self._whole
@@ -249,7 +295,9 @@ class PredictiveRun:
         solved = self._solvers[0](*cost) if rows else None
         return (np.clip(x, lower, upper), CUT) if solved is None else (solved, RELAXED)
 
-    def _rows(self, k: int, known: np.ndarray, window: slice, mean: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _rows(
+        self, k: int, known: np.ndarray, window: slice, mean: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """Rows R of speeds and of changes of forces, and within what R x is to be; nothing without such limits."""
         if len(self._solvers) == 1:
             return ()
@@ -296,7 +344,10 @@ def _fit(loop: Loop, position: np.ndarray) -> np.ndarray:
 def _require_limits(law: PredictiveTracking, loop: Loop) -> None:
     """Refuse shares of forces that have no limit."""
     problems = Problems()
-    for name, is_asked in {"motor_curve": bool(law.motor_curve), "reversal": law.reversal > 0}.items():
+    for name, is_asked in {
+        "motor_curve": bool(law.motor_curve),
+        "reversal": law.reversal > 0,
+    }.items():
         if is_asked and not np.isfinite(loop.limit).all():
             what = "is of motors whose largest force is not known"
             problems.add(name, what, "give `force` to actuators, and keep saturation")

@@ -17,8 +17,8 @@ OPTIMAL = 1e-6
 class QuadraticProgram:
     """min x^T H x / 2 + g^T x where lower <= x <= upper and least <= R x <= most, for one number of each.
 
-    Source: Arnström, Bemporad and Axehill, A Dual Active-Set Solver for Embedded Quadratic Programming Using Recursive
-    LDLᵀ Updates, IEEE Transactions on Automatic Control 67, 2022.
+    Source: Arnström, Bemporad and Axehill, A Dual Active-Set Solver for Embedded Quadratic
+    Programming Using Recursive LDLᵀ Updates, IEEE Transactions on Automatic Control 67, 2022.
     """
 
     def __init__(self, size: int, rows: int) -> None:
@@ -28,11 +28,25 @@ class QuadraticProgram:
             InputError: this CasADi has no DAQP.
         """
         if not ca.has_conic("daqp"):
-            raise InputError.of("casadi", "was built without DAQP", "the wheel of CasADi from the package index has it")
+            raise InputError.of(
+                "casadi",
+                "was built without DAQP",
+                "the wheel of CasADi from the package index has it",
+            )
         shapes = {"h": ca.Sparsity.dense(size, size), "a": ca.Sparsity.dense(rows, size)}
-        self._solver = ca.conic("tracking", "daqp", shapes, {"error_on_fail": False, "print_time": False})
+        self._solver = ca.conic(
+            "tracking", "daqp", shapes, {"error_on_fail": False, "print_time": False}
+        )
         self._buffer, self._run = self._solver.buffer()
-        lengths = {"h": size * size, "g": size, "lbx": size, "ubx": size, "a": rows * size, "lba": rows, "uba": rows}
+        lengths = {
+            "h": size * size,
+            "g": size,
+            "lbx": size,
+            "ubx": size,
+            "a": rows * size,
+            "lba": rows,
+            "uba": rows,
+        }
         # the solver sees these very arrays, by columns
         self._given = {name: np.zeros(length) for name, length in lengths.items()}
         self._made = {"x": np.zeros(size), "lam_x": np.zeros(size), "lam_a": np.zeros(rows)}
@@ -76,9 +90,13 @@ def is_optimal(
     value, force = np.concatenate([x, R @ x]), np.concatenate([at_bounds, at_rows])
     lower, upper = (np.concatenate(pair) for pair in zip(bounds, limits, strict=True))
     balance = H @ x + g + at_bounds + at_rows @ R
-    scale, weight = 1.0 + np.abs(value).max(initial=0.0), np.abs(g).max(initial=0.0) + np.abs(force).max(initial=0.0)
+    scale, weight = (
+        1.0 + np.abs(value).max(initial=0.0),
+        np.abs(g).max(initial=0.0) + np.abs(force).max(initial=0.0),
+    )
     slack = np.maximum(
-        np.minimum(upper - value, np.maximum(force, 0)), np.minimum(value - lower, np.maximum(-force, 0))
+        np.minimum(upper - value, np.maximum(force, 0)),
+        np.minimum(value - lower, np.maximum(-force, 0)),
     )
     beyond = np.maximum(value - upper, lower - value).max(initial=0.0)
     return bool(

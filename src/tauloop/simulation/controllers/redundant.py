@@ -8,7 +8,8 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.errors import Problem
 from tauloop.model import Model
 
-#: The least spread as a share of the largest: of an encoder that measures exactly beside others that count.
+#: The least spread as a share of the largest: of an encoder that measures exactly beside others
+#: that count.
 LEAST = 1e-3
 #: Below this share of its motion an actuator stands still at a pose.
 STANDS = 1e-9
@@ -21,7 +22,11 @@ def passive_problems(assembly: Assembly) -> list[Problem]:
     names, actuators = ", ".join(assembly.passive_names), len(assembly.mechanism.actuators)
     what = f"no actuator moves {names} ({actuators} actuators, {assembly.mobility} freedoms)"
     remedy = "controllers need actuators for all freedoms: add some, or lock these freedoms"
-    return [Problem(where=assembly.mechanism.name, what=what, remedy=remedy, file=assembly.mechanism.file)]
+    return [
+        Problem(
+            where=assembly.mechanism.name, what=what, remedy=remedy, file=assembly.mechanism.file
+        )
+    ]
 
 
 def lengths(model: Model) -> np.ndarray:
@@ -44,9 +49,10 @@ def spread(model: Model, resolution: np.ndarray) -> np.ndarray:
 def motor_masses(R: np.ndarray, mass: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """Mass that each actuator moves by itself (n_u,), where all of them move a mass matrix together.
 
-    Of all motions of the machine R x' the one nearest to that of actuator i alone is P e_i, P = R R^+; along it the
-    machine has the mass e_i^T R^+T M R^+ e_i, and the actuators together that of gains mu_i P_ii. Without redundancy
-    R^+ is the inverse, P_ii = 1, and these are the diagonal of the mass matrix in the actuators' velocities.
+    Of all motions of the machine R x' the one nearest to that of actuator i alone is P e_i, P = R
+    R^+; along it the machine has the mass e_i^T R^+T M R^+ e_i, and the actuators together that of
+    gains mu_i P_ii. Without redundancy R^+ is the inverse, P_ii = 1, and these are the diagonal of
+    the mass matrix in the actuators' velocities.
 
     Args:
         R: actuator velocities per unit of the leading ones (n_u, m).

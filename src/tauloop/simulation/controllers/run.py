@@ -25,7 +25,13 @@ from tauloop.motion import Trajectory
 from tauloop.programs import State
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Provenance, Result, provenance
-from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Loop, Sampling
+from tauloop.simulation.controllers.laws import (
+    RUNGE_KUTTA_4,
+    Compensation,
+    Controller,
+    Loop,
+    Sampling,
+)
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Trace
 from tauloop.simulation.controllers.redundant import gained_masses, passive_problems
 from tauloop.simulation.controllers.sensitivity import directions
@@ -61,11 +67,13 @@ class ControlledMotion(Result):
         actuator_error: reference minus actuator positions (N, n_u), m or rad.
         tool_error: distance of the tool centre point from its reference (N,), m.
         turn_error: angle between the tool and its reference (N,), rad.
-        end: why it ended early; empty where the whole trajectory was run, or up to a terminal event.
+        end: why it ended early; empty where the whole trajectory was run, or up to a terminal
+            event.
         occurrences: events in the order of time.
-        sensitivities: derivatives of `position`, `velocity` and `force` over time, column and parameter (`by`), SI,
-            with units; None where none were asked for.
-        step_time: that a law in Python took at each sample (N,), s; empty where all is machine code. No part of files.
+        sensitivities: derivatives of `position`, `velocity` and `force` over time, column and
+            parameter (`by`), SI, with units; None where none were asked for.
+        step_time: that a law in Python took at each sample (N,), s; empty where all is machine
+            code. No part of files.
         model: of the machine that moves.
     """
 
@@ -87,11 +95,15 @@ class ControlledMotion(Result):
         """Reference, motion and forces, and how far the machine stays behind, over time."""
         ports, forces = self.model.platform.ports, self.model.output_ports("actuators")
         yield time_axis(self.time)
-        yield from columns("reference", ports.position.columns, ports.position.units, self.reference)
+        yield from columns(
+            "reference", ports.position.columns, ports.position.units, self.reference
+        )
         yield from columns("position", ports.position.columns, ports.position.units, self.position)
         yield from columns("velocity", ports.velocity.columns, ports.velocity.units, self.velocity)
         yield from columns("force", *forces, self.force)
-        yield from columns("actuator_error", forces[0], self.model.actuator_units, self.actuator_error)
+        yield from columns(
+            "actuator_error", forces[0], self.model.actuator_units, self.actuator_error
+        )
         yield Variable(name="tool_error", values=self.tool_error, over=TIME, unit="m")
         yield Variable(name="turn_error", values=self.turn_error, over=TIME, unit="rad")
 
@@ -134,26 +146,29 @@ def follow(
         trajectory: planned with the model that the controller believes in.
         controller: the law.
         sampling: how it is sampled.
-        plant: the machine that really moves, of the same structure, and starts where its own lengths put it; the
-            controller's model without it.
-        loop: what runs the loop: an `InterpretedLoop`, or a `CompiledLoop` that was made before; without it one is
-            compiled, and where there is no compiler the loop is interpreted, thousands of times slower.
-        method: the integrator between samples: a tableau with `substeps` steps per sample, or any other.
+        plant: the machine that really moves, of the same structure, and starts where its own
+            lengths put it; the controller's model without it.
+        loop: what runs the loop: an `InterpretedLoop`, or a `CompiledLoop` that was made before;
+            without it one is compiled, and where there is no compiler the loop is interpreted,
+            thousands of times slower.
+        method: the integrator between samples: a tableau with `substeps` steps per sample, or any
+            other.
         substeps: parts of a sample; the delay is rounded to whole ones.
         settling: further time at rest at the end, s.
         events: what to look for; a terminal one ends the run.
-        sensitivities: what to differentiate by: parameters of the machine that moves, where the controller keeps what
-            it believes and reads, `bandwidth` and `damping` of the controller, and the start, such as
-            ``position.platform.x``.
-        wrench: force and moment at the tool centre point in the base frame (6,), which the controller does not know,
-            or a function of time; held from sample to sample.
+        sensitivities: what to differentiate by: parameters of the machine that moves, where the
+            controller keeps what it believes and reads, `bandwidth` and `damping` of the
+            controller, and the start, such as ``position.platform.x``.
+        wrench: force and moment at the tool centre point in the base frame (6,), which the
+            controller does not know, or a function of time; held from sample to sample.
         payload: likewise, what is fixed to the tool, as a function of time.
-        values: of free parameters of the machine that moves, in place of those of its file; one `CompiledLoop` is for
-            all of them. Lengths among them leave the start where the file's have it.
+        values: of free parameters of the machine that moves, in place of those of its file; one
+            `CompiledLoop` is for all of them. Lengths among them leave the start where the file's
+            have it.
 
     Raises:
-        InputError: a machine or an option that does not fit. What fails on the way is not raised: the result ends early
-            and says why.
+        InputError: a machine or an option that does not fit. What fails on the way is not raised:
+            the result ends early and says why.
         PoseError: the trajectory cannot be run at all.
     """
     prepared, wanted = prepared_loop(
@@ -205,7 +220,9 @@ def prepared_loop(
     wanted = trajectory.states(time)
     start = _standing(plant, model.actuators.ports.at(wanted.q[0]), wanted.q[0])
     entry, u = plant.platform.ports, len(plant.mechanism.actuators)
-    stepped = method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
+    stepped = (
+        method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
+    )
     if events and stepped.tableau is not None:
         stepped = replace(stepped, tableau=known_within(stepped.tableau))
     nominal = plant.mechanism.parameters.vector(plant.free)
@@ -225,10 +242,14 @@ def prepared_loop(
         forward=_forward(model, controller, wanted),
         first=_holding(model, wanted.q[:1])[0],
         gains=_gains(model, controller, wanted.q[:1]),
-        limit=np.array([a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]),
+        limit=np.array(
+            [a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]
+        ),
         resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (u,)),
         differences=sampling.differences,
-        theta=np.array([values.get(name, value) for name, value in zip(plant.free, nominal, strict=True)]),
+        theta=np.array(
+            [values.get(name, value) for name, value in zip(plant.free, nominal, strict=True)]
+        ),
         load=_load(wrench, payload, time),
         events=tuple(events),
     )
@@ -249,7 +270,9 @@ def _standing(plant: Model, actuators: np.ndarray, q: np.ndarray) -> State:
         return plant.forward_kinematics(actuators, start=plant.at(q).assembly.q)
 
 
-def _load(wrench: Wrench | None, payload: Callable[[float], Payload] | None, time: np.ndarray) -> np.ndarray | None:
+def _load(
+    wrench: Wrench | None, payload: Callable[[float], Payload] | None, time: np.ndarray
+) -> np.ndarray | None:
     """Wrench and payload at the tool at each sample (N, 16); None without both.
 
     Raises:
@@ -261,7 +284,9 @@ def _load(wrench: Wrench | None, payload: Callable[[float], Payload] | None, tim
         loads(wrench(at) if callable(wrench) else wrench, None if payload is None else payload(at))
         for at in time.tolist()
     ]
-    arrays, _ = checked(LOAD_PORTS, {name: np.array([row[name] for row in rows]) for name in LOAD_PORTS})
+    arrays, _ = checked(
+        LOAD_PORTS, {name: np.array([row[name] for row in rows]) for name in LOAD_PORTS}
+    )
     return np.concatenate([arrays[name] for name in LOAD_PORTS], axis=1)
 
 
@@ -274,19 +299,31 @@ def loop_runner(loop: Loop) -> LoopRunner:
             loaded=loop.load is not None,
         )
     except EngineError as error:
-        _LOGGER.warning("the control loop runs interpreted, which is thousands of times slower: %s", error)
+        _LOGGER.warning(
+            "the control loop runs interpreted, which is thousands of times slower: %s", error
+        )
         return InterpretedLoop()
 
 
 def _check(
-    plant: Model, model: Model, controller: Controller, sampling: Sampling, substeps: int, settling: float
+    plant: Model,
+    model: Model,
+    controller: Controller,
+    sampling: Sampling,
+    substeps: int,
+    settling: float,
 ) -> None:
     problems = Problems([*cable_problems(plant.mechanism), *passive_problems(model.assembly)])
     actuators = len(model.mechanism.actuators)
-    if plant.topology.coordinate_names != model.topology.coordinate_names or plant.platform.ports.q != (
-        model.platform.ports.q
+    if (
+        plant.topology.coordinate_names != model.topology.coordinate_names
+        or plant.platform.ports.q != (model.platform.ports.q)
     ):
-        problems.add("plant", "has other coordinates than the controller's model", "change values, not the structure")
+        problems.add(
+            "plant",
+            "has other coordinates than the controller's model",
+            "change values, not the structure",
+        )
     if np.ndim(sampling.resolution) and np.shape(sampling.resolution) != (actuators,):
         what = f"has shape {np.shape(sampling.resolution)}, the machine {actuators} actuators"
         problems.add("resolution", what, "one number, or one per actuator")
@@ -297,7 +334,9 @@ def _check(
     InputError.raise_if_any(problems)
 
 
-def _reference(model: Model, controller: Controller, wanted: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _reference(
+    model: Model, controller: Controller, wanted: State
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     v, a = np.asarray(wanted.v), np.asarray(wanted.a)
     if controller.space == "platform":
         columns = list(model.platform.ports.v)
@@ -312,7 +351,9 @@ def _forward(model: Model, controller: Controller, wanted: State) -> np.ndarray:
         return np.zeros((len(wanted.q), len(model.mechanism.actuators)))
     columns = list(model.platform.ports.v)
     v, a = np.asarray(wanted.v)[:, columns], np.asarray(wanted.a)[:, columns]
-    return model.platform.inverse_dynamics(model.platform.ports.at(wanted.q), v, a, start=wanted.q).force
+    return model.platform.inverse_dynamics(
+        model.platform.ports.at(wanted.q), v, a, start=wanted.q
+    ).force
 
 
 def _holding(model: Model, q: np.ndarray) -> np.ndarray:
@@ -325,14 +366,18 @@ def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
     """Proportional and derivative gains (2, n) at coordinates (1, n_q)."""
     in_platform = controller.space == "platform"
     if controller.compensation is Compensation.ACCELERATION:
-        mass = np.ones(model.platform.ports.velocity.size if in_platform else len(model.mechanism.actuators))
+        mass = np.ones(
+            model.platform.ports.velocity.size if in_platform else len(model.mechanism.actuators)
+        )
     else:
         mass = gained_masses(model, in_platform, q)
     w = controller.bandwidth
     return np.stack([w**2 * mass, 2 * controller.damping * w * mass])
 
 
-def _result(loop: Loop, wanted: State, time: np.ndarray, trace: Trace, sampling: Sampling) -> ControlledMotion:
+def _result(
+    loop: Loop, wanted: State, time: np.ndarray, trace: Trace, sampling: Sampling
+) -> ControlledMotion:
     plant, n = loop.plant, len(trace.force)
     entry, start = plant.platform.ports, wanted.q[:n]
     state = plant.platform.kinematics(trace.position, trace.velocity, start=start) if n else wanted
@@ -399,9 +444,14 @@ def tool_errors(
     """Distances and angles (N,) between the tool of the plant and where the controller's model has its reference."""
     if not len(position):
         return np.zeros(0), np.zeros(0)
-    wanted, real = (m.platform.tool(at, start=start) for m, at in ((loop.model, reference), (loop.plant, position)))
+    wanted, real = (
+        m.platform.tool(at, start=start)
+        for m, at in ((loop.model, reference), (loop.plant, position))
+    )
     chord = np.linalg.norm(real.rotation - wanted.rotation, axis=(1, 2)) / np.sqrt(8.0)
-    return np.linalg.norm(real.place - wanted.place, axis=1), 2.0 * np.arcsin(np.minimum(chord, 1.0))
+    return np.linalg.norm(real.place - wanted.place, axis=1), 2.0 * np.arcsin(
+        np.minimum(chord, 1.0)
+    )
 
 
 def _sensitivities(loop: Loop, time: np.ndarray, trace: Trace) -> xr.Dataset:

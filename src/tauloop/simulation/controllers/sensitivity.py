@@ -28,7 +28,8 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
     """Directions of a loop whose plant has these of its parameters free.
 
     Raises:
-        InputError: unknown names; a law in Python, encoders that count, Coulomb friction: none has derivatives.
+        InputError: unknown names; a law in Python, encoders that count, Coulomb friction: none has
+            derivatives.
     """
     if not names:
         return ()
@@ -41,13 +42,20 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
         problems.add("sensitivities", what, "set the resolution to zero")
     require_smooth_friction(loop.plant.mechanism, problems)
     InputError.raise_if_any(problems)
-    plant, parts = loop.plant, ControlLayouts(loop.plant, loop.model, loop.controller, loaded=loop.load is not None)
+    plant, parts = (
+        loop.plant,
+        ControlLayouts(loop.plant, loop.model, loop.controller, loaded=loop.load is not None),
+    )
     ports, size = plant.platform.ports, parts.constants.size
     known = starts((ports.position, ports.velocity), len(loop.position) + len(loop.velocity), size)
     table = plant.mechanism.parameters
     require_known(names, (*known, *_GAINS, *table.names))
     still, free = np.zeros(len(loop.position) + len(loop.velocity)), plant.free
-    (proportional, derivative), w, z = loop.gains, loop.controller.bandwidth, loop.controller.damping
+    (proportional, derivative), w, z = (
+        loop.gains,
+        loop.controller.bandwidth,
+        loop.controller.damping,
+    )
     gains = {
         "bandwidth": {"proportional": 2 * proportional / w, "derivative": derivative / w},
         "damping": {"derivative": derivative / z},
@@ -57,7 +65,9 @@ def directions(loop: Loop, names: Sequence[str]) -> tuple[SensitivityDirection, 
         known[name] = SensitivityDirection(name=name, unit=unit, start=still, constants=row)
     for unit_row, name, moved in zip(np.eye(len(free)), free, _moved(plant, loop.q), strict=True):
         start = np.concatenate([ports.at(moved), np.zeros(len(loop.velocity))])
-        known[name] = by_parameter(table[name], start, parts.constants.rows(1, {"plant": unit_row})[0])
+        known[name] = by_parameter(
+            table[name], start, parts.constants.rows(1, {"plant": unit_row})[0]
+        )
     return tuple(known[name] for name in names)
 
 

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from tauloop.integrate.routine import Layout, Routine, RoutineCall, own_call, program_call, straight, unit_quaternions
+from tauloop.integrate.routine import (
+    Layout,
+    Routine,
+    RoutineCall,
+    own_call,
+    program_call,
+    straight,
+    unit_quaternions,
+)
 from tauloop.integrate.system import HybridSystem
 from tauloop.model import Model
 from tauloop.model.motion import Motion
@@ -28,18 +36,29 @@ class ControlLayouts:
     """Parts of what a sample takes in, of what it holds, and of the constants.
 
     Attributes:
-        inputs: time, reference, forces to add, and a wrench and a payload at the tool where they act.
-        held: forces, where the controller's Newton method goes on, its last three poses, and last measured positions.
-        constants: gains, limits, encoders and whether they count, period and whether speeds are differences, free
-            parameters; with redundant actuation the weights of forces and the spread of what is measured.
+        inputs: time, reference, forces to add, and a wrench and a payload at the tool where they
+            act.
+        held: forces, where the controller's Newton method goes on, its last three poses, and last
+            measured positions.
+        constants: gains, limits, encoders and whether they count, period and whether speeds are
+            differences, free parameters; with redundant actuation the weights of forces and the
+            spread of what is measured.
     """
 
-    def __init__(self, plant: Model, model: Model, controller: Controller, *, loaded: bool = False) -> None:
+    def __init__(
+        self, plant: Model, model: Model, controller: Controller, *, loaded: bool = False
+    ) -> None:
         """Lay them out; `loaded`: with what acts at the tool."""
-        n_q, n_v, n_u = plant.topology.n_q, plant.platform.ports.velocity.size, len(plant.mechanism.actuators)
+        n_q, n_v, n_u = (
+            plant.topology.n_q,
+            plant.platform.ports.velocity.size,
+            len(plant.mechanism.actuators),
+        )
         wanted, n = (n_q, n_v) if controller.space == "platform" else (n_u, n_u)
         sizes = {"time": 1, "position": wanted, "velocity": n, "acceleration": n, "forward": n_u}
-        self.inputs = Layout("in", sizes | ({"wrench": WRENCH, "payload": PAYLOAD} if loaded else {}))
+        self.inputs = Layout(
+            "in", sizes | ({"wrench": WRENCH, "payload": PAYLOAD} if loaded else {})
+        )
         self.held = Layout("z", {"force": n_u, "estimate": n_q, "past": 3 * n_q, "last": n_u})
         self.constants = Layout(
             "p",
@@ -58,19 +77,27 @@ class ControlLayouts:
         )
 
 
-def control_system(plant: Model, model: Model, controller: Controller, *, loaded: bool = False) -> HybridSystem:
+def control_system(
+    plant: Model, model: Model, controller: Controller, *, loaded: bool = False
+) -> HybridSystem:
     """The system of a machine, the controller's model of it and a controller, whose numbers are constants.
 
     Args:
         plant: the machine that moves.
         model: the machine that the controller believes in, of the same structure.
         controller: the law.
-        loaded: whether a wrench and a payload at the tool act on the machine that moves, held from sample to sample.
+        loaded: whether a wrench and a payload at the tool act on the machine that moves, held from
+            sample to sample.
     """
     parts = ControlLayouts(plant, model, controller, loaded=loaded)
     entry, shape = plant.platform.ports, plant.topology
     n_p, n_q, n_v = entry.position.size, shape.n_q, shape.n_v
-    state = {"position": "y", "velocity": f"y + {n_p}", "start": "start", "theta": parts.constants.place("plant")}
+    state = {
+        "position": "y",
+        "velocity": f"y + {n_p}",
+        "start": "start",
+        "theta": parts.constants.place("plant"),
+    }
     acting = {name: parts.inputs.place(name) for name in ("wrench", "payload") if loaded}
     rate = Routine(
         calls=(
@@ -107,7 +134,11 @@ def control_system(plant: Model, model: Model, controller: Controller, *, loaded
             _program("plant_pose", plant.platform, KINEMATICS[1], state, {"q": "q", "v": "full"}),
             *_measured(plant, parts),
             *_law(model, controller, parts),
-            own_call((parts.inputs.place("time"), 1), ("measured", 2 * n_u), (parts.held.place("force"), n_u)),
+            own_call(
+                (parts.inputs.place("time"), 1),
+                ("measured", 2 * n_u),
+                (parts.held.place("force"), n_u),
+            ),
             _limited(parts, n_u),
         ),
         own=sizes,
@@ -128,7 +159,11 @@ def control_system(plant: Model, model: Model, controller: Controller, *, loaded
 
 
 def _program(
-    name: str, motion: Motion, program: ProgramSpec, inputs: Mapping[str, str], outputs: Mapping[str, str]
+    name: str,
+    motion: Motion,
+    program: ProgramSpec,
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
 ) -> RoutineCall:
     """A program of the catalogue."""
     sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
@@ -157,7 +192,12 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
 
     return [
         straight("measured_motion", {"q": n_q, "full": shape.n_v}, read),
-        straight("counted", {"measured": n_u, constants("resolution"): n_u}, counted, when=constants("counts")),
+        straight(
+            "counted",
+            {"measured": n_u, constants("resolution"): n_u},
+            counted,
+            when=constants("counts"),
+        ),
         straight(
             "differences",
             {"measured": n_u, last: n_u, parts.inputs.place("time"): 1, constants("period"): 1},
@@ -170,7 +210,11 @@ def _measured(plant: Model, parts: ControlLayouts) -> list[RoutineCall]:
 
 def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
     """The motion of the leading actuators that explains those of all best, R and shares of forces."""
-    leading, n_u, constants = list(model.assembly.leading), len(model.mechanism.actuators), parts.constants.place
+    leading, n_u, constants = (
+        list(model.assembly.leading),
+        len(model.mechanism.actuators),
+        parts.constants.place,
+    )
     m = len(leading)
 
     def led(measured: ca.SX) -> dict[str, ca.SX]:
@@ -184,7 +228,13 @@ def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
     }
     inputs |= {"start": parts.held.place("estimate"), "theta": constants("model")}
     inputs |= {name: constants(name) for name in ("weight", "spread")}
-    outputs = {"x": "led", "speed": f"led + {m}", "R": "R", "share": "share", "q": parts.held.place("estimate")}
+    outputs = {
+        "x": "led",
+        "speed": f"led + {m}",
+        "R": "R",
+        "share": "share",
+        "q": parts.held.place("estimate"),
+    }
     return [
         straight("leading_motion", {"measured": 2 * n_u}, led),
         _program("model_fit", model.actuators, MEASURED_MOTION, inputs, outputs),
@@ -194,7 +244,11 @@ def _fitted(model: Model, parts: ControlLayouts) -> list[RoutineCall]:
 def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[RoutineCall]:
     """The forces of one sample, without feed-forward and limits."""
     entry, n_u = model.platform.ports, len(model.mechanism.actuators)
-    m, leading, shares = entry.velocity.size, list(model.assembly.leading), model.assembly.is_redundant
+    m, leading, shares = (
+        entry.velocity.size,
+        list(model.assembly.leading),
+        model.assembly.is_redundant,
+    )
     n_q, n_v, estimate = model.topology.n_q, model.topology.n_v, parts.held.place("estimate")
     force, theta = parts.held.place("force"), parts.constants.place("model")
     in_platform = controller.space == "platform"
@@ -203,29 +257,44 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
     measured = {"position": led, "velocity": f"{led} + {m}", "start": estimate, "theta": theta}
     calls = _fitted(model, parts) if shares else []
     if in_platform:
-        # velocities, or these by those of the actuators, whose transpose makes forces of the actuators
+        # velocities, or these by those of the actuators, whose transpose makes forces of the
+        # actuators
         program, wanted = (
-            (KINEMATICS[1], {"q": estimate, "v": "full"}) if accelerates else (EMBEDDING, {"q": estimate, "G": "G"})
+            (KINEMATICS[1], {"q": estimate, "v": "full"})
+            if accelerates
+            else (EMBEDDING, {"q": estimate, "G": "G"})
         )
         calls.append(_program("model_pose", model.actuators, program, measured, wanted))
 
-    # by itself each actuator follows its own reference; what their forces come to is then shared anew
+    # by itself each actuator follows its own reference; what their forces come to is then shared
+    # anew
     alone = shares and not (in_platform or accelerates)
     seen_from = "measured" if alone else led
 
-    def push(q: ca.SX, motion: ca.SX, seen: ca.SX, R: ca.SX, C: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+    def push(
+        q: ca.SX, motion: ca.SX, seen: ca.SX, R: ca.SX, C: ca.SX, inputs: ca.SX, p: ca.SX
+    ) -> dict[str, ca.SX]:
         wanted, constants = parts.inputs.parts(inputs), parts.constants.parts(p)
         if not (in_platform or alone):
-            wanted = {name: value[leading] for name, value in wanted.items() if name not in ("time", "forward")}
+            wanted = {
+                name: value[leading]
+                for name, value in wanted.items()
+                if name not in ("time", "forward")
+            }
             constants = {name: constants[name][leading] for name in ("proportional", "derivative")}
         half, columns = seen.numel() // 2, list(entry.v)
         x, speed = seen[:half], seen[half:]
-        error, G = wanted["position"] - x if not in_platform else pose_error(model, wanted["position"], q), ca.SX(1)
+        error, G = (
+            wanted["position"] - x if not in_platform else pose_error(model, wanted["position"], q),
+            ca.SX(1),
+        )
         if in_platform:
             x = q[list(entry.q)]
             G = ca.SX(1) if accelerates else ca.reshape(motion, n_v, m)[columns, :]
             speed = motion[columns] if accelerates else G @ speed
-        pushed = constants["proportional"] * error + constants["derivative"] * (wanted["velocity"] - speed)
+        pushed = constants["proportional"] * error + constants["derivative"] * (
+            wanted["velocity"] - speed
+        )
         pushed = pushed + wanted["acceleration"] if accelerates else G.T @ pushed
         if shares and not accelerates:
             pushed = ca.reshape(C, n_u, m) @ (ca.reshape(R, n_u, m).T @ pushed if alone else pushed)
@@ -233,8 +302,14 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
         return asked if controller.compensation is not Compensation.NONE else {force: pushed}
 
     reads = {estimate: n_q, **({"full": n_v} if accelerates else {"G": n_v * m})}
-    reads |= {seen_from: 2 * (n_u if alone else m), "R": n_u * m * shares, "share": n_u * m * shares}
-    calls.append(straight("errors", reads | {"in": parts.inputs.size, "p": parts.constants.size}, push))
+    reads |= {
+        seen_from: 2 * (n_u if alone else m),
+        "R": n_u * m * shares,
+        "share": n_u * m * shares,
+    }
+    calls.append(
+        straight("errors", reads | {"in": parts.inputs.size, "p": parts.constants.size}, push)
+    )
     if controller.compensation is Compensation.NONE:
         return calls
     motion = model.platform if in_platform else model.actuators
@@ -242,11 +317,16 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ro
         calls.append(straight("seen", {"led": 2 * m}, lambda seen: {"x": seen[:m]}))
     arguments = {"position": "x", "start": estimate, "theta": theta}
     arguments |= {"weight": parts.constants.place("weight")} if shares else {}
-    arguments |= {"velocity": "speed" if accelerates else "zero", "acceleration": "push" if accelerates else "zero"}
+    arguments |= {
+        "velocity": "speed" if accelerates else "zero",
+        "acceleration": "push" if accelerates else "zero",
+    }
     made = {"force": force if accelerates else "model_force", "q": estimate}
     calls.append(_program("model_inverse", motion, INVERSE_DYNAMICS, arguments, made))
     if not accelerates:
-        calls.append(straight("pushed", {"push": n_u, "model_force": n_u}, lambda a, b: {force: a + b}))
+        calls.append(
+            straight("pushed", {"push": n_u, "model_force": n_u}, lambda a, b: {force: a + b})
+        )
     return calls
 
 
@@ -255,18 +335,23 @@ def _limited(parts: ControlLayouts, n_u: int) -> RoutineCall:
 
     def limited(force: ca.SX, inputs: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
         u, most = force + parts.inputs.parts(inputs)["forward"], parts.constants.parts(p)["limit"]
-        return {parts.held.place("force"): ca.if_else(u > most, most, ca.if_else(u < -most, -most, u))}
+        return {
+            parts.held.place("force"): ca.if_else(u > most, most, ca.if_else(u < -most, -most, u))
+        }
 
     return straight(
-        "limited", {parts.held.place("force"): n_u, "in": parts.inputs.size, "p": parts.constants.size}, limited
+        "limited",
+        {parts.held.place("force"): n_u, "in": parts.inputs.size, "p": parts.constants.size},
+        limited,
     )
 
 
 def pose_error(model: Model, reference: ca.SX, measured: ca.SX) -> ca.SX:
     """Error (n,) of a platform pose in the columns of its velocities.
 
-    Rotations enter by twice the vector part of q_ref q*. Where the platform is given a part of a rotation only, the
-    components of that part: to first order the others follow from the loops, as velocities do.
+    Rotations enter by twice the vector part of q_ref q*. Where the platform is given a part of a
+    rotation only, the components of that part: to first order the others follow from the loops, as
+    velocities do.
 
     Args:
         model: the machine.
@@ -278,6 +363,8 @@ def pose_error(model: Model, reference: ca.SX, measured: ca.SX) -> ca.SX:
         a, b = (ca.vertsplit(part[q0 : q0 + 4]) for part in (reference, measured))
         (a0, *u), (b0, *w) = a, b
         side = ca.if_else(a0 * b0 + u[0] * w[0] + u[1] * w[1] + u[2] * w[2] >= 0, 2, -2)
-        turned = b0 * ca.vertcat(*u) - a0 * ca.vertcat(*w) - ca.cross(ca.vertcat(*u), ca.vertcat(*w))
+        turned = (
+            b0 * ca.vertcat(*u) - a0 * ca.vertcat(*w) - ca.cross(ca.vertcat(*u), ca.vertcat(*w))
+        )
         errors |= {v0 + k: side * turned[k] for k in range(3)}
     return ca.vertcat(*(errors[iv] for iv in model.platform.ports.v))

@@ -28,7 +28,14 @@ from tauloop.options import Options, option
 from tauloop.progress import Progress, Stages
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
-from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, Controller, Sampling, read_bandwidth
+from tauloop.simulation.controllers.laws import (
+    HEUN_3,
+    RUNGE_KUTTA_4,
+    SPACES,
+    Controller,
+    Sampling,
+    read_bandwidth,
+)
 from tauloop.simulation.controllers.library import COMPILED, CONTROLLERS
 from tauloop.simulation.controllers.predictive import CUT, RELAXED
 from tauloop.simulation.controllers.run import SATURATED, SUBSTEPS, ControlledMotion, follow
@@ -43,9 +50,11 @@ METHODS: dict[str, Tableau | Integrator] = {
     "adaptive": DormandPrince(),
     "implicit": Radau(),
 }
-#: Share of the machine's limits that a stroke takes where nothing sets its duration: control needs the rest.
+#: Share of the machine's limits that a stroke takes where nothing sets its duration: control needs
+#: the rest.
 SHARE = 0.8
-#: Diagnostic of a co-simulation with an FMU: the change of the motion when the coupling step is doubled.
+#: Diagnostic of a co-simulation with an FMU: the change of the motion when the coupling step is
+#: doubled.
 COUPLING_CHANGE = "platform's positions apart from those of twice the coupling step"
 
 
@@ -55,28 +64,33 @@ class ControlOptions(Options):
 
     Attributes:
         stroke: the stroke.
-        controller: laws, each one of pd, gravity, feed-forward, computed-torque, predictive; all but
-            the last without it. Python takes controllers too, with numbers of their own.
+        controller: laws, each one of pd, gravity, feed-forward, computed-torque, predictive; all
+            but the last without it. Python takes controllers too, with numbers of their own.
         horizon: samples that predictive looks ahead.
         space: where errors are taken: of the actuators, or of the platform.
         bandwidth: of all laws, such as 150 (rad/s) or '20 Hz'.
         damping: damping ratio.
         frequency: samples per second, such as 1kHz.
         delay: from measurement to force, such as 0.5ms.
-        resolution: step of the encoders, such as 0.1mrad, or one per actuator between commas; 0 for none.
+        resolution: step of the encoders, such as 0.1mrad, or one per actuator between commas; 0 for
+            none.
         differences: speeds are differences of measured positions.
         saturation: forces end at the machine file's limits.
-        plant: what the controller does not know: parameters of the machine that moves, 'plate_mass=0.4'.
-        wrench: at the tool of the machine that moves, such as 'fx=10,mz=0.5' (N, N m, base frame), which no controller
-            knows. Python takes a function of time too, held from sample to sample.
+        plant: what the controller does not know: parameters of the machine that moves,
+            'plate_mass=0.4'.
+        wrench: at the tool of the machine that moves, such as 'fx=10,mz=0.5' (N, N m, base frame),
+            which no controller knows. Python takes a function of time too, held from sample to
+            sample.
         settling: further time at rest at the end, s.
         method: integrator between samples.
         integrator: any integrator in place of it.
         substeps: its steps per sample; the delay is rounded to whole ones.
-        until: end where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
+        until: end where this comes true, as of `tauloop simulate`: 'platform.z<-0.7',
+            'singularity<0.05'.
         watch: record the times at which this comes true, likewise, and go on.
-        sensitivities: what to differentiate the runs by: parameters of the machine that moves, `bandwidth`, `damping`,
-            and the start, such as 'position.platform.x' (`ControlledMotion.sensitivities`).
+        sensitivities: what to differentiate the runs by: parameters of the machine that moves,
+            `bandwidth`, `damping`, and the start, such as 'position.platform.x'
+            (`ControlledMotion.sensitivities`).
 
     Examples:
         >>> import tauloop as tl
@@ -91,7 +105,9 @@ class ControlOptions(Options):
     space: str = option("joint", choices=SPACES)
     bandwidth: float = option(150.0, read=read_bandwidth, metavar="FREQUENCY")
     damping: float = 1.0
-    frequency: float = option(1000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY))
+    frequency: float = option(
+        1000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY)
+    )
     delay: float = option(0.0, read=quantity_reader("delay", units.TIME), metavar="TIME")
     resolution: str | float | tuple[float, ...] = option(0.0, flag="--quantisation", read=str)
     differences: bool = False
@@ -99,7 +115,9 @@ class ControlOptions(Options):
     plant: Mapping[str, str | float] | None = option(
         None, read=pairs_reader("plant", "plate_mass=0.4"), names="parameters"
     )
-    wrench: str | Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
+    wrench: str | Mapping[str, str | float] | Wrench | None = option(
+        None, read=pairs_reader("wrench", "fx=10")
+    )
     settling: float = 0.0
     method: str = option("rk4", choices=tuple(METHODS))
     integrator: Integrator | None = option(None, flag="")
@@ -164,7 +182,14 @@ class ControlComparison(Result):
         """Figures of one run; none of one that failed at its first sample."""
         run = self.runs[name]
         if not len(run.time):
-            names = ("peak_error_m", "rms_error_m", "peak_turn_rad", "actuator_error", "peak_force", "rms_force")
+            names = (
+                "peak_error_m",
+                "rms_error_m",
+                "peak_turn_rad",
+                "actuator_error",
+                "peak_force",
+                "rms_force",
+            )
             return dict.fromkeys(names)
         return {
             "peak_error_m": run.peak_error,
@@ -177,7 +202,9 @@ class ControlComparison(Result):
 
     def saturated(self, name: str) -> float:
         """Share of forces at the actuators' limits in one run."""
-        return next(item.value or 0.0 for item in self.runs[name].evidence if item.name == SATURATED)
+        return next(
+            item.value or 0.0 for item in self.runs[name].evidence if item.name == SATURATED
+        )
 
     def log(self) -> xr.Dataset:
         """The platform's motion and the forces under the last controller, as a log that other commands read."""
@@ -200,7 +227,11 @@ class ControlComparison(Result):
                 name: {"status": run.status, "samples": len(run.time), "end": run.end or None}
                 | self.figures(name)
                 | {"events": [{"name": item.name, "time_s": item.time} for item in run.occurrences]}
-                | ({} if run.sensitivities is None else {"sensitivities": sensitivity_rows(run.sensitivities)})
+                | (
+                    {}
+                    if run.sensitivities is None
+                    else {"sensitivities": sensitivity_rows(run.sensitivities)}
+                )
                 | {"evidence": run.evidence, "provenance": run.provenance}
                 for name, run in self.runs.items()
             },
@@ -213,8 +244,8 @@ def control(
 ) -> ControlComparison:
     """Follow a stroke under sampled controllers, and find how far the machine stays behind.
 
-    A run that ends early (out of reach, singular, not finite) or goes beyond a stop makes the result doubtful;
-    saturated forces are reported with the run.
+    A run that ends early (out of reach, singular, not finite) or goes beyond a stop makes the
+    result doubtful; saturated forces are reported with the run.
 
     Args:
         machine: what the controllers believe in.
@@ -295,10 +326,16 @@ def _resolution(model: Model, resolution: str | float | tuple[float, ...]) -> np
         parts *= len(kinds)
     problems = Problems()
     if len(parts) != len(kinds):
-        problems.add("resolution", f"{len(parts)} steps for {len(kinds)} actuators", "one for all, or one for each")
+        problems.add(
+            "resolution",
+            f"{len(parts)} steps for {len(kinds)} actuators",
+            "one for all, or one for each",
+        )
     InputError.raise_if_any(problems)
     of = {"rad": units.ANGLE, "m": units.LENGTH}
-    return np.array([quantity("resolution", part, of[kind]) for part, kind in zip(parts, kinds, strict=True)])
+    return np.array(
+        [quantity("resolution", part, of[kind]) for part, kind in zip(parts, kinds, strict=True)]
+    )
 
 
 def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | None:
@@ -308,7 +345,9 @@ def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | No
     known, problems, changed = model.mechanism.parameters.names, Problems(), {}
     for name, value in values.items():
         if name not in known:
-            problems.add("plant", f"no parameter {name!r}", suggestion(name, known) or "see `tauloop show`")
+            problems.add(
+                "plant", f"no parameter {name!r}", suggestion(name, known) or "see `tauloop show`"
+            )
             continue
         with problems.collecting(InputError):
             dimension = units.parse_unit(model.mechanism.parameters[name].unit or "1").dimension

@@ -33,7 +33,9 @@ class _Own:
 class CompiledStepper(Stepper):
     """The integrator in machine code, around the generated right-hand side."""
 
-    def __init__(self, system: System, integrator: Integrator, evaluator: Compiled, directions: int = 0) -> None:
+    def __init__(
+        self, system: System, integrator: Integrator, evaluator: Compiled, directions: int = 0
+    ) -> None:
         """Compile, or find in the cache.
 
         Raises:
@@ -61,19 +63,29 @@ class CompiledStepper(Stepper):
         assert isinstance(own, _Own)
         time, count, before = np.empty(1), np.zeros(1, dtype=np.uintp), own.counted.copy()
         times, states = np.empty(CAPACITY), np.empty((CAPACITY, n))
-        known, polynomials = np.empty((CAPACITY, self._known)), np.empty((CAPACITY, self._degree, n))
-        called = [Callback(each, self.system.size, self.system.acting) for each in (laws.law, laws.sampled)]
+        known, polynomials = (
+            np.empty((CAPACITY, self._known)),
+            np.empty((CAPACITY, self._degree, n)),
+        )
+        called = [
+            Callback(each, self.system.size, self.system.acting)
+            for each in (laws.law, laws.sampled)
+        ]
         pointers = (each.pointer for each in called)
         arrays = count, times, states, known, polynomials, own.counted, time
         code = self._advance(own.memory, end, *pointers, laws.period, CAPACITY, *arrays)
         for each in called:
             each.raise_error()
         progress.time, m, spent = float(time[0]), int(count[0]), own.counted - before
-        ending = {DONE: Ending.END, FULL: None}[code] if code in (DONE, FULL) else ENDINGS[Stepped(code)]
+        ending = (
+            {DONE: Ending.END, FULL: None}[code] if code in (DONE, FULL) else ENDINGS[Stepped(code)]
+        )
         kept = times[:m], states[:m], known[:m], polynomials[:m]
         return self._steps(progress, kept, (int(spent[0]), int(spent[1])), ending)
 
-    def many(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray, end: float, times: np.ndarray) -> ManySteps:
+    def many(
+        self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray, end: float, times: np.ndarray
+    ) -> ManySteps:
         """Many integrations, shared out over the threads of the evaluator (see `many_steps`).
 
         Args:

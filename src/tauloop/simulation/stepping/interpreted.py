@@ -43,9 +43,20 @@ class InterpretedStepper(Stepper):
         progress.time, progress.guess[:], progress.y[:] = run.time, run.guess, run.y
         m = len(rows)
         times, states, known, polynomials = (
-            np.array(column, dtype=float) for column in (zip(*rows, strict=True) if rows else [()] * 4)
+            np.array(column, dtype=float)
+            for column in (zip(*rows, strict=True) if rows else [()] * 4)
         )
-        n, acting = self.routines.states, self.routines.coordinates + self.routines.velocities + self.routines.inputs
-        kept = times, states.reshape(m, n), known.reshape(m, acting), polynomials.reshape(m, len(run.Q), n)
+        n, acting = (
+            self.routines.states,
+            self.routines.coordinates + self.routines.velocities + self.routines.inputs,
+        )
+        kept = (
+            times,
+            states.reshape(m, n),
+            known.reshape(m, acting),
+            polynomials.reshape(m, len(run.Q), n),
+        )
         spent = run.evaluations - evaluations, run.rejected - rejected
-        return self._steps(progress, kept, spent, Ending.END if ending is None and run.time >= end else ending)
+        return self._steps(
+            progress, kept, spent, Ending.END if ending is None and run.time >= end else ending
+        )

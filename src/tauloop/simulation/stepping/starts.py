@@ -22,7 +22,9 @@ def steps_text(stepper: Stepper, precision: Precision = Precision.DOUBLE) -> str
     routines = stepper.routines
     known = routines.coordinates + routines.velocities + routines.inputs
     loop = c_file("tauloop.simulation.stepping", "steps.c")
-    return without_headers(routines.source(stepper.method.tableau, loop, known=known, precision=precision))
+    return without_headers(
+        routines.source(stepper.method.tableau, loop, known=known, precision=precision)
+    )
 
 
 def starts_kernel(stepper: Stepper, evaluator: Evaluator) -> RowKernel | None:
@@ -33,7 +35,9 @@ def starts_kernel(stepper: Stepper, evaluator: Evaluator) -> RowKernel | None:
     """
     precision = evaluator.precision
     stepper.method.require_precision(precision)
-    return evaluator.rows(steps_text(stepper, precision), "tl_many", row_kernel_letters(2, 9), precision)
+    return evaluator.rows(
+        steps_text(stepper, precision), "tl_many", row_kernel_letters(2, 9), precision
+    )
 
 
 def many_steps(
@@ -44,7 +48,8 @@ def many_steps(
     Args:
         kernel: of the stepper.
         stepper: the system and its method.
-        starts: states (N, n), coordinates from which Newton's method starts (N, n_q), and what acts, constant (N, m).
+        starts: states (N, n), coordinates from which Newton's method starts (N, n_q), and what
+            acts, constant (N, m).
         end: s.
         times: at which states are wanted (T,), rising, s.
     """
@@ -55,7 +60,9 @@ def many_steps(
     shapes = ((wanted * size, count), (wanted * n_q, count), (3, count))
     arrays = (times, figures, stepper.system.theta, *columns)
     states, near, report = kernel(count, (wanted, stepper.max_steps), arrays, shapes)
-    endings = {DONE: Ending.END, FULL: Ending.STEPS} | {int(code): ending for code, ending in ENDINGS.items()}
+    endings = {DONE: Ending.END, FULL: Ending.STEPS} | {
+        int(code): ending for code, ending in ENDINGS.items()
+    }
     ended = tuple(endings[int(code)] for code in report[1])
     return ManySteps(
         y=np.ascontiguousarray(states.reshape(wanted, size, count).transpose(2, 0, 1)),

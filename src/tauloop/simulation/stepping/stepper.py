@@ -9,7 +9,12 @@ import numpy as np
 
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
-from tauloop.integrate.sensitivity import SensitivityDirection, along_constants, along_start, sensitive
+from tauloop.integrate.sensitivity import (
+    SensitivityDirection,
+    along_constants,
+    along_start,
+    sensitive,
+)
 from tauloop.records import dataclass
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
@@ -17,7 +22,11 @@ from tauloop.simulation.system import System
 #: Steps that a part of an integration holds at most.
 CAPACITY = 512
 #: What a step that was not taken means.
-ENDINGS = {Stepped.UNHEALTHY: Ending.SINGULAR, Stepped.TOO_SMALL: Ending.STEP, Stepped.ASTRAY: Ending.LOOPS}
+ENDINGS = {
+    Stepped.UNHEALTHY: Ending.SINGULAR,
+    Stepped.TOO_SMALL: Ending.STEP,
+    Stepped.ASTRAY: Ending.LOOPS,
+}
 
 #: (time, state, acting): fills in what acts, in place.
 Law = Callable[[float, np.ndarray, np.ndarray], None]
@@ -76,7 +85,11 @@ class Stepper(ABC):
         self.routines = sensitive(system.routines, directions)
 
     def begin(
-        self, y: np.ndarray, laws: Laws, guess: np.ndarray, along: Sequence[SensitivityDirection] = ()
+        self,
+        y: np.ndarray,
+        laws: Laws,
+        guess: np.ndarray,
+        along: Sequence[SensitivityDirection] = (),
     ) -> SteppingState:
         """The start of an integration at time zero, from a state (n,), with derivatives along directions."""
         first, constants = along_start(y, along), along_constants(self.system.theta, along)

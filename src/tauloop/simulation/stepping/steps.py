@@ -34,7 +34,8 @@ class Steps(Shown):
         y: states there (M + 1, n).
         q, v: coordinates and velocities at the starts (M, n_q), (M, n_v).
         acting: forces and wrench at the starts (M, n_acting).
-        polynomials: y(x) = y_i + sum_k polynomials_ik x^(k + 1), x from 0 to 1 within step i (M, d, n).
+        polynomials: y(x) = y_i + sum_k polynomials_ik x^(k + 1), x from 0 to 1 within step i (M, d,
+            n).
         evaluations: how often the right-hand side was computed.
         rejected: steps that were tried and given up.
         ending: why the integration ended; None while it may go on.
@@ -56,7 +57,9 @@ class Steps(Shown):
     def first(self, count: int) -> Steps:
         """A copy of the first of them."""
         ends = {name: getattr(self, name)[: count + 1].copy() for name in _ENDS}
-        return replace(self, **ends, **{name: getattr(self, name)[:count].copy() for name in _STARTS})
+        return replace(
+            self, **ends, **{name: getattr(self, name)[:count].copy() for name in _STARTS}
+        )
 
     def at(self, time: np.ndarray) -> np.ndarray:
         """States (N, n) at times (N,) within the steps, by the dense output."""
@@ -89,7 +92,9 @@ def joined_steps(parts: list[Steps]) -> Steps:
     """Consecutive parts of one integration as one."""
     return Steps(
         **{
-            name: np.concatenate([getattr(parts[0], name)[:1], *(getattr(p, name)[1:] for p in parts)])
+            name: np.concatenate(
+                [getattr(parts[0], name)[:1], *(getattr(p, name)[1:] for p in parts)]
+            )
             for name in _ENDS
         },
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _STARTS},
