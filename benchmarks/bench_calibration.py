@@ -41,9 +41,9 @@ from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, 
 from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.solving.solver import prior_weights, solve
-from tauloop.codegen import Compiled
-from tauloop.codegen.compiler import find_compiler
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
+from tauloop.compiler.c import Compiled
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.tracker.fits import measured, planned_encoders
 from tauloop_papers.tracker.settings import SETTINGS

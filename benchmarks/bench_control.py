@@ -24,7 +24,7 @@ from peers.states import NotComparable
 from rich.table import Table
 
 from tauloop import Model, load
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
 from tauloop.motion import (
     POLYNOMIAL_345,
     AxisTurn,

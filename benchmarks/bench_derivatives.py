@@ -32,8 +32,8 @@ from rows.machines import NotThere, machine
 from rows.row import duration, three
 
 from tauloop import Model
-from tauloop.engines import frictionless
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
+from tauloop.verification.engines import frictionless
 
 #: Trees, on which Pinocchio is at home, and machines with loops.
 MACHINES = ("pendulum_arm", "tx40 with a flange", "five_bar", "delta", "rcid", "hexapod")

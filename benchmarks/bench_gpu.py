@@ -46,9 +46,12 @@ from rich.table import Table
 from rows import page
 
 from tauloop import Model, assembly_modes, load
-from tauloop.codegen.evaluator import Compiled, Evaluator
-from tauloop.codegen.rows import CompiledRows
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
+from tauloop.common.processes import SharedWork
+from tauloop.compiler.c import Precision
+from tauloop.compiler.c.calling.evaluator import Compiled, Evaluator
+from tauloop.compiler.c.printing.rows import CompiledRows
+from tauloop.geometry.clearance import rod_clearance
 from tauloop.gpu import (
     ControlKernel,
     Cuda,
@@ -56,7 +59,6 @@ from tauloop.gpu import (
     DeviceCode,
     DeviceFunction,
     Gpu,
-    Precision,
     Processor,
     RegressorFold,
     compile_cuda,
@@ -64,13 +66,11 @@ from tauloop.gpu import (
 from tauloop.gpu.devices import BLOCK
 from tauloop.gpu.source import kernel_name, kernels_text
 from tauloop.kinematics import random_states
-from tauloop.kinematics.clearance import rod_clearance
-from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.workspace_code import PoseKernel
-from tauloop.kinematics.workspace_map import STEPS
+from tauloop.kinematics.workspaces.code import PoseKernel
+from tauloop.kinematics.workspaces.map import STEPS
+from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.model import Motion
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.processes import SharedWork
 from tauloop.simulation import RungeKutta4, Sampling, Simulator, prepared_loop
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, ComputedTorque
 from tauloop.simulation.stepping.starts import steps_text

@@ -32,8 +32,8 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from tauloop import Model, load, loads
-from tauloop.codegen import Compiled
-from tauloop.formats.urdf import load_urdf
+from tauloop.compiler.c import Compiled
+from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import (
     OrdinaryLeastSquares,
     PhysicallyConsistent,

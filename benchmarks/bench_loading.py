@@ -28,7 +28,7 @@ PROGRAM = """
 import json, resource, sys, time
 import casadi, scipy.linalg
 from tauloop import load_function
-import tauloop.codegen.source, tauloop.model
+import tauloop.compiler.c.printing.source, tauloop.model
 def seconds():
     return [sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 before, clock = seconds(), time.perf_counter()

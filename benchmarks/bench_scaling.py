@@ -29,7 +29,7 @@ from rows.row import duration
 from rows.streaming import streamed
 
 from tauloop import Mechanism, Model, loads
-from tauloop.codegen.operations import operations
+from tauloop.compiler.c.printing.operations import operations
 from tauloop.kinematics import random_states
 from tauloop.mechanism.shipped import machine_path
 

@@ -18,7 +18,7 @@ from rows import page
 from rows.row import duration
 
 from tauloop import load
-from tauloop.codegen import Compiled
+from tauloop.compiler.c import Compiled
 from tauloop.integrate import DormandPrince, RungeKutta4
 from tauloop.simulation import IndependentCoordinates, Simulator
 from tauloop.simulation.swing import swing

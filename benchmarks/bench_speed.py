@@ -29,8 +29,8 @@ from rows import dynamics, page, regressor, starting, streaming, tracking
 from rows.limits import core
 from rows.row import HEADINGS, LEGEND, Row, markdown
 
-from tauloop.codegen.compiler import FLAGS
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
+from tauloop.compiler.c.calling.compiler import FLAGS
 
 SECTIONS = {
     "dynamics": dynamics.rows,

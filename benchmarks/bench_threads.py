@@ -25,10 +25,10 @@ from rows import page
 from rows.row import duration
 
 from tauloop import Model, load
-from tauloop.codegen import Compiled
-from tauloop.codegen.compiled import SHARES
-from tauloop.codegen.library import Library
-from tauloop.codegen.threads import share_out, shares
+from tauloop.compiler.c import Compiled
+from tauloop.compiler.c.calling.compiled import SHARES
+from tauloop.compiler.c.calling.library import Library
+from tauloop.compiler.c.calling.threads import share_out, shares
 from tauloop.kinematics import random_states
 from tauloop.simulation import Simulator, simulate_many
 

@@ -21,8 +21,9 @@ from peers.computer import compiler_version, load as busy, processor
 from rows import page
 
 import tauloop as tl
-from tauloop.estimation import CausalFilters, TrackOptions, export_tracker
+from tauloop.export.microcontroller import export_tracker
 from tauloop.identification import BaseEstimates, OrdinaryLeastSquares, RegressionData, fit
+from tauloop.identification.online import CausalFilters, TrackOptions
 
 MARKS = page.marks("bench_tracker.py")
 MACHINES = ("five_bar", "delta", "linear_delta", "gantry_tau_3dof", "hexapod")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tauloop as tl
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
 from tauloop.motion import FreeMotion, FreePlanner, PathLimits, Surroundings
 from tauloop.motion.free.obstacles import box
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop import Model, load
 from tauloop.formats import loads
-from tauloop.logs.channels import Channel, Signals
+from tauloop.logs.log import Channel, Signals
 from tauloop.mechanism.model import Mechanism
 
 GRAVITY = 9.81

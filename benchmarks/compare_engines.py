@@ -22,8 +22,8 @@ from peers.computer import compiler_version, load, processor
 from rich.console import Console
 from rich.table import Table
 
-from tauloop.codegen.compiler import FLAGS
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
+from tauloop.compiler.c.calling.compiler import FLAGS
 from tauloop.formats.library import load as load_machine
 
 MACHINES = ("rcid", "delta", "gantry_tau_5dof", "hexapod", "spidermill", "five_bar")

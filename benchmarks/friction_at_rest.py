@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tauloop import Model
-from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,

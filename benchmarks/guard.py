@@ -36,13 +36,13 @@ from rich.table import Table
 from rows.machines import machine
 
 from tauloop import Model
-from tauloop.codegen.compiled import CompiledFunction, compile_function
-from tauloop.codegen.compiler import FLAGS, Compiler, build, find_compiler
-from tauloop.codegen.library import Library
-from tauloop.engines import frictionless
-from tauloop.errors import EngineError
-from tauloop.files import write_file
+from tauloop.common.errors import EngineError
+from tauloop.common.files import write_file
+from tauloop.compiler.c.calling.compiled import CompiledFunction, compile_function
+from tauloop.compiler.c.calling.compiler import FLAGS, Compiler, build, find_compiler
+from tauloop.compiler.c.calling.library import Library
 from tauloop.kinematics import random_states
+from tauloop.verification.engines import frictionless
 
 FOLDER = Path(__file__).resolve().parent
 STORED = FOLDER / "guard.json"

@@ -24,7 +24,7 @@ from rows import page
 from scipy.stats import norm
 
 from tauloop import IdentificationOptions, Model, identify
-from tauloop.codegen import Compiled
+from tauloop.compiler.c import Compiled
 from tauloop.identification import PreparationOptions
 
 MARKS = page.marks("independent_coverage.py")

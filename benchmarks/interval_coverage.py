@@ -28,7 +28,7 @@ from rich.table import Table
 from scipy.stats import norm
 
 from tauloop import Model, load
-from tauloop.codegen import Compiled
+from tauloop.compiler.c import Compiled
 from tauloop.identification import (
     AutocorrelatedErrors,
     ClusteredErrors,

@@ -32,7 +32,7 @@ from rows.dynamics import TARGETS
 from rows.limits import core
 from rows.row import three
 
-from tauloop.codegen.compiler import Compiler, find_compiler
+from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
 
 KERNELS = (
     ("rcid", "inverse"),

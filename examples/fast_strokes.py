@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tauloop as tl
-from tauloop.report import save_figure
+from tauloop.display import save_figure
 from tauloop.simulation import FastestMotion
 
 #: What they are called, the machine, and the path.

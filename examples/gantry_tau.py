@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tauloop import IdentificationOptions, Model, identify, load
+from tauloop.common.result import write_json
+from tauloop.display import identification_figure, identification_table, save_figure
 from tauloop.identification import (
     Identification,
     PreparationOptions,
@@ -31,8 +33,6 @@ from tauloop.identification import (
 from tauloop.logs import Sensors, measure, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
-from tauloop.report import identification_figure, identification_table, save_figure
-from tauloop.result import write_json
 
 MACHINE = "gantry_tau_5dof"
 PAPER = (

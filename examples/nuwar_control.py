@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tauloop import Model, load
+from tauloop.common.result import write_json
+from tauloop.display import save_figure
+from tauloop.display.figures import LARGE, PREDICTED, RESIDUAL, TEXT, clean
 from tauloop.motion import POLYNOMIAL_345, Ellipse, MachineLimits, Trajectory, plan, stroke
-from tauloop.report import save_figure
-from tauloop.report.figures import LARGE, PREDICTED, RESIDUAL, TEXT, clean
-from tauloop.result import write_json
 from tauloop.simulation.controllers.laws import SPACES, Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
 from tauloop.simulation.controllers.loop import CompiledLoop

@@ -16,7 +16,7 @@ import typer
 import tauloop as tl
 from tauloop.cli.app import COMMANDS, GROUPS, app
 from tauloop.cli.options import flags as flags_of, options_class
-from tauloop.options import KEY
+from tauloop.common.options import KEY
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 #: Lines between which the commands stand.

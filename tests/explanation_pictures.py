@@ -23,6 +23,10 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 import tauloop as tl
 from tauloop.calibration import Position, calibration_problem, identifiability
 from tauloop.calibration.judging.observability import NULL
+from tauloop.compiler.solving.position_equations import incidence, position_equations
+from tauloop.display.control_figure import control_figure
+from tauloop.display.cycle_figure import cycle_figure
+from tauloop.display.fastest_figure import fastest_figure
 from tauloop.drives.equations.control import switching
 from tauloop.drives.equations.elements import elastic_backlash, stribeck_level
 from tauloop.drives.equations.switches import Direct
@@ -33,10 +37,6 @@ from tauloop.identification.estimation.error_models import (
     IndependentErrors,
 )
 from tauloop.motion.laws import LAWS
-from tauloop.programs.position_equations import incidence, position_equations
-from tauloop.report.control_figure import control_figure
-from tauloop.report.cycle_figure import cycle_figure
-from tauloop.report.fastest_figure import fastest_figure
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 #: Apart in grey and for the colour-blind (Okabe and Ito).

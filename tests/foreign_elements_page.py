@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tauloop.formats.foreign_elements import (
+from tauloop.formats.xml.foreign_elements import (
     ANYWHERE,
     ELEMENTS,
     PLUGIN_FORCES,
@@ -23,7 +23,7 @@ HEADINGS = {
 }
 HEAD = f"""# Elements of URDF, SDF and MJCF
 
-Written by `tests/foreign_elements_page.py` from the table of `tauloop.formats.foreign_elements`, which the readers use.
+Written by `tests/foreign_elements_page.py` from the table of `tauloop.formats.xml.foreign_elements`, which the readers use.
 
 Every element of a file that Tauloop imports is in one of three lists: it is read, it is harmless, or it is refused by
 name, for the machine would be another one without it. An element that is in none of the lists is a problem that

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "gallery"
 FILMS, KEPT = PAGES / "films", ROOT / "out" / "films"
 #: What draws films: a change of it makes all anew.
-DRAWN_BY = ("src/tauloop/solids", "src/tauloop/viewer", "tests/support")
+DRAWN_BY = ("src/tauloop/geometry", "src/tauloop/viewer", "tests/support")
 #: Size of pictures, pixels, and of the tiles of the README's.
 WIDE, HIGH = 480, 384
 TILE, SHOWN, FRAMES = 240, ("irb360", "hexapod", "excavator"), 44

@@ -34,8 +34,8 @@ import tauloop
 import tauloop_papers
 from tauloop import Model, count_operations, load
 from tauloop.cli.app import main
-from tauloop.report.page_records import KEY, page_record
-from tauloop.result import write_json
+from tauloop.common.result import write_json
+from tauloop.display.page_records import KEY, page_record
 
 #: Folder of the commands' inputs, filled by `prepare`.
 GIVEN = Path(tempfile.gettempdir()) / f"kills-given-{os.getpid()}"

@@ -71,7 +71,7 @@ EMPTY_NAMES = frozenset({"found", "one", "given", "told", "said"})
 STARTS_THE_PROGRAM = {
     "papers/tests/test_pages.py": "a report of what the command of a package wrote is compared with its page",
     "papers/tests/test_reproduce.py": "the papers' own command",
-    "tests/codegen/test_sanitizers.py": "whole processes under sanitizers",
+    "tests/compiler/test_sanitizers.py": "whole processes under sanitizers",
     "tests/full_disks.py": "full disks, in a namespace of its own",
     "tests/interrupted.py": "Ctrl-C, and what is left of processes",
     "tests/kills.py": "kills while files are written",
@@ -336,8 +336,8 @@ def _texts(node: ast.AST) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("equations.closure", "from tauloop.assembly import block"),
-        ("equations.closure", "import tauloop.assembly.block"),
+        ("equations.closure", "from tauloop.equations.assembly import block"),
+        ("equations.closure", "import tauloop.equations.assembly.block"),
         ("equations.closure", "from tauloop import assembly"),
         ("equations.closure", "from .. import assembly"),
         ("equations.closure", "from ..assembly.block import sort"),
@@ -376,7 +376,7 @@ def test_right_imports_pass(module: str, source: str) -> None:
 def test_relative_imports_of_a_package_start_in_it() -> None:
     tree = ast.parse("from . import tree\nfrom .. import assembly")
     names = [name for _, name in imported(tree, "equations", is_package=True)]
-    assert names == ["tauloop.equations.tree", "tauloop.assembly"]
+    assert names == ["tauloop.equations.tree", "tauloop.equations.assembly"]
 
 
 @pytest.mark.parametrize(
@@ -554,7 +554,7 @@ def test_problems_that_are_raised_by_hand_are_seen() -> None:
         ("import tauloop as tl", 121),
         ("from tauloop.model.model import Model", 10),
         ("from tauloop.drives import Axis, load_drive\nfrom tauloop.logs import write_log", 10),
-        ("def f():\n    from tauloop.assembly.limits import require_within_limits", 10),
+        ("def f():\n    from tauloop.equations.assembly.limits import require_within_limits", 10),
     ],
 )
 def test_work_in_a_command_is_seen(source: str, size: int) -> None:

@@ -13,11 +13,11 @@ from simulation_machines import simulated
 
 from tauloop import Model, load
 from tauloop.calibration import Position, Series
-from tauloop.codegen.evaluator import Compiled, Interpreted, compiled_health
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted, compiled_health
 from tauloop.drives import Axis, load_drive, simulate_axis
-from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import conditioning
-from tauloop.kinematics.workspace_map import workspace_grid
+from tauloop.kinematics.workspaces.map import workspace_grid
 from tauloop.motion import Line, SampledPath, polyline, random_multisine
 
 needs_compiler = pytest.mark.skipif(

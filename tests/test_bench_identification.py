@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tauloop.codegen.compiler import find_compiler
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.formats import loads
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"

@@ -15,7 +15,7 @@ import pytest
 from extras import extra
 
 from tauloop import Model
-from tauloop.codegen.operations import operations
+from tauloop.compiler.c.printing.operations import operations
 from tauloop.formats.library import load
 
 extra("pinocchio")

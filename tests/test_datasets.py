@@ -16,13 +16,13 @@ from matplotlib import pyplot
 from simulation_machines import simulated
 
 import tauloop as tl
-from tauloop.datasets import Tabular, Variable, columns, rows
+from tauloop.common.datasets import Tabular, Variable, columns, rows
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.display import PARTS
+from tauloop.display.figures import save_figure
 from tauloop.drives import load_drive
 from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit
 from tauloop.kinematics import random_states
-from tauloop.report import PARTS
-from tauloop.report.figures import save_figure
-from tauloop.result import Evidence, Result, provenance
 
 #: Numbers that two routes compute from the same formulas, in another order.
 ROUNDING = 1e-12

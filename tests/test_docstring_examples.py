@@ -11,7 +11,7 @@ from extras import extra
 from matplotlib import pyplot
 
 import tauloop as tl
-from tauloop.codegen.compiler import find_compiler
+from tauloop.compiler.c.calling.compiler import find_compiler
 
 ROOT = Path(__file__).parents[1]
 NAMES = [name for name in dir(tl) if name != "__version__"]

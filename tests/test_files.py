@@ -20,10 +20,10 @@ import pytest
 from commands import written_by
 from typer.testing import CliRunner
 
-from tauloop import files
 from tauloop.cli.app import COMMANDS, app
-from tauloop.errors import InputError
-from tauloop.files import require_writable, write_file, write_text
+from tauloop.common import files
+from tauloop.common.errors import InputError
+from tauloop.common.files import require_writable, write_file, write_text
 
 needs_permissions = pytest.mark.skipif(
     os.geteuid() == 0, reason="needs a user whom permissions bind; this one may write everywhere"
@@ -110,7 +110,7 @@ def test_a_full_device_is_reported():
 
 STANDARD_OUTPUT = """
 import sys
-from tauloop.files import write_text
+from tauloop.common.files import write_text
 print("before")
 write_text(sys.argv[1], "written\\n")
 print("after")
@@ -165,7 +165,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tauloop.files import write_file
+from tauloop.common.files import write_file
 def write(temporary):
     temporary.write_text("half")
     if sys.argv[2] == "kill":

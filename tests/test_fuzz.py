@@ -30,8 +30,8 @@ from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
-from tauloop.formats.foreign_elements import Treatment
-from tauloop.formats.sdf_writer import _SdfWriter
+from tauloop.formats.sdf.writer import _SdfWriter
+from tauloop.formats.xml.foreign_elements import Treatment
 
 #: Damaged files of each kind in `make test`: up to 2 s of processor time for each kind.
 FILES = 40

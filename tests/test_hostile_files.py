@@ -18,12 +18,13 @@ from extras import extra
 
 import tauloop
 from tauloop import load, loads
-from tauloop.errors import LONGEST, DescriptionError, IdentificationError, LogError, Problem
+from tauloop.common.errors import LONGEST, DescriptionError, IdentificationError, LogError, Problem
 from tauloop.identification import read_triangle
-from tauloop.logs import read_log, tables, unpacking
-from tauloop.logs.hdf5 import hdf5_columns
+from tauloop.logs import read_log, tables
+from tauloop.logs.files import unpacking
+from tauloop.logs.files.hdf5 import hdf5_columns
+from tauloop.mechanism.description.units import UnitError, parse_unit
 from tauloop.mechanism.shipped import machine_path
-from tauloop.mechanism.units import UnitError, parse_unit
 
 PACKAGE = Path(tauloop.__file__).parent
 #: Processor time that a refusal may take, s. Quadratic work on these texts would take minutes.
@@ -153,7 +154,10 @@ LENGTH = 20_000
 
 
 def test_patterns_are_found():
-    assert {"tauloop.mechanism.units.LITERAL", "tauloop.mechanism.parser._TOKEN"} < set(PATTERNS)
+    assert {
+        "tauloop.mechanism.description.units.LITERAL",
+        "tauloop.mechanism.description.parser._TOKEN",
+    } < set(PATTERNS)
     assert len(PATTERNS) > 12
 
 

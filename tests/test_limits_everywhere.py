@@ -13,9 +13,9 @@ from tauloop import Model, PoseError, loads
 from tauloop.calibration.pose_selection.candidates import PoseLimits, candidate_poses
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.kinematics import random_states
-from tauloop.kinematics.modes import assembly_modes
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
-from tauloop.logs.channels import Channel, build_log
+from tauloop.kinematics.modes.modes import assembly_modes
+from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, workspace_grid
+from tauloop.logs.log import Channel, build_log
 
 CRANK, ROD = 0.1, 0.3
 #: The crank turns by c; the rod, from its pin at (0.1 cos c, 0.1 sin c) to the axis, leans by k,

@@ -14,7 +14,7 @@ import pytest
 import tauloop
 from conftest import ROOT
 from tauloop.cli.app import COMMANDS, LazyGroup, app
-from tauloop.extensions import GROUPS
+from tauloop.common.extensions import GROUPS
 
 PAGES = tuple(
     sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 COMPILES = """
 import sys
 from pathlib import Path
-from tauloop.codegen.compiler import build, find_compiler
+from tauloop.compiler.c.calling.compiler import build, find_compiler
 build(f'#include "{sys.argv[1]}/pipe"', find_compiler(), folder=Path(sys.argv[1]) / "cache")
 """
 #: Workers that search for longer than the test waits.

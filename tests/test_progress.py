@@ -6,7 +6,7 @@ import pytest
 from rich.progress import Task, TaskID
 
 from tauloop.cli.progress import TimeLeft
-from tauloop.progress import SHARES, Stages
+from tauloop.common.progress import SHARES, Stages
 
 
 def test_stages_are_reported_with_what_is_done_within_them():

@@ -11,7 +11,7 @@ import scipy.linalg
 from kills import prepare
 
 import tauloop as tl
-from tauloop.errors import IdentificationError, PoseError, TauloopError, solving
+from tauloop.common.errors import IdentificationError, PoseError, TauloopError, solving
 
 ZERO, INFINITE = np.zeros((2, 2)), np.full((2, 2), np.inf)
 

@@ -20,10 +20,10 @@ from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 import tauloop
-from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.cli.app import COMMANDS, QuickCommand
+from tauloop.common.lazy import lazy_names
 from tauloop.equations.formulations import NEWTON_EULER
-from tauloop.lazy import lazy_names
+from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.model import FunctionOptions
 
 #: Packages that are slow to import: each takes from 0.05 to 0.6 s.
@@ -77,7 +77,7 @@ def test_the_list_of_commands_needs_no_library():
 
 
 def test_the_package_alone_needs_no_library():
-    assert slow(f"import {', '.join(LATE)}, tauloop.errors") == set()
+    assert slow(f"import {', '.join(LATE)}, tauloop.common.errors") == set()
 
 
 @pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -181,7 +181,7 @@ def test_a_machine_is_studied_without_what_simulates_draws_or_reads_logs(words):
 
 def test_a_model_needs_no_program_and_nothing_that_runs_one():
     code = "import tauloop; tauloop.Model(tauloop.load('delta'))"
-    tells = "print([n for n in sys.modules if n.startswith(('tauloop.codegen', 'tauloop.programs.motion', 'scipy'))])"
+    tells = "print([n for n in sys.modules if n.startswith(('tauloop.compiler.c', 'tauloop.compiler.functions.motion', 'scipy'))])"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; {code}; {tells}"],
         capture_output=True,

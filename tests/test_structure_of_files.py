@@ -18,9 +18,9 @@ from fuzz.targets import TARGETS
 
 import tauloop as tl
 from conftest import ROOT
+from tauloop.common.errors import DescriptionError, Problem, TauloopError
 from tauloop.drives.plant_fit import load_steps
 from tauloop.drives.reader import load_drive
-from tauloop.errors import DescriptionError, Problem, TauloopError
 from tauloop.logs import load_recording
 from tauloop.motion import load_cycle
 

@@ -28,7 +28,7 @@ def files_entered(machine: str = "delta") -> Counter[str]:
             parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
             importlib.import_module(".".join(part for part in parts if part != "__init__"))
     from tauloop import Model, load
-    from tauloop.codegen.evaluator import Interpreted
+    from tauloop.compiler.c.calling.evaluator import Interpreted
 
     entered: Counter[str] = Counter()
     root = f"{PACKAGE}/"

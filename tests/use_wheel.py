@@ -29,7 +29,7 @@ print(len(public), "packages of Tauloop", tauloop.__version__)
 BATCH = """
 import json, sys
 import numpy, tauloop
-from tauloop.codegen.compiler import find_compiler
+from tauloop.compiler.c.calling.compiler import find_compiler
 assert (find_compiler() is not None) == (sys.argv[1] == "compiled"), find_compiler()
 model = tauloop.Model(tauloop.load("delta"))
 position = numpy.array([0.0, 0.0, -0.5]) + 1e-5 * numpy.arange(30_000).reshape(-1, 3) / 10

@@ -20,12 +20,18 @@ from machine_code.analyser import Analyser, Cycles
 from machine_code.assembly import Assembly
 from machine_code.walk import Step, one_round, walked
 from tauloop import Model
-from tauloop.codegen.batch_source import LANES
-from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.compiler import FLAGS, GCC_FLAGS, GCC_LANE_FLAGS, WIDE_FLAGS, Compiler
-from tauloop.codegen.source import CFunction, c_units
-from tauloop.engines import frictionless
+from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.c.calling.compiler import (
+    FLAGS,
+    GCC_FLAGS,
+    GCC_LANE_FLAGS,
+    WIDE_FLAGS,
+    Compiler,
+)
+from tauloop.compiler.c.printing.batch_source import LANES
+from tauloop.compiler.c.printing.source import CFunction, c_units
 from tauloop.kinematics import random_states
+from tauloop.verification.engines import frictionless
 
 #: Random states, and blocks of a walk, of which the middle one is taken.
 STATES, BLOCKS = 256, 3

@@ -1,9 +1,9 @@
 """A machine as a skilled user of an engine would write it: few bodies, each with all its joints, depth first.
 
-`tauloop.engines` writes a link for every freedom, which is good for checking and slow. A comparison
-of speed owes the peers their best: links that are fixed to each other become one body, massless
-links between freedoms vanish into one joint (a free, planar or universal one), and unused ones are
-left out.
+`tauloop.verification.engines` writes a link for every freedom, which is good for checking and slow.
+A comparison of speed owes the peers their best: links that are fixed to each other become one body,
+massless links between freedoms vanish into one joint (a free, planar or universal one), and unused
+ones are left out.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
 from tauloop.mechanism.poses import IDENTITY, Array, FramePose
 from tauloop.mechanism.primitives import Primitive
+from tauloop.verification.engines.rigid_tree import GROUND, LinkInertia, RigidTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

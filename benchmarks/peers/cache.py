@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tauloop.codegen.cache import cache_folder
+from tauloop.compiler.c.calling.cache import cache_folder
 
 
 class NotBuilt(Exception):

@@ -13,12 +13,18 @@ from peers.bodies import peer_tree
 from peers.own import FORWARD, INVERSE, Contender, Ready
 from peers.states import NotComparable, PeerStates, shared_out, tree_states
 from peers.timing import LOOP, seconds_per_call
-from tauloop.engines import Engine, NamedMotion, frictionless, mujoco_engine, pinocchio_engine
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
+from tauloop.verification.engines import (
+    Engine,
+    NamedMotion,
+    frictionless,
+    mujoco_engine,
+    pinocchio_engine,
+)
 
 #: Largest difference, as a share of the largest number of a sample: rounding through the loops'
 #: conditioning.

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.urdf.writer import write_urdf
 from tauloop.model import Model
 
 ALGORITHMS = ["inverse_dynamics", "forward_dynamics"]

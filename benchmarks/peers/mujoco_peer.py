@@ -16,10 +16,10 @@ import numpy as np
 from peers.bodies import PeerBody, PeerEnd, PeerTree
 from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
-from tauloop.engines import Engine
-from tauloop.engines.optional import engine_module
-from tauloop.engines.rigid_tree import GROUND
 from tauloop.mechanism.poses import Array, rotation_quaternion
+from tauloop.verification.engines import Engine
+from tauloop.verification.engines.optional import engine_module
+from tauloop.verification.engines.rigid_tree import GROUND
 
 #: How often a call is repeated in one state: sweeps of a millisecond, for a longer one is seldom
 #: left undisturbed.
@@ -125,8 +125,8 @@ def _run(mj: Any, peer: PeerTree, states: PeerStates, seconds: float) -> MujocoR
 def mujoco_model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
     """The model, and where the tree's coordinates and velocities stand in its own.
 
-    As in `tauloop.engines`, it is compiled with unit masses, then given the true ones: the compiler
-    refuses rods without an axial moment of inertia.
+    As in `tauloop.verification.engines`, it is compiled with unit masses, then given the true ones:
+    the compiler refuses rods without an axial moment of inertia.
     """
     loads = peer.tree.loads
     if np.any(loads.inertia != np.diag(np.diag(loads.inertia))):

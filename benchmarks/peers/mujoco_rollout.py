@@ -15,10 +15,10 @@ from peers.bodies import peer_tree
 from peers.comparison import closing_engine
 from peers.mujoco_peer import mujoco_model
 from peers.states import tree_states
-from tauloop.engines import NamedMotion
-from tauloop.engines.optional import engine_module
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
+from tauloop.verification.engines import NamedMotion
+from tauloop.verification.engines.optional import engine_module
 
 #: Time constant of the constraints in steps (just above the least that is allowed), and their
 #: impedance.

@@ -14,8 +14,8 @@ import numpy as np
 
 from peers.c_loop import c_loop
 from peers.states import NotComparable
-from tauloop.codegen import Compiled, Interpreted
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
+from tauloop.compiler.c import Compiled, Interpreted
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model

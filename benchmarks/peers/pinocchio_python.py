@@ -19,8 +19,8 @@ from peers.pinocchio_joints import (
 )
 from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
-from tauloop.engines.optional import engine_module
 from tauloop.mechanism.poses import Array, FramePose
+from tauloop.verification.engines.optional import engine_module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

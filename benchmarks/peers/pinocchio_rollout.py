@@ -11,9 +11,9 @@ from peers.bodies import peer_tree
 from peers.comparison import closing_engine
 from peers.mujoco_rollout import Rollout
 from peers.states import tree_states
-from tauloop.engines import NamedMotion
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
+from tauloop.verification.engines import NamedMotion
 
 
 def rollout(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from tauloop.engines import Engine, NamedMotion, TreeStates
 from tauloop.mechanism.poses import Array
+from tauloop.verification.engines import Engine, NamedMotion, TreeStates
 
 #: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the
 #: machines it is below 1e4.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.formats.mjcf_writer import write_mjcf
+from tauloop.formats.mjcf.writer import write_mjcf
 from tauloop.model import Model
 
 #: Step of the rollouts, s; time constant of the constraints in steps, and their impedance.

@@ -12,9 +12,9 @@ from rows.limits import limits
 from rows.machines import NotThere, machine
 from rows.row import Row
 from tauloop import Mechanism, Model
-from tauloop.codegen.compiled import CompiledFunction
-from tauloop.engines import frictionless
+from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.kinematics import random_states
+from tauloop.verification.engines import frictionless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

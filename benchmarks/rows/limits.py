@@ -16,8 +16,8 @@ from pathlib import Path
 from peers.cache import NotBuilt, built
 from peers.computer import compiler_version, processor
 
-from tauloop.codegen.operations import operations
-from tauloop.codegen.source import CFunction
+from tauloop.compiler.c.printing.operations import operations
+from tauloop.compiler.c.printing.source import CFunction
 
 #: Units for sums and products, and lanes of a register by the processor's widest extension.
 UNITS = 2

@@ -8,7 +8,7 @@ from pathlib import Path
 from tauloop import Mechanism, load
 from tauloop.formats import ImportOptions, RodRecognition, load_urdf
 from tauloop.kinematics.reduction import reduce
-from tauloop.reduction import as_laminas
+from tauloop.mechanism.reduction import as_laminas
 
 #: Models of others, beside the repository.
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from peers.computer import family, processor
 
-from tauloop.files import write_file
+from tauloop.common.files import write_file
 
 
 def marks(script: str, verb: str = "measured") -> tuple[str, str]:

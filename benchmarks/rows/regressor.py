@@ -15,7 +15,7 @@ from rows.limits import limits
 from rows.machines import machine
 from rows.row import Row
 from tauloop import Model
-from tauloop.engines import frictionless
+from tauloop.verification.engines import frictionless
 
 MACHINE = "gantry_tau_5dof"
 TARGET = "20×"

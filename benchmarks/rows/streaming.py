@@ -19,7 +19,7 @@ from peers.comparison import Settings
 from rows.limits import limits
 from rows.row import Row
 from tauloop import Model, load
-from tauloop.codegen.compiled import CompiledFunction
+from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.kinematics import random_states
 
 MACHINES = ("delta", "rcid")

@@ -30,11 +30,11 @@ from scipy.optimize import root
 from rows.limits import limits
 from rows.row import Row
 from tauloop import Model, load
-from tauloop.codegen.compiled import compile_function
-from tauloop.codegen.compiler import Compiler, find_compiler
-from tauloop.codegen.source import CFunction
-from tauloop.codegen.tracking import Tracker
-from tauloop.programs.program import Newton
+from tauloop.compiler.c.calling.compiled import compile_function
+from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
+from tauloop.compiler.c.calling.tracking import Tracker
+from tauloop.compiler.c.printing.source import CFunction
+from tauloop.compiler.program import Newton
 
 #: (one lane, lanes) of issue 3.
 TARGETS = {"rcid": ("0.3 µs, 500×", "60 ns, 500×"), "delta": ("80 ns, 500×", "15 ns, 500×")}

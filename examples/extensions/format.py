@@ -5,8 +5,8 @@ import zlib
 from pathlib import Path
 
 import tauloop as tl
-from tauloop.errors import DescriptionError, Problem
-from tauloop.files import write_file
+from tauloop.common.errors import DescriptionError, Problem
+from tauloop.common.files import write_file
 from tauloop.formats import Format, ImportOptions, Written
 from tauloop.testing import check_format
 

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 import tauloop as tl
+from tauloop.display import Piece, Plot, PlotTrace, ReportPart
 from tauloop.kinematics import Inspection
-from tauloop.report import Piece, Plot, PlotTrace, ReportPart
 from tauloop.testing import check_report_part
 
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import tauloop
 from tauloop import Model
-from tauloop.programs.extended import extended_rate_program
-from tauloop.programs.rates import RateProgram
+from tauloop.compiler.functions.extended import extended_rate_program
+from tauloop.compiler.functions.rates import RateProgram
 from tauloop.simulation import Route
 from tauloop.testing import check_route
 

@@ -10,7 +10,7 @@ import PIL.Image
 import pytest
 
 from conftest import ROOT
-from tauloop.codegen.compiler import find_compiler
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import load_drive, read_drive
 from tauloop_papers.dual_motor.film import (
     PICTURES,

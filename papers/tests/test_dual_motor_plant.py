@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tauloop.codegen.compiler import find_compiler
+from tauloop.common.result import plain
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import Axis, assess_plant, load_drive, simulate_axis
-from tauloop.result import plain
 from tauloop_papers.dual_motor import printed, search
 from tauloop_papers.dual_motor.conclusions import conclusions
 from tauloop_papers.dual_motor.family import (

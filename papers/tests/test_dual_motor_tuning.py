@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from extras import extra
 
-from tauloop.codegen.compiler import find_compiler
+from tauloop.common.result import plain
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import Axis, load_drive
-from tauloop.result import plain
 from tauloop_papers.dual_motor.results import slave_share
 from tauloop_papers.dual_motor.settings import SETTINGS
 from tauloop_papers.dual_motor.tuning import DriveTuning, run

@@ -9,11 +9,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
+from tauloop.common.result import Status, plain
 from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, merge
 from tauloop.identification.preparation.periodic import periodic_regression
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Sensors, measure
-from tauloop.result import Status, plain
 from tauloop_papers.gantry_tau.bristles import Bristles
 from tauloop_papers.gantry_tau.fits import (
     body_ties,

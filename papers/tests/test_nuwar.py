@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.common.result import Status, plain
 from tauloop.motion import Seconds, plan, stroke
-from tauloop.result import Status, plain
 from tauloop.simulation import IndependentCoordinates
 from tauloop_papers.nuwar.results import Strokes
 from tauloop_papers.nuwar.settings import SETTINGS

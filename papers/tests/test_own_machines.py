@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tauloop as tl
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop_papers import EXPERIMENTS, experiment, write_page
 from tauloop_papers.alike import of_same_parts, one_link_per_cluster, settings_on
 from tauloop_papers.gantry_tau.fits import three_freedoms

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 import tauloop as tl
 import tauloop_papers.command
 import tauloop_papers.kept
-from tauloop.errors import InputError
-from tauloop.report import read_record
-from tauloop.result import Status, provenance
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status, provenance
+from tauloop.display import read_record
 from tauloop.viewer import Playback, View
 from tauloop_papers import (
     EXPERIMENTS,

@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop.result import Status, plain
+from tauloop.common.result import Status, plain
 from tauloop_papers.rcid.momentum import READINGS, reach, run, touch
 from tauloop_papers.rcid.momentum_figures import CAPTIONS, FILMS, figures, films
 from tauloop_papers.rcid.settings import SETTINGS

@@ -14,8 +14,8 @@ import pytest
 from command_line import run, run_json
 
 import tauloop_papers
-from tauloop.errors import InputError
-from tauloop.result import plain
+from tauloop.common.errors import InputError
+from tauloop.common.result import plain
 from tauloop_papers import EXPERIMENTS, reproduce
 from tauloop_papers.notes import claims
 
@@ -95,7 +95,7 @@ def hidden_names(tree: ast.Module) -> Iterator[str]:
     [
         "from tauloop.identification.estimation.fitting import fit",
         "from tauloop.identification import estimation",
-        "from tauloop.errors import _lines",
+        "from tauloop.common.errors import _lines",
         "import tauloop.model",
         "import tauloop",
         "model._assembly",
@@ -111,7 +111,7 @@ def test_hidden_names_are_seen(source: str) -> None:
     [
         "from tauloop import Model",
         "from tauloop.identification import fit",
-        "from tauloop.errors import InputError",
+        "from tauloop.common.errors import InputError",
         "from tauloop_papers.tracker.fits import simple_fit",
         "self._assembly = np.linalg.inv(x)",
     ],

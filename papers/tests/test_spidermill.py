@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tauloop import Model
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.result import Status, plain
+from tauloop.display import save_figure
 from tauloop.identification import ExcitationProblem
 from tauloop.identification.parameters.regrouping_columns import (
     ProductColumns,
@@ -18,8 +20,6 @@ from tauloop.identification.parameters.regrouping_columns import (
     parsed,
 )
 from tauloop.kinematics.states import random_states
-from tauloop.report import save_figure
-from tauloop.result import Status, plain
 from tauloop_papers.spidermill import identification
 from tauloop_papers.spidermill.identification_figures import FILMS, figures, films
 from tauloop_papers.spidermill.models import (

@@ -15,9 +15,9 @@ from page_tables import DOCS, numbers, page_table
 
 from tauloop import Model, load
 from tauloop.calibration.problem.problem import calibration_problem
-from tauloop.errors import IdentificationError
-from tauloop.report import save_figure
-from tauloop.result import plain
+from tauloop.common.errors import IdentificationError
+from tauloop.common.result import plain
+from tauloop.display import save_figure
 from tauloop_papers.alike import one_link_per_cluster
 from tauloop_papers.tracker.calibration import TrackerCalibration, run
 from tauloop_papers.tracker.calibration_figures import figures, films

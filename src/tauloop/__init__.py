@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tauloop.errors import (
+from tauloop.common.errors import (
     AssemblyError as AssemblyError,
     DescriptionError as DescriptionError,
     EngineError as EngineError,
@@ -15,48 +15,43 @@ from tauloop.errors import (
     Problem as Problem,
     TauloopError as TauloopError,
 )
-from tauloop.lazy import lazy_names
+from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop import (
-        assembly as assembly,
         calibration as calibration,
-        codegen as codegen,
+        display as report,
         drives as drives,
-        engines as engines,
         estimation as estimation,
-        fmu as fmu,
         formats as formats,
+        geometry as solids,
         gpu as gpu,
         hil as hil,
         identification as identification,
         integrate as integrate,
         kinematics as kinematics,
-        linuxcnc as linuxcnc,
         logs as logs,
         mechanism as mechanism,
         model as model,
         motion as motion,
-        realtime as realtime,
-        report as report,
         simulation as simulation,
-        solids as solids,
         study as study,
         viewer as viewer,
     )
-    from tauloop.assembly import Assembly as Assembly
+    from tauloop.authoring import (
+        ConvertOptions as ConvertOptions,
+        NewMachineOptions as NewMachineOptions,
+        convert as convert,
+        new_machine as new_machine,
+    )
     from tauloop.calibration import (
         CalibrationOptions as CalibrationOptions,
         PosePlanOptions as PosePlanOptions,
         calibrate as calibrate,
         plan_poses as plan_poses,
     )
-    from tauloop.conversion import (
-        ConvertOptions as ConvertOptions,
-        Ros2Options as Ros2Options,
-        convert as convert,
-        export_ros2 as export_ros2,
-    )
+    from tauloop.compiler import Forces as Forces, State as State, c as codegen
+    from tauloop.display import plot as plot
     from tauloop.drives import (
         BallbarOptions as BallbarOptions,
         DriveOptions as DriveOptions,
@@ -69,23 +64,31 @@ if TYPE_CHECKING:
         play as play,
         tune as tune,
     )
-    from tauloop.engines.verification import VerifyOptions as VerifyOptions, verify as verify
-    from tauloop.estimation import (
-        ExternalWrenchOptions as ExternalWrenchOptions,
-        HitOptions as HitOptions,
-        TrackOptions as TrackOptions,
-        detect_hit as detect_hit,
-        estimate_external_wrench as estimate_external_wrench,
-        track_parameters as track_parameters,
+    from tauloop.dynamics import (
+        DynamicsOptions as DynamicsOptions,
+        inverse_dynamics as inverse_dynamics,
     )
-    from tauloop.fmu import (
+    from tauloop.equations import assembly as assembly
+    from tauloop.equations.assembly import Assembly as Assembly
+    from tauloop.export import controller as realtime, fmu as fmu, linuxcnc as linuxcnc
+    from tauloop.export.c import ExportOptions as ExportOptions, export_c as export_c
+    from tauloop.export.controller import (
+        ControllerOptions as ControllerOptions,
+        control_compiled as control_compiled,
+        export_controller as export_controller,
+    )
+    from tauloop.export.fmu import (
         FmuCoupling as FmuCoupling,
         FmuOptions as FmuOptions,
         co_simulate as co_simulate,
         export_fmu as export_fmu,
     )
+    from tauloop.export.linuxcnc import (
+        LinuxcncOptions as LinuxcncOptions,
+        export_linuxcnc as export_linuxcnc,
+    )
+    from tauloop.export.ros2 import Ros2Options as Ros2Options, export_ros2 as export_ros2
     from tauloop.formats import dumps as dumps, load as load, loads as loads
-    from tauloop.health import doctor as doctor
     from tauloop.hil import PlantOptions as PlantOptions, run_plant as run_plant
     from tauloop.identification import (
         ExcitationOptions as ExcitationOptions,
@@ -99,10 +102,15 @@ if TYPE_CHECKING:
         regroup as regroup,
         subtract as subtract,
     )
+    from tauloop.identification.online import (
+        ExternalWrenchOptions as ExternalWrenchOptions,
+        TrackOptions as TrackOptions,
+        estimate_external_wrench as estimate_external_wrench,
+        track_parameters as track_parameters,
+    )
     from tauloop.kinematics import (
         CheckOptions as CheckOptions,
         DescribeOptions as DescribeOptions,
-        DynamicsOptions as DynamicsOptions,
         JacobianOptions as JacobianOptions,
         KinematicsOptions as KinematicsOptions,
         ModeOptions as ModeOptions,
@@ -112,42 +120,23 @@ if TYPE_CHECKING:
         check as check,
         describe as describe,
         forward_kinematics as forward_kinematics,
-        inverse_dynamics as inverse_dynamics,
         inverse_kinematics as inverse_kinematics,
         jacobian as jacobian,
         reduce as reduce,
         working_modes as working_modes,
         workspace as workspace,
     )
-    from tauloop.linuxcnc import (
-        LinuxcncOptions as LinuxcncOptions,
-        export_linuxcnc as export_linuxcnc,
-    )
     from tauloop.mechanism import Mechanism as Mechanism, shipped_machines as shipped_machines
     from tauloop.model import (
         CountOptions as CountOptions,
         EquationOptions as EquationOptions,
-        ExportOptions as ExportOptions,
         FunctionOptions as FunctionOptions,
         Model as Model,
         count_operations as count_operations,
-        export_c as export_c,
         load_function as load_function,
         write_equations as write_equations,
     )
     from tauloop.motion import StrokeOptions as StrokeOptions, plan_motion as plan_motion
-    from tauloop.pages import (
-        ReportOptions as ReportOptions,
-        demo as demo,
-        write_report as write_report,
-    )
-    from tauloop.programs import Forces as Forces, State as State
-    from tauloop.realtime import (
-        ControllerOptions as ControllerOptions,
-        control_compiled as control_compiled,
-        export_controller as export_controller,
-    )
-    from tauloop.report import plot as plot
     from tauloop.simulation import (
         ControlOptions as ControlOptions,
         CycleOptions as CycleOptions,
@@ -160,6 +149,7 @@ if TYPE_CHECKING:
         simulate as simulate,
         transfer as transfer,
     )
+    from tauloop.simulation.observers import HitOptions as HitOptions, detect_hit as detect_hit
     from tauloop.study import (
         FoldOptions as FoldOptions,
         StudyOptions as StudyOptions,
@@ -167,8 +157,17 @@ if TYPE_CHECKING:
         load_study as load_study,
         run_study as run_study,
     )
-    from tauloop.templates import NewMachineOptions as NewMachineOptions, new_machine as new_machine
+    from tauloop.verification import doctor as doctor, engines as engines
+    from tauloop.verification.engines.verification import (
+        VerifyOptions as VerifyOptions,
+        verify as verify,
+    )
     from tauloop.viewer import ViewOptions as ViewOptions, view as view
+    from tauloop.viewer.pages import (
+        ReportOptions as ReportOptions,
+        demo as demo,
+        write_report as write_report,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__, "__version__")
 

@@ -19,8 +19,8 @@ from tauloop.calibration import (
     Series,
     calibrate,
 )
-from tauloop.errors import TauloopError
-from tauloop.result import Status
+from tauloop.common.errors import TauloopError
+from tauloop.common.result import Status
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 176
 Spoil = Callable[[Series], Series]

@@ -30,9 +30,9 @@ from tauloop.calibration import (
     simulated_readings,
     simulated_series,
 )
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 from tauloop.kinematics import random_states
-from tauloop.result import Status
 
 NAME, NOISE = "linear_delta", 1e-5
 ANGLES = np.radians([210.0, 330.0, 90.0])

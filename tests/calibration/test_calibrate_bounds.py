@@ -17,8 +17,8 @@ from tauloop.calibration import (
 )
 from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.calibration.problem.unknowns import read_bounds
-from tauloop.errors import InputError
-from tauloop.result import Status
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 
 NAME, NOISE = "gantry_tau_3dof", 2e-5
 PARAMETERS = ("track*.length", "track1.yaw")

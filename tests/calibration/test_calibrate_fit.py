@@ -39,9 +39,9 @@ from tauloop.calibration import (
     solve,
 )
 from tauloop.calibration.judging.validation import held_out
-from tauloop.errors import IdentificationError, InputError, PoseError
-from tauloop.formats.yaml_writer import dumps
-from tauloop.result import Status
+from tauloop.common.errors import IdentificationError, InputError, PoseError
+from tauloop.common.result import Status
+from tauloop.formats.writing.yaml_writer import dumps
 
 #: Twenty estimates lie within this many standard deviations of the truth.
 DEVIATIONS = 4.5

@@ -27,8 +27,8 @@ from tauloop.calibration import (
     calibration_problem,
     hanging_coordinates,
 )
-from tauloop.errors import InputError, PoseError, TauloopError
-from tauloop.result import Status
+from tauloop.common.errors import InputError, PoseError, TauloopError
+from tauloop.common.result import Status
 
 NOISE = 1e-4
 FOUR = HangingPlate(

@@ -39,10 +39,10 @@ from tauloop.calibration.pose_selection.selection import (
 from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.solving.solver import solve
-from tauloop.errors import IdentificationError, InputError, PoseError
-from tauloop.kinematics.clearance import rod_clearance
+from tauloop.common.errors import IdentificationError, InputError, PoseError
+from tauloop.display.poses_table import poses_tables
+from tauloop.geometry.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
-from tauloop.report.poses_table import poses_tables
 
 #: The same figure by two routes of linear algebra on well-conditioned matrices.
 SAME = 1e-9

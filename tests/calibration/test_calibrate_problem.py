@@ -32,9 +32,9 @@ from tauloop.calibration import (
     solve,
 )
 from tauloop.calibration.judging.statistics import covariance
-from tauloop.codegen import Compiled
-from tauloop.codegen.compiler import find_compiler
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c import Compiled
+from tauloop.compiler.c.calling.compiler import find_compiler
 
 #: Kinematics of two codes: Newton's tolerance over the smallest noise used (m).
 SAME_READING = 1e-9

@@ -19,8 +19,8 @@ from tauloop.calibration import (
     calibrate,
     calibration_problem,
 )
+from tauloop.common.result import Status
 from tauloop.model import Model
-from tauloop.result import Status
 
 SIX = PulleyPlate(
     anchors=np.array(

@@ -19,7 +19,7 @@ from tauloop.calibration import (
     Series,
     calibrate,
 )
-from tauloop.errors import IdentificationError, Problem
+from tauloop.common.errors import IdentificationError, Problem
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 60
 FRAME = Frame(position=(2.0, -1.0, 0.5), quaternion=(0.6, 0.0, 0.8, 0.0))

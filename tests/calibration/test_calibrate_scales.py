@@ -8,8 +8,8 @@ from scaled_machines import Scale, scaled
 
 from tauloop import Model
 from tauloop.calibration import Position, Series, Tolerances, calibration_problem, fit_geometry
-from tauloop.codegen import Interpreted
-from tauloop.result import Status
+from tauloop.common.result import Status
+from tauloop.compiler.c import Interpreted
 
 #: Share of the corrections: rounding times the condition of the problem.
 AGREEMENT = 1e-6

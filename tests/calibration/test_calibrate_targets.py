@@ -31,8 +31,8 @@ from tauloop.calibration import (
 )
 from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.measurements.reading import read_measurements
-from tauloop.errors import InputError
-from tauloop.result import Status
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 
 NOISE = 1e-6
 FRAME = Frame(position=(0.3, -0.2, 0.1), quaternion=(0.8, 0.0, 0.6, 0.0))

@@ -25,8 +25,8 @@ from tauloop.calibration import (
     calibrate,
     read_measurements,
 )
-from tauloop.errors import InputError, LogError, TauloopError
-from tauloop.result import Status
+from tauloop.common.errors import InputError, LogError, TauloopError
+from tauloop.common.result import Status
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "delta_printer"
 NAME, NOISE = "gantry_tau_3dof", 2e-5

@@ -13,16 +13,16 @@ from extras import extra
 from machine_texts import shipped_text
 
 import tauloop as tl
-import tauloop.engines.verification
+import tauloop.verification.engines.verification
 from tauloop import Model, load
-from tauloop.assembly.ports import ACTUATORS, Entry
 from tauloop.cli.app import COMMANDS
-from tauloop.codegen.compiler import compiler_path
+from tauloop.common.result import plain
+from tauloop.compiler.c.calling.compiler import compiler_path
+from tauloop.equations.ports import ACTUATORS, Entry
 from tauloop.logs import read_log, samples, units, write_log
-from tauloop.logs.channels import Channel, build_log
+from tauloop.logs.log import Channel, build_log
 from tauloop.mechanism import json_schema, shipped_machines
 from tauloop.motion import random_multisine
-from tauloop.result import plain
 
 #: The same program run twice, or by its two entries: rounding through the conditioning of a regular
 #: machine.
@@ -352,7 +352,7 @@ def test_verify_agrees_and_says_so(engine):
 
 def test_verify_fails_when_engines_disagree(engine, monkeypatch):
     # nothing agrees to the last bit
-    monkeypatch.setattr(tauloop.engines.verification, "TOLERANCE", 0.0)
+    monkeypatch.setattr(tauloop.verification.engines.verification, "TOLERANCE", 0.0)
     assert run_json("verify", "delta", "--states", 5, code=1)["status"] == "doubtful"
     assert "DISAGREES" in run("verify", "delta", "--states", 5, code=1).stdout
 

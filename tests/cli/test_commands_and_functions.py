@@ -14,15 +14,15 @@ from extras import extra
 from kills import prepare
 
 import tauloop as tl
-from tauloop.assembly.ports import ACTUATORS
 from tauloop.cli import progress
 from tauloop.cli.app import COMMANDS
-from tauloop.codegen import CacheOptions, compiled_cache
+from tauloop.common.result import plain
+from tauloop.compiler.c import CacheOptions, compiled_cache
 from tauloop.drives import load_drive
+from tauloop.equations.ports import ACTUATORS
 from tauloop.identification import PreparationOptions, TermOptions
 from tauloop.mechanism import json_schema
 from tauloop.mechanism.index import machine_index
-from tauloop.result import plain
 from tauloop.simulation import Integration
 from tauloop.study import read_results
 

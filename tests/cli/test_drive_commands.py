@@ -9,9 +9,10 @@ import pytest
 from command_line import problems, run, run_json, text_of
 
 import tauloop as tl
-from tauloop.drives import PlantFitOptions, TuningOptions, export_control, load_drive
+from tauloop.drives import PlantFitOptions, TuningOptions, load_drive
+from tauloop.export.drive_control import export_control
 from tauloop.logs import read_log
-from tauloop.mechanism.drive_file import FORMAT
+from tauloop.mechanism.description.drive_file import FORMAT
 
 RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 PNG = b"\x89PNG"

@@ -15,10 +15,10 @@ from terminals import in_terminal, shown
 from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.assembly.ports import ACTUATORS
 from tauloop.cli.app import app
+from tauloop.common.result import plain
+from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions
-from tauloop.result import plain
 
 CASES = Path(__file__).parents[1] / "cases"
 

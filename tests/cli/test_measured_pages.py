@@ -23,7 +23,7 @@ import tauloop as tl
 from tauloop.identification import WeightedLeastSquares, fit, regression_data, split
 from tauloop.kinematics import ReductionOptions
 from tauloop.logs import Preparation, Signals
-from tauloop.logs.channels import Channel
+from tauloop.logs.log import Channel
 from tauloop.mechanism import Mechanism
 from tauloop.motion import random_multisine
 

@@ -20,9 +20,9 @@ import tauloop as tl
 from tauloop.cli.machine import Beside
 from tauloop.cli.options import flags, gathered, spread
 from tauloop.cli.output import command
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.options import described, option, require
 from tauloop.identification import PreparationOptions
-from tauloop.options import described, option, require
 from tauloop.simulation.controllers.laws import Sampling
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from command_line import problems, run
 
-from tauloop.report import read_record
-from tauloop.report.page_records import KEY
+from tauloop.display import read_record
+from tauloop.display.page_records import KEY
 
 
 def test_a_command_writes_a_file_of_which_a_page_is_made(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from kills import RACKS, prepare
 
 import tauloop as tl
 from tauloop.cli import app
+from tauloop.display import MotionScene, Plot, Words, page_record, read_record
+from tauloop.display.page_records import KEY
 from tauloop.drives import load_drive
-from tauloop.report import MotionScene, Plot, Words, page_record, read_record
-from tauloop.report.page_records import KEY
 
 needs_browser = pytest.mark.skipif(
     executable() is None, reason="needs Chromium or Chrome, and none is installed"

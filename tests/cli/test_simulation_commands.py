@@ -14,9 +14,9 @@ from hanging_ball import ball
 
 import tauloop as tl
 from tauloop import Model, load
+from tauloop.common.result import plain
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.result import plain
 from tauloop.simulation.controllers.laws import FeedForward, Sampling
 from tauloop.simulation.controllers.run import follow
 
@@ -261,7 +261,7 @@ def test_the_command_watches_and_draws(tmp_path: Path) -> None:
 
 def ball_text() -> str:
     """The ball's machine file."""
-    from tauloop.formats.yaml_writer import dumps
+    from tauloop.formats.writing.yaml_writer import dumps
 
     return dumps(ball("").mechanism)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 from rich.console import Console
 from rich.segment import Segment
 
+from tauloop.display.tables import table
 from tauloop.mechanism import shipped_machines
-from tauloop.report.tables import table
 
 WIDTH = 80
 #: Commands that print tables, of what every machine has.

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 
 import tauloop as tl
 from tauloop.calibration import Position
-from tauloop.mechanism.units import si_unit
-from tauloop.report.control_figure import control_figure
-from tauloop.report.parts import parts_of
+from tauloop.display.control_figure import control_figure
+from tauloop.display.parts import parts_of
+from tauloop.mechanism.description.units import si_unit
 
 CRANE = """
 format: tauloop-machine/1

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 
-from tauloop.drives import export_control, load_drive, read_drive, shipped_drives
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.drives import load_drive, read_drive, shipped_drives
+from tauloop.export.drive_control import export_control
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

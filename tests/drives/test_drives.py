@@ -13,6 +13,7 @@ from scipy.integrate import solve_ivp
 from scipy.signal import TransferFunction, lsim
 
 import tauloop as tl
+from tauloop.common.errors import DescriptionError, InputError
 from tauloop.drives import (
     LINE_INTEGRATOR,
     Axis,
@@ -30,7 +31,6 @@ from tauloop.drives.criteria import PRICE
 from tauloop.drives.equations.elements import elastic_backlash
 from tauloop.drives.equations.switches import Direct
 from tauloop.drives.machine.lines import MOTORS, with_motors
-from tauloop.errors import DescriptionError, InputError
 from tauloop.integrate.integrators import Integrator, Radau, RungeKutta4
 
 #: Issue 7: results may not change by more when tolerances are tightened a hundredfold.

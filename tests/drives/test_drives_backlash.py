@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tauloop.codegen.compiler import find_compiler
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, read_drive, record_axis, simulate_axis
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")

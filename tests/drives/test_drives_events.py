@@ -10,13 +10,13 @@ from scipy.integrate import solve_ivp
 
 import tauloop as tl
 from tauloop import Model, load
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 from tauloop.drives import Axis, Outcome, read_drive, record_axis
 from tauloop.drives.machine.path import DrivenMachine
-from tauloop.errors import InputError
 from tauloop.integrate import DormandPrince, Radau
 from tauloop.integrate.events import Event, comparison
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.result import Status
 
 MASS = """
 format: tauloop-drive/1

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tauloop.drives
-from tauloop.codegen import library
-from tauloop.codegen.compiler import find_compiler
+from tauloop.compiler.c.calling import library
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import Axis, load_drive, record_axis, simulate_axis
 from tauloop.drives.machine.path import DrivenMachine, Variation
 from tauloop.formats import load

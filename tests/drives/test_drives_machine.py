@@ -12,6 +12,8 @@ from machine_texts import WITHOUT_COULOMB, shipped_text
 from plain_yaml import plain
 from scipy.optimize import least_squares
 
+from tauloop.common.errors import DescriptionError, InputError
+from tauloop.common.result import Status
 from tauloop.drives import LINE_INTEGRATOR
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test, circle_trajectory
@@ -23,20 +25,18 @@ from tauloop.drives.machine.lines import (
 )
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, Variation
 from tauloop.drives.machine.play import play_map, work_volume, worst_combination
-from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
-from tauloop.formats.mjcf_writer import to_mjcf
-from tauloop.formats.yaml_writer import dumps
+from tauloop.formats.mjcf.writer import to_mjcf
+from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.integrate import DormandPrince
 from tauloop.mechanism import json_schema
-from tauloop.mechanism.drive_file import DRIVE, FORMAT
+from tauloop.mechanism.description.drive_file import DRIVE, FORMAT
+from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.drive_line import LuGre
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Friction, Mechanism
-from tauloop.mechanism.yaml_nodes import parse_nodes
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, plan, stroke
-from tauloop.result import Status
 from tauloop.simulation.controllers.laws import FeedForward, Loop, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, Trace
 from tauloop.simulation.controllers.run import follow

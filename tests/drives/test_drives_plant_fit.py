@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tauloop.codegen.compiler import find_compiler
+from tauloop.common.errors import InputError
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, simulate_axis
 from tauloop.drives.machine.lines import with_motors
 from tauloop.drives.plant_search import (
@@ -19,7 +20,6 @@ from tauloop.drives.plant_search import (
     slopes,
 )
 from tauloop.drives.tuning.evaluations import box_differences
-from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tauloop.codegen.compiler import find_compiler
+from tauloop.common.errors import InputError
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, read_drive, simulate_axis
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.criteria import weighted_sum
 from tauloop.drives.tuning.methods import SQP
 from tauloop.drives.tuning.search import minimise
-from tauloop.errors import InputError
 from tauloop.integrate.integrators import Integrator, Radau
 from tauloop.mechanism.expression import Constant
 

@@ -7,13 +7,13 @@ import pytest
 from extras import extra
 from hypothesis import given, settings, strategies as st
 
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 from tauloop.drives.tuning.evaluations import Pointwise
 from tauloop.drives.tuning.grid import dense_grid
 from tauloop.drives.tuning.methods import SQP, Genetic, NelderMead, PatternSearch, SearchMethod
 from tauloop.drives.tuning.pareto import pareto_front, robustness
 from tauloop.drives.tuning.search import Minimum, minimise, minimise_from
-from tauloop.errors import InputError
-from tauloop.result import Status
 
 pymoo = extra("pymoo")
 

@@ -8,9 +8,9 @@ import pytest
 from tabulated import assert_tabulated
 
 import tauloop as tl
-from tauloop.codegen.compiler import find_compiler
+from tauloop.common.errors import InputError
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import Axis, FittedPlant, PlantFitOptions, load_drive, load_steps, simulate_axis
-from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 

@@ -13,9 +13,9 @@ from extras import extra
 from tabulated import assert_tabulated
 
 import tauloop as tl
-from tauloop.codegen.compiler import find_compiler
+from tauloop.common.errors import InputError
+from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.drives import SQP, Axis, Tuning, TuningOptions, load_drive, minimise, simulate_axis
-from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 

@@ -14,6 +14,7 @@ from core_machines import CORE_MACHINES
 from hypothesis import given, settings, strategies as st
 from scipy.spatial.transform import Rotation
 
+from tauloop.common.errors import DescriptionError, InputError, PoseError
 from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations import (
     FORMULATIONS,
@@ -26,7 +27,6 @@ from tauloop.equations.formulations.lagrange import koditschek_form
 from tauloop.equations.topology import integrate, topology
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Entries, Values, dynamic_parameters
-from tauloop.errors import DescriptionError, InputError, PoseError
 from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates

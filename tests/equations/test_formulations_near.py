@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tauloop import Model, PoseError, load
-from tauloop.codegen.evaluator import Interpreted
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.equations.formulations import FORMULATIONS
 
 #: Largest relative difference of forces, over the rounding of a number times the pose's condition

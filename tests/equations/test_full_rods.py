@@ -14,8 +14,8 @@ from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.codegen.operations import output_operations
+from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.compiler.c.printing.operations import output_operations
 from tauloop.equations import rods
 from tauloop.equations.tree import PointMotion
 from tauloop.kinematics import random_states

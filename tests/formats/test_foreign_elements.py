@@ -11,7 +11,7 @@ import pytest
 from extras import extra
 
 import tauloop as tl
-from tauloop.formats.foreign_elements import ANYWHERE, ELEMENTS, row_of
+from tauloop.formats.xml.foreign_elements import ANYWHERE, ELEMENTS, row_of
 
 LINK = '<link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 URDF = f"""<robot name="m"><link name="a"/>{LINK}%s</link>

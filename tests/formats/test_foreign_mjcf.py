@@ -11,9 +11,9 @@ from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model
-from tauloop.assembly.locks import Locks
-from tauloop.assembly.loops import loops
-from tauloop.errors import DescriptionError
+from tauloop.common.errors import DescriptionError
+from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.loops import loops
 from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Mechanism

@@ -22,14 +22,14 @@ from extras import extra
 
 from conftest import shared_folder
 from tauloop import Model
-from tauloop.assembly.locks import Locks
-from tauloop.assembly.spins import find_spins
-from tauloop.engines import check_with_engines, pinocchio_engine
-from tauloop.engines.comparison import OWN_FORWARD, OWN_INVERSE
-from tauloop.formats.urdf import load_urdf
-from tauloop.formats.urdf_tree import identifier
+from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.spins import find_spins
+from tauloop.formats.urdf.reader import load_urdf
+from tauloop.formats.urdf.tree import identifier
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
+from tauloop.verification.engines import check_with_engines, pinocchio_engine
+from tauloop.verification.engines.comparison import OWN_FORWARD, OWN_INVERSE
 
 pin = extra("pinocchio")
 

@@ -17,11 +17,11 @@ from scipy.spatial.transform import Rotation
 from tree_numbers import OpenTree
 
 from tauloop import Model
-from tauloop.errors import DescriptionError
+from tauloop.common.errors import DescriptionError
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.urdf import load_urdf
-from tauloop.formats.urdf_writer import to_urdf
+from tauloop.formats.urdf.reader import load_urdf
+from tauloop.formats.urdf.writer import to_urdf
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Mechanism
 

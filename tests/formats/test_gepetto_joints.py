@@ -17,7 +17,7 @@ from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model
-from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf.reader import load_urdf
 from tauloop.kinematics import random_states
 
 pin = extra("pinocchio")

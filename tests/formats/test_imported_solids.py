@@ -14,12 +14,12 @@ from extras import extra
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop.formats.meshes import stl_bytes
 from tauloop.formats.options import ImportOptions, RodRecognition
-from tauloop.kinematics.machine_geometry import machine_geometry
+from tauloop.formats.xml.meshes import stl_bytes
+from tauloop.geometry import frames, machine_solids, triangles
+from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.solid import Solid, convex
-from tauloop.solids import frames, machine_solids, triangles
 
 #: Round shapes are drawn by their corners: what is lost between two of them, over the size; and
 #: numbers in 32 bits.

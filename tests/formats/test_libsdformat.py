@@ -11,7 +11,7 @@ import pytest
 
 from conftest import ROOT
 from tauloop import DescriptionError, load
-from tauloop.formats.sdf_writer import write_sdf
+from tauloop.formats.sdf.writer import write_sdf
 from tauloop.mechanism.poses import IDENTITY
 from tauloop.mechanism.rigid_tree import rigid_tree
 

@@ -8,9 +8,9 @@ import xarray as xr
 from identifying import identified
 
 from tauloop import Model, load
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
 from tauloop.formats import loads
-from tauloop.formats.yaml_writer import dumps
+from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,

@@ -15,19 +15,19 @@ from mjcf_texts import EVERYTHING
 from slider_cranks import BALL, SIDE, slider_crank
 from tree_numbers import OpenTree
 
-from tauloop.assembly.loops import loops
-from tauloop.codegen import Interpreted
-from tauloop.engines import NamedMotion, mujoco_engine, pinocchio_engine
-from tauloop.errors import DescriptionError, InputError
+from tauloop.common.errors import DescriptionError, InputError
+from tauloop.common.result import Status
+from tauloop.compiler.c import Interpreted
+from tauloop.equations.assembly.loops import loops
 from tauloop.formats import load, loads
 from tauloop.formats.options import ImportOptions, RodRecognition
-from tauloop.formats.urdf_parts import identifier
-from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.urdf.parts import identifier
+from tauloop.formats.urdf.writer import write_urdf
 from tauloop.kinematics import check, random_states
 from tauloop.mechanism.expression import Constant, Leaf
 from tauloop.mechanism.model import BASE, Coupling, Mechanism
 from tauloop.model import Model
-from tauloop.result import Status
+from tauloop.verification.engines import NamedMotion, mujoco_engine, pinocchio_engine
 
 GEPETTO = ("5bar_linkage_iso3d", "5bar_linkage_iso6d", "robot_delta", "digit_like")
 GRBDA = ("four_bar", "six_bar", "planar_leg_linkage", "revolute_rotor_chain")

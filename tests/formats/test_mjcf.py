@@ -11,10 +11,11 @@ from mjcf_texts import EVERYTHING
 from scipy.spatial.transform import Rotation
 from tree_numbers import OpenTree
 
-from tauloop.assembly.loops import loops
-from tauloop.errors import DescriptionError
-from tauloop.formats import load, xml_nodes
+from tauloop.common.errors import DescriptionError
+from tauloop.equations.assembly.loops import loops
+from tauloop.formats import load
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.xml import nodes as xml_nodes
 from tauloop.mechanism.expression import ONE
 from tauloop.mechanism.model import BASE, Mechanism
 

@@ -10,8 +10,8 @@ from extras import extra
 
 import tauloop as tl
 from tauloop import DescriptionError
-from tauloop.formats.mjcf import load_mjcf
-from tauloop.result import Status
+from tauloop.common.result import Status
+from tauloop.formats.mjcf.reader import load_mjcf
 
 #: Accelerations and inertias by MuJoCo, of the largest.
 SAME = 1e-9

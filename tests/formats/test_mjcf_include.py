@@ -11,8 +11,8 @@ from extras import extra
 import tauloop as tl
 from tauloop import DescriptionError
 from tauloop.formats import load
-from tauloop.formats.meshes import stl_bytes
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.xml.meshes import stl_bytes
 from tauloop.mechanism.solid import convex
 
 #: Accelerations by MuJoCo, of the largest; masses of meshes are of single precision there.

@@ -9,12 +9,12 @@ import pytest
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.errors import DescriptionError, InputError
-from tauloop.formats.mjcf import load_mjcf
+from tauloop.common.errors import DescriptionError, InputError
+from tauloop.common.result import Status
+from tauloop.formats.mjcf.reader import load_mjcf
 from tauloop.formats.options import ImportOptions, RodRecognition
+from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics import check, describe, random_states
-from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.result import Status
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Positions by two routes through a short chain of rotations, m.

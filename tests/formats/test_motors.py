@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose
 
 import tauloop as tl
 from tauloop import AssemblyError, DescriptionError, load
-from tauloop.assembly.ports import ACTUATORS
+from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.sdf_writer import write_sdf
-from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.sdf.writer import write_sdf
+from tauloop.formats.urdf.writer import write_urdf
 
 #: Angles by Newton's method and a central difference over 1e-6 rad.
 DIFFERENCE = 1e-7

@@ -13,11 +13,11 @@ from extras import extra
 from scipy.optimize import least_squares
 from slider_cranks import BALL, ROD, SIDE, TILTED, UNIVERSAL, joint, link, slider_crank
 
-from tauloop.codegen import Interpreted
+from tauloop.compiler.c import Interpreted
 from tauloop.formats import load
-from tauloop.formats.mjcf_writer import to_mjcf
+from tauloop.formats.mjcf.writer import to_mjcf
 from tauloop.formats.options import ImportOptions, RodRecognition
-from tauloop.formats.urdf_parts import identifier
+from tauloop.formats.urdf.parts import identifier
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.model import Model

@@ -13,10 +13,10 @@ from scaled_machines import Scale, scaled
 
 import tauloop as tl
 from tauloop import DescriptionError, load
-from tauloop.formats.sdf import read_sdf_tree
-from tauloop.formats.sdf_model import SdfReader
-from tauloop.formats.sdf_writer import to_sdf, write_sdf
-from tauloop.formats.xml_nodes import read_xml
+from tauloop.formats.sdf.model import SdfReader
+from tauloop.formats.sdf.reader import read_sdf_tree
+from tauloop.formats.sdf.writer import to_sdf, write_sdf
+from tauloop.formats.xml.nodes import read_xml
 
 #: Forces by way of a file: rounding, and the least moments that SDF asks of slender rods (1e-12 kg
 #: m^2).

@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 import tauloop as tl
 from tauloop import DescriptionError, load
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.sdf_include import with_included_models
-from tauloop.formats.sdf_model import SdfModel, SdfReader
-from tauloop.formats.xml_nodes import read_xml
+from tauloop.formats.sdf.include import with_included_models
+from tauloop.formats.sdf.model import SdfModel, SdfReader
+from tauloop.formats.xml.nodes import read_xml
 
 GRIPPER = """<sdf version="1.9"><model name="gripper"><pose>0.01 0.02 0.03 0.1 0 0</pose>
 <frame name="mount" attached_to="palm"><pose relative_to="palm">0 0 -0.05 0.3 0 0.2</pose></frame>

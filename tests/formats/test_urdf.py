@@ -10,8 +10,9 @@ from extras import extra
 from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
-from tauloop.errors import DescriptionError, InputError
-from tauloop.formats import load_urdf, xml_nodes
+from tauloop.common.errors import DescriptionError, InputError
+from tauloop.formats import load_urdf
+from tauloop.formats.xml import nodes as xml_nodes
 from tauloop.mechanism.expression import Constant, Leaf
 from tauloop.mechanism.model import BASE, Mechanism, Placement
 

@@ -15,8 +15,8 @@ from scipy.spatial.transform import Rotation
 import tauloop as tl
 from tauloop import DescriptionError, load
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.urdf_parts import LinkFrame
-from tauloop.formats.urdf_tree import read_urdf_tree
+from tauloop.formats.urdf.parts import LinkFrame
+from tauloop.formats.urdf.tree import read_urdf_tree
 
 INERTIAL = """<inertial><origin xyz="0.1 0 0"/><mass value="1"/>
 <inertia ixx="0.001" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>"""

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from tauloop import InputError, Model, load, loads
 from tauloop.calibration import Pose, Series, calibration_problem, fit_geometry
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.yaml_writer import dumps
+from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.mechanism.model import Mechanism
 
 #: Of every joint: axis, and origin as drawn: x, y, z (m), roll, pitch, yaw (rad). The last one is
@@ -123,7 +123,7 @@ def test_an_arm_with_errors_in_all_origins_is_calibrated(tmp_path: Path) -> None
 
 
 def tip_of(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from tauloop.kinematics.machine_geometry import machine_geometry
+    from tauloop.geometry.machine_geometry import machine_geometry
 
     geometry = machine_geometry(model, q)
     return np.asarray(geometry.tool), np.asarray(q)

@@ -16,18 +16,18 @@ from extras import extra
 from hypothesis import given, reject, settings, strategies as st
 from page_tables import alike, page_table
 
-from tauloop.engines import NamedMotion, pinocchio_engine
-from tauloop.engines.comparison import frictionless
-from tauloop.errors import DescriptionError, InputError
+from tauloop.common.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
-from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal
-from tauloop.formats.mjcf import load_mjcf
-from tauloop.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
+from tauloop.formats.mjcf.reader import load_mjcf
+from tauloop.formats.mjcf.writer import LEAST, to_mjcf, write_mjcf
 from tauloop.formats.options import ImportOptions
-from tauloop.formats.urdf import load_urdf
-from tauloop.formats.urdf_writer import to_urdf, write_urdf
-from tauloop.formats.yaml_writer import dumps, write_yaml
+from tauloop.formats.urdf.reader import load_urdf
+from tauloop.formats.urdf.writer import to_urdf, write_urdf
+from tauloop.formats.writing.expression_writer import ExpressionWriter, parameter_literal
+from tauloop.formats.writing.yaml_writer import dumps, write_yaml
 from tauloop.kinematics import random_states
+from tauloop.mechanism.description.parser import ExpressionError, Quantity, parse, resolve
+from tauloop.mechanism.description.units import ANGLE, LENGTH, MASS, ONE, UNITS, Dimension
 from tauloop.mechanism.expression import (
     ZERO,
     Call,
@@ -38,10 +38,10 @@ from tauloop.mechanism.expression import (
     ParameterTable,
 )
 from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Inertia, Mechanism, Placement
-from tauloop.mechanism.parser import ExpressionError, Quantity, parse, resolve
-from tauloop.mechanism.units import ANGLE, LENGTH, MASS, ONE, UNITS, Dimension
 from tauloop.model import Model
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
+from tauloop.verification.engines import NamedMotion, pinocchio_engine
+from tauloop.verification.engines.comparison import frictionless
 
 #: Issue 4 asks for the same dynamics to 1e-12 of the largest force.
 SAME_DYNAMICS = 1e-12

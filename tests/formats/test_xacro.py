@@ -11,8 +11,9 @@ from extras import extra
 
 import tauloop as tl
 from tauloop import DescriptionError, InputError
-from tauloop.formats import load, xacro
+from tauloop.formats import load
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.xml import xacro
 
 HEAD = '<robot name="r" xmlns:xacro="http://ros.org/wiki/xacro">'
 ARM = f"""<?xml version="1.0"?>

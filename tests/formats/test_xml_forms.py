@@ -8,7 +8,7 @@ import pytest
 
 import tauloop as tl
 from tauloop import DescriptionError
-from tauloop.formats.xml_nodes import read_xml
+from tauloop.formats.xml.nodes import read_xml
 
 BODY = """<robot name="m"><link name="a"/><!-- crank *-- --- -->
 <link name="b"/><joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>"""

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.codegen.evaluator import Interpreted
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.formats import dumps, loads
-from tauloop.formats.linkage import Linkage
+from tauloop.formats.imported.linkage import Linkage
+from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import ONE, Constant
 from tauloop.mechanism.model import (
     BASE,
@@ -36,7 +37,6 @@ from tauloop.mechanism.model import (
     Telescope,
     Turn,
 )
-from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import joint_pose
 from tauloop.mechanism.tension import Tension

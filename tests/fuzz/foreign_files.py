@@ -20,11 +20,11 @@ from extras import extra
 from tree_numbers import OpenTree
 
 from fuzz.targets import FaultFound
+from tauloop.common.errors import TauloopError
 from tauloop.equations.topology import topology
-from tauloop.errors import TauloopError
 from tauloop.formats import load
-from tauloop.formats.foreign_elements import ANYWHERE, ELEMENTS, ElementRow, Treatment, row_of
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.xml.foreign_elements import ANYWHERE, ELEMENTS, ElementRow, Treatment, row_of
 from tauloop.mechanism.model import Mechanism
 
 #: Namespaces of the prefixes in the files.

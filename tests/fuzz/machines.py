@@ -13,8 +13,8 @@ import numpy as np
 
 from fuzz.mutation import mutated
 from fuzz.targets import TARGETS
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.formats import loads
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Mechanism

@@ -12,9 +12,9 @@ import numpy as np
 
 from fuzz.described_machines import described_machine
 from fuzz.targets import FaultFound, Target
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.conversion import ConvertOptions, convert
-from tauloop.errors import PoseError, TauloopError
+from tauloop.authoring import ConvertOptions, convert
+from tauloop.common.errors import PoseError, TauloopError
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.formats import dumps, load, loads
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Freedom, Mechanism

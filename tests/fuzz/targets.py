@@ -17,14 +17,14 @@ from core_machines import CORE_MACHINES
 from extras import extra
 
 from tauloop.cli.screen import visible
-from tauloop.errors import TauloopError
-from tauloop.fmu import FmuOptions, export_fmu
-from tauloop.fmu.archive import archive, library_place
-from tauloop.fmu.foreign import ForeignFmu
+from tauloop.common.errors import TauloopError
+from tauloop.export.fmu import FmuOptions, export_fmu
+from tauloop.export.fmu.archive import archive, library_place
+from tauloop.export.fmu.foreign import ForeignFmu
 from tauloop.formats import load
-from tauloop.formats.mjcf_writer import write_mjcf
-from tauloop.formats.sdf_writer import write_sdf
-from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.mjcf.writer import write_mjcf
+from tauloop.formats.sdf.writer import write_sdf
+from tauloop.formats.urdf.writer import write_urdf
 from tauloop.mechanism.shipped import machine_path
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from compiled_machines import compilers
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.gpu import ControlKernel, Cuda, Processor, compile_cuda
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation import Sampling, prepared_loop

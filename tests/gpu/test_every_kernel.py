@@ -8,7 +8,8 @@ from compiled_machines import ENTRIES, compilers, function, motion
 from device_kernels import exact_compiler, sample_by_sample
 from extras import extra
 
-from tauloop.gpu import DeviceFunction, Precision, Processor, compile_cuda
+from tauloop.compiler.c import Precision
+from tauloop.gpu import DeviceFunction, Processor, compile_cuda
 from tauloop.gpu.source import kernel_name, kernels_text
 
 pytestmark = pytest.mark.nightly

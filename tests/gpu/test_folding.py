@@ -8,8 +8,8 @@ from compiled_machines import compilers, motion
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.gpu import Cuda, Processor, RegressorFold, compile_cuda
 from tauloop.gpu.folding import SHARED
 from tauloop.identification import (

@@ -11,9 +11,10 @@ from compiled_machines import compilers, function, motion
 from device_kernels import exact_compiler, sample_by_sample
 
 from tauloop import Model, load
-from tauloop.codegen.evaluator import Interpreted, c_function
-from tauloop.errors import InputError, PoseError
-from tauloop.gpu import Cuda, DeviceFunction, Precision, Processor
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c import Precision
+from tauloop.compiler.c.calling.evaluator import Interpreted, c_function
+from tauloop.gpu import Cuda, DeviceFunction, Processor
 from tauloop.kinematics import random_states
 from tauloop.testing.machines import planar_loop
 

@@ -6,8 +6,9 @@ import pytest
 from compiled_machines import function
 from extras import extra, is_here
 
-from tauloop.errors import EngineError, InputError
-from tauloop.gpu import Cuda, Gpu, KernelFigures, Precision, compile_cuda
+from tauloop.common.errors import EngineError, InputError
+from tauloop.compiler.c import Precision
+from tauloop.gpu import Cuda, Gpu, KernelFigures, compile_cuda
 from tauloop.gpu.nvrtc import figures
 from tauloop.gpu.source import kernel_name, kernels_text
 

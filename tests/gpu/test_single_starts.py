@@ -10,10 +10,10 @@ from compiled_machines import compilers
 from extras import extra
 
 from tauloop import Model, StrokeOptions, load
-from tauloop.codegen import Compiled
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.errors import InputError
-from tauloop.gpu import ControlKernel, Cuda, Precision, Processor, compile_cuda
+from tauloop.common.errors import InputError
+from tauloop.compiler.c import Compiled, Precision
+from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.gpu import ControlKernel, Cuda, Processor, compile_cuda
 from tauloop.motion.planning import planned
 from tauloop.simulation import (
     DormandPrince,

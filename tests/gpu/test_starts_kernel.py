@@ -8,7 +8,7 @@ from compiled_machines import compilers
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.codegen.evaluator import Compiled, Interpreted
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.gpu import Cuda, Processor, compile_cuda
 from tauloop.simulation import Simulator, simulate_many
 from tauloop.simulation.stepping.starts import steps_text

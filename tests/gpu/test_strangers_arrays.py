@@ -8,7 +8,7 @@ from compiled_machines import compilers, motion
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.codegen.evaluator import Interpreted
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.gpu import Cuda, DeviceFunction, Processor
 
 pytestmark = pytest.mark.skipif(

@@ -19,7 +19,7 @@ from controlled import model
 from plants import free_port, holding_forces, is_bound, run_beside, wait_until
 
 import tauloop as tl
-from tauloop.errors import EngineError, InputError
+from tauloop.common.errors import EngineError, InputError
 from tauloop.hil import PlantClient, PlantOptions
 from tauloop.hil.client import HEAD, MOST
 

@@ -16,7 +16,7 @@ from controlled import model
 from plants import free_port
 
 import tauloop as tl
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.hil import PlantOptions
 from tauloop.hil.plant import PlantCode
 

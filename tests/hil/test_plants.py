@@ -25,10 +25,10 @@ from plants import (
 )
 
 import tauloop as tl
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.export.controller import FLAGS, ControllerOptions
 from tauloop.hil import PlantClient, PlantOptions
 from tauloop.hil.client import MEMORY_VERSION, MOST
-from tauloop.realtime import FLAGS, ControllerOptions
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

@@ -10,7 +10,7 @@ import scipy.linalg
 from hypothesis import given, strategies as st
 from planar_arm import LENGTH, NAMES, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 from tauloop.identification import BaseParameter, BaseParameters, RankOptions, Term, base_parameters
 from tauloop.identification.regression.data import SAMPLES_AT_ONCE
 

@@ -16,11 +16,12 @@ from scipy.spatial.transform import Rotation
 from tabulated import assert_tabulated
 
 from tauloop import Model, load
-from tauloop.errors import IdentificationError
-from tauloop.formats.mjcf_writer import write_mjcf
-from tauloop.formats.urdf import load_urdf
-from tauloop.formats.urdf_writer import write_urdf
-from tauloop.formats.yaml_writer import write_yaml
+from tauloop.common.errors import IdentificationError
+from tauloop.common.result import Status
+from tauloop.formats.mjcf.writer import write_mjcf
+from tauloop.formats.urdf.reader import load_urdf
+from tauloop.formats.urdf.writer import write_urdf
+from tauloop.formats.writing.yaml_writer import write_yaml
 from tauloop.identification import RegressionData, Regularisation, split, ties
 from tauloop.identification.parameters import prior_weight
 from tauloop.identification.parameters.cones import (
@@ -43,7 +44,6 @@ from tauloop.identification.regression.from_log import leaf_ties, regression_dat
 from tauloop.logs import load_recording, read_log
 from tauloop.mechanism.bodies import is_possible
 from tauloop.motion import random_multisine
-from tauloop.result import Status
 
 cvxpy = extra("cvxpy")
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor, true_base
 
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.result import Status
 from tauloop.identification import (
     Estimator,
     FilteredErrors,
@@ -24,7 +25,6 @@ from tauloop.identification import (
     ties,
 )
 from tauloop.identification.regression.data import SAMPLES_AT_ONCE
-from tauloop.result import Status
 
 #: The same least-squares solution by two routes at condition numbers below 100.
 SAME_SOLUTION = 1e-9

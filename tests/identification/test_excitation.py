@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tauloop import Model, load
-from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.errors import IdentificationError, InputError, TauloopError
+from tauloop.common.errors import IdentificationError, InputError, TauloopError
+from tauloop.common.result import Status
+from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.geometry.clearance import segment_distances
 from tauloop.identification.excitation import search as excitation_search
 from tauloop.identification.excitation.criteria import (
     ConditionNumber,
@@ -36,12 +38,10 @@ from tauloop.identification.excitation.result import Excitation
 from tauloop.identification.excitation.sample import sample_function, squared_distance
 from tauloop.identification.excitation.search import random_search, screened
 from tauloop.identification.excitation.solver import STOPPED, ExcitationProgram, SolverOptions
-from tauloop.kinematics.clearance import segment_distances
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import SampledMotion, random_multisine
 from tauloop.motion.fading import Faded
 from tauloop.motion.fourier import FourierSeries, resting_series
-from tauloop.result import Status
 
 #: The same arithmetic in another order.
 ROUNDING = 1e-11

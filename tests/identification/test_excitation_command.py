@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tauloop import load
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 from tauloop.identification.excitation import (
     progress as excitation_progress,
     search as excitation_search,
@@ -22,7 +23,6 @@ from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.search import random_search
 from tauloop.identification.excitation.solver import STOPPED, SolverOptions, StartOutcome
-from tauloop.result import Status
 
 TASK = ExcitationTask(
     harmonics=3, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=3.0, acceleration=20.0)

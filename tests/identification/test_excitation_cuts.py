@@ -10,7 +10,8 @@ import pytest
 from machine_texts import shipped_text
 
 from tauloop import InputError, Model
-from tauloop.assembly.cut_freedoms import cut_freedoms
+from tauloop.common.result import Status
+from tauloop.equations.assembly.cut_freedoms import cut_freedoms
 from tauloop.formats import loads
 from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.limits import ExcitationLimits
@@ -18,7 +19,6 @@ from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.result import Excitation
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion import random_multisine
-from tauloop.result import Status
 
 #: Angles by geometry against those of the frames, rad; speeds against central differences of 1e-3
 #: s, rad/s.

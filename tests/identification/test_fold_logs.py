@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from planar_arm import arm_data
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 from tauloop.identification import (
     AutocorrelatedErrors,
     ClusteredErrors,

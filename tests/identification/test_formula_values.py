@@ -9,7 +9,8 @@ import pytest
 from planar_arm import MACHINE, arm_log, arm_motion
 
 import tauloop as tl
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.display.machine_identification_tables import formula_table
 from tauloop.formats.library import loads
 from tauloop.identification import (
     MeasuredLog,
@@ -20,7 +21,6 @@ from tauloop.identification import (
 )
 from tauloop.identification.estimation.error_models import IndependentErrors
 from tauloop.identification.parameters.formula_values import formula_values
-from tauloop.report.machine_identification_tables import formula_table
 
 #: Filters and differences of positions leave so much of a noise-free log, over the largest value.
 FILTERED = 1e-3

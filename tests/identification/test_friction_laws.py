@@ -16,16 +16,16 @@ from scipy.integrate import solve_ivp
 from simulation_machines import simulated
 
 from tauloop import Model
-from tauloop.codegen import Compiled
-from tauloop.codegen.c_helpers import mathematics
+from tauloop.common.errors import DescriptionError
+from tauloop.compiler.c import Compiled
+from tauloop.compiler.c.printing.c_helpers import mathematics
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.errors import DescriptionError
 from tauloop.formats.library import loads
-from tauloop.formats.mjcf import load_mjcf
-from tauloop.formats.mjcf_writer import to_mjcf
-from tauloop.formats.urdf import load_urdf
-from tauloop.formats.urdf_writer import write_urdf
-from tauloop.formats.yaml_writer import dumps
+from tauloop.formats.mjcf.reader import load_mjcf
+from tauloop.formats.mjcf.writer import to_mjcf
+from tauloop.formats.urdf.reader import load_urdf
+from tauloop.formats.urdf.writer import write_urdf
+from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.regression.from_log import dynamic_leaves

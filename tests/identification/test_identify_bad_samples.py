@@ -18,7 +18,7 @@ from tauloop.formats import loads
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.faults.forces import worse_than_twins
 from tauloop.logs import Signals, samples
-from tauloop.logs.bad_samples import bad_samples, without_bad_samples
+from tauloop.logs.checks.bad_samples import bad_samples, without_bad_samples
 
 RATE, DURATION = 500.0, 12.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE

@@ -16,7 +16,7 @@ from identifying import identified, options_of, tables_of
 from planar_arm import with_channel
 
 from tauloop import Model, load
-from tauloop.errors import InputError, LogError
+from tauloop.common.errors import InputError, LogError
 from tauloop.identification import (
     WeightedLeastSquares,
     choose_channels,
@@ -34,8 +34,8 @@ from tauloop.logs import (
     prepared_signals,
     samples,
 )
-from tauloop.logs.channels import Channel
-from tauloop.logs.saturation import LEFT_OUT, without_saturated
+from tauloop.logs.checks.saturation import LEFT_OUT, without_saturated
+from tauloop.logs.log import Channel
 from tauloop.logs.velocities import wrong_velocities
 from tauloop.motion import SampledMotion, random_multisine
 

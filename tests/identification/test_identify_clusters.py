@@ -12,7 +12,7 @@ import scipy.stats
 from identifying import identified, options_of, tables_of
 from planar_arm import MACHINE, TRUE, arm_data, arm_forces, arm_log, arm_motion
 
-from tauloop.errors import IdentificationError, InputError, TauloopError
+from tauloop.common.errors import IdentificationError, InputError, TauloopError
 from tauloop.formats import loads
 from tauloop.identification import (
     AutocorrelatedErrors,

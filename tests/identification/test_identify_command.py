@@ -13,7 +13,7 @@ from machine_texts import COUPLED_ELBOW, shipped_text
 from tabulated import assert_tabulated
 
 from tauloop import Model, load
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
 from tauloop.identification import (
     InstrumentalVariables,

@@ -14,9 +14,10 @@ from identifying import identified, measured, options_of
 from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 
 from tauloop import Model, load
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.result import Status
 from tauloop.formats.library import loads
-from tauloop.formats.yaml_writer import dumps
+from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
     AutocorrelatedErrors,
     OrdinaryLeastSquares,
@@ -41,7 +42,6 @@ from tauloop.identification.regression.from_log import regression_data
 from tauloop.identification.regression.streaming import condense_parts, estimate_condensed, merge
 from tauloop.logs import Preparation, Sensors, measure, samples
 from tauloop.motion import random_multisine
-from tauloop.result import Status
 
 #: The same sums in another order.
 SAME = 1e-9

@@ -15,7 +15,7 @@ import pytest
 from planar_arm import MACHINE, arm_log, arm_motion
 
 import tauloop as tl
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.formats.library import loads
 from tauloop.identification import (
     Estimate,

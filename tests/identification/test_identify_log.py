@@ -13,7 +13,7 @@ from machine_texts import shipped_text
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.errors import IdentificationError, InputError, LogError, PoseError
+from tauloop.common.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.formats.library import loads
 from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
 from tauloop.identification.regression.from_log import (

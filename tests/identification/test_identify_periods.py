@@ -12,7 +12,7 @@ from identifying import identified
 from machine_texts import COUPLED_ELBOW, shipped_text
 
 from tauloop import LogError, Model, load
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.identification import (
     Identification,
     InstrumentalVariables,

@@ -17,7 +17,7 @@ import pytest
 from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_motion, arm_regressor
 
 import tauloop as tl
-from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import PreparationOptions, TermOptions
 from tauloop.logs import Signals
 

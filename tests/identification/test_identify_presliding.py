@@ -15,8 +15,8 @@ from identifying import identified
 from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
-from tauloop.errors import TauloopError
-from tauloop.formats.urdf import load_urdf
+from tauloop.common.errors import TauloopError
+from tauloop.formats.urdf.reader import load_urdf
 from tauloop.identification import (
     WeightedLeastSquares,
     choose_presliding,
@@ -32,8 +32,8 @@ from tauloop.identification.friction.presliding import presliding_columns, presl
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import Preparation, Signals, prepared_signals
-from tauloop.logs.channels import Channel
-from tauloop.mechanism.quantities import pairs_reader
+from tauloop.logs.log import Channel
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.motion import Multisine, random_multisine
 
 RATE, DURATION = 200.0, 16.0  # Hz, s

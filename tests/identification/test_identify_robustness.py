@@ -12,8 +12,9 @@ from identifying import identified
 from machine_texts import shipped_text
 
 from tauloop import Model, load
-from tauloop.assembly.ports import Entry
-from tauloop.errors import InputError, LogError
+from tauloop.common.errors import InputError, LogError
+from tauloop.common.result import Status
+from tauloop.equations.ports import Entry
 from tauloop.formats import loads
 from tauloop.identification import WeightedLeastSquares, fit, split
 from tauloop.identification.excitation.limits import ExcitationLimits
@@ -23,7 +24,6 @@ from tauloop.identification.faults.unexcited import unexcited
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, write_log
 from tauloop.motion import SampledMotion, random_multisine
-from tauloop.result import Status
 
 RATE = 250.0  # Hz: central differences of 2 Hz are off by 4e-4
 NOISE = 0.003  # N m

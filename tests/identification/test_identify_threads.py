@@ -9,7 +9,7 @@ import pytest
 from planar_arm import arm_data
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 from tauloop.identification import Estimate, OrdinaryLeastSquares, fit
 from tauloop.identification.estimation.estimators import CondensedEstimator
 

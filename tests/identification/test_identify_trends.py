@@ -224,7 +224,7 @@ def test_a_drift_makes_the_result_doubtful() -> None:
 
 def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
     """Its model leaves 7 to 17 % of the torques: none of it is a trend."""
-    from tauloop.formats.urdf import load_urdf
+    from tauloop.formats.urdf.reader import load_urdf
     from tauloop.logs import load_recording, prepared_signals, read_signals, samples
 
     data, arm = shared / "data" / "tx40", Path(__file__).parents[2] / "examples" / "tx40"

@@ -13,7 +13,7 @@ import pytest
 from planar_arm import MACHINE, TRUE, arm_log, arm_motion, arm_regressor
 
 import tauloop as tl
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.identification import PreparationOptions
 from tauloop.logs import Signals, write_log
 

@@ -28,6 +28,8 @@ from planar_arm import (
 
 import tauloop as tl
 from tauloop import Model
+from tauloop.export.controller import ControllerOptions
+from tauloop.export.controller.equations import controller_equations
 from tauloop.formats import loads
 from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
 from tauloop.identification.faults.dead_channels import copied, dead
@@ -36,8 +38,6 @@ from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.parameters.prior import compare_with_prior
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Preparation, Signals, prepared_signals
-from tauloop.realtime import ControllerOptions
-from tauloop.realtime.equations import controller_equations
 
 PREPARATION = Preparation(cutoff=30.0, trim=40)
 RAW = Preparation(cutoff=None, trim=5)

@@ -13,12 +13,12 @@ from printed import printed
 from scipy.optimize import linprog
 
 import tauloop as tl
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.result import Status
+from tauloop.display.link_table import link_tables
 from tauloop.identification import BaseEstimates, PreparationOptions
 from tauloop.logs import write_log
 from tauloop.mechanism import Mechanism
-from tauloop.report.link_table import link_tables
-from tauloop.result import Status
 
 extra("cvxpy")
 #: Ends of intervals come from an interior-point solver that stops at 1e-8 of what it moves.

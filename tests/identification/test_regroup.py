@@ -10,12 +10,12 @@ import pytest
 from printed import printed
 
 import tauloop as tl
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
+from tauloop.display.regrouping_table import regrouping_tables
 from tauloop.identification import AnalyticRegrouping, analytic_regrouping
 from tauloop.identification.parameters.regrouping import ColumnParameter, Monomial
 from tauloop.identification.parameters.regrouping_columns import SEED, STATES, StandardColumns
 from tauloop.kinematics.states import random_states
-from tauloop.report.regrouping_table import regrouping_tables
 
 #: Sums of some ten terms.
 ALGEBRA = 1e-9

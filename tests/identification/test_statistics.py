@@ -11,7 +11,7 @@ import pytest
 from planar_arm import NAMES, TRUE, UNITS, arm_data, arm_motion, arm_regressor, true_base
 from scipy.optimize import least_squares
 
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
 from tauloop.identification import (
     AutocorrelatedErrors,
     FilteredErrors,

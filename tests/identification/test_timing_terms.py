@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tauloop import IdentificationOptions, Model, identify
-from tauloop.codegen import Interpreted
+from tauloop.compiler.c import Interpreted
 from tauloop.identification import MachineIdentification, PreparationOptions
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tauloop.errors import InputError, LogError
+from tauloop.common.errors import InputError, LogError
+from tauloop.common.result import Status
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.two_runs import (
     CONNECTED,
@@ -19,9 +20,8 @@ from tauloop.identification.preparation.two_runs import (
     subtract,
 )
 from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
-from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.logs.log import TIME, Channel, build_log
 from tauloop.motion import Multisine
-from tauloop.result import Status
 
 NAMES = ("a", "b", "held")
 RATE, PERIOD = 100.0, 4.0

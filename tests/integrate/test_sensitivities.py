@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from tauloop import Model, load
+from tauloop.compiler.catalogue import FORWARD_DYNAMICS
+from tauloop.compiler.derivatives.tangents import tangent_program
+from tauloop.compiler.program import Newton
 from tauloop.integrate import DormandPrince, Radau, RungeKutta4
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.routine import Routine, straight
 from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples
 from tauloop.integrate.sensitivity import SensitivityDirection, apart, course_along, sensitive
 from tauloop.integrate.system import HybridSystem
-from tauloop.programs.catalogue import FORWARD_DYNAMICS
-from tauloop.programs.program import Newton
-from tauloop.programs.tangents import tangent_program
 
 #: Tolerances of the runs; errors of derivatives are as small, up to the share by which an impact
 #: magnifies them.

@@ -12,27 +12,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tauloop.assembly.closing import close_loops
-from tauloop.assembly.far_start import _rates, close_from_afar
-from tauloop.assembly.loops import aligned, loops
-from tauloop.assembly.ports import PLATFORM, entry_ports
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
+from tauloop.equations.assembly.closing import close_loops
+from tauloop.equations.assembly.far_start import _rates, close_from_afar
+from tauloop.equations.assembly.loops import aligned, loops
+from tauloop.equations.ports import PLATFORM, entry_ports
 from tauloop.equations.topology import integrate
-from tauloop.errors import InputError
 from tauloop.formats import load, loads
-from tauloop.kinematics.assembly_modes_equations import position_problem
-from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, track
-from tauloop.kinematics.homotopy_evaluation import ComplexFunction
-from tauloop.kinematics.homotopy_monodromy import (
+from tauloop.kinematics.homotopy.evaluation import ComplexFunction
+from tauloop.kinematics.homotopy.monodromy import (
     LOST_ROUNDS,
     MonodromyOptions,
     _ModeSearch,
     distinct,
 )
-from tauloop.kinematics.homotopy_widening import Widened
-from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
+from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, TrackingOptions, track
+from tauloop.kinematics.homotopy.widening import Widened
+from tauloop.kinematics.modes.equations import position_problem
+from tauloop.kinematics.modes.modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Model
-from tauloop.result import Status
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.
 EXACT = 1e-10

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from tauloop.errors import AssemblyError
+from tauloop.common.errors import AssemblyError
+from tauloop.common.result import Status
 from tauloop.formats import loads
-from tauloop.kinematics.homotopy_monodromy import FOLLOWING, LOOKING, SearchProgress
-from tauloop.kinematics.modes import Modes, assembly_modes
+from tauloop.kinematics.homotopy.monodromy import FOLLOWING, LOOKING, SearchProgress
+from tauloop.kinematics.modes.modes import Modes, assembly_modes
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Model
-from tauloop.result import Status
 
 #: Both ways end at rounding times a condition of some thousands.
 SAME = 1e-8

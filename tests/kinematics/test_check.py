@@ -19,12 +19,12 @@ from scipy.spatial.transform import Rotation
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.assembly.locks import Locks
+from tauloop.common.errors import AssemblyError, PoseError
+from tauloop.common.result import Status, plain
+from tauloop.equations.assembly.locks import Locks
 from tauloop.equations.formulations import NEWTON_EULER
-from tauloop.errors import AssemblyError, PoseError
 from tauloop.formats.library import loads
 from tauloop.kinematics import check as checked, random_states
-from tauloop.result import Status, plain
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Loops close to 1e-10 m; angles of well conditioned legs follow within a few times that.

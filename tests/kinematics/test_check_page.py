@@ -11,8 +11,8 @@ from rich.table import Table
 
 import tauloop as tl
 from conftest import ROOT
-from tauloop.errors import Problem
-from tauloop.report import parts_of
+from tauloop.common.errors import Problem
+from tauloop.display import parts_of
 
 SOURCES = ROOT / "src" / "tauloop"
 CASES = ROOT / "tests" / "cases"

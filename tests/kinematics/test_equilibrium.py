@@ -11,7 +11,7 @@ from extras import extra
 from scipy.optimize import brentq
 
 import tauloop as tl
-from tauloop.result import Status
+from tauloop.common.result import Status
 
 GRIPPER = Path(__file__).parents[1] / "cases" / "robotiq_gripper.xml"
 #: MuJoCo's stops and loops are springs: what they give way to the forces of this gripper, rad.

@@ -10,11 +10,11 @@ from extras import extra
 from scipy.optimize import linear_sum_assignment
 
 from tauloop import Model, assembly_modes, load, working_modes
-from tauloop.codegen.evaluator import Compiled, Interpreted
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.gpu import Cuda, Processor, compile_cuda
-from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, track
-from tauloop.kinematics.homotopy_code import PathFollower, PrintedSystem, paths_text
-from tauloop.kinematics.homotopy_evaluation import ComplexFunction
+from tauloop.kinematics.homotopy.code import PathFollower, PrintedSystem, paths_text
+from tauloop.kinematics.homotopy.evaluation import ComplexFunction
+from tauloop.kinematics.homotopy.paths import ParameterLine, PathEnding, TrackingOptions, track
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

@@ -11,8 +11,8 @@ from scipy.optimize import least_squares
 
 import tauloop as tl
 from tauloop import PoseError
+from tauloop.common.result import Status
 from tauloop.mechanism import shipped_machines
-from tauloop.result import Status
 
 #: Rounding of positions that are followed through loops, m or rad.
 ROUNDING = 1e-9

@@ -13,11 +13,11 @@ from scaled_machines import Scale, scaled
 
 import tauloop as tl
 from tauloop import Model
-from tauloop.assembly.closing import CLOSED
-from tauloop.assembly.limits import AT_THE_STOP
-from tauloop.codegen import Interpreted
+from tauloop.compiler.c import Interpreted
+from tauloop.equations.assembly.closing import CLOSED
+from tauloop.equations.assembly.limits import AT_THE_STOP
 from tauloop.kinematics.states import random_states
-from tauloop.kinematics.workspace_map import section_axes
+from tauloop.kinematics.workspaces.map import section_axes
 from tauloop.mechanism import shipped_machines
 from tauloop.motion.free.rows import _between
 

@@ -13,7 +13,7 @@ from planar_machines import five_bar_text
 from scipy.linalg import null_space
 
 from tauloop import Model, load, loads
-from tauloop.errors import AssemblyError, InputError
+from tauloop.common.errors import AssemblyError, InputError
 from tauloop.kinematics import random_states
 from tauloop.kinematics.singularities import (
     KINDS,

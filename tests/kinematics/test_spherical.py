@@ -9,12 +9,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from tauloop import InputError, Model, load
-from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.spherical_arcs import great_arcs
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace_grid
-from tauloop.report.machine_figure import machine_figure
-from tauloop.report.workspace_figure import workspace_figure
+from tauloop.display.machine_figure import machine_figure
+from tauloop.display.workspace_figure import workspace_figure
+from tauloop.geometry.machine_geometry import machine_geometry
+from tauloop.geometry.spherical_arcs import great_arcs
+from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_axes, workspace_grid
+from tauloop.kinematics.workspaces.pose_axes import pose_axes
 
 EYE = Path(__file__).parents[1] / "cases" / "agile_eye.yaml"
 #: Directions by another order of operations.

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.codegen import Compiled, Interpreted
+from tauloop.common.result import Status
+from tauloop.compiler.c import Compiled, Interpreted
 from tauloop.kinematics import random_states
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.model import Model
-from tauloop.result import Status
 
 FOLD = Path(__file__).parents[1] / "cases" / "fold.yaml"
 #: The curve of poses folds at j0 = 0.581; from there to about 0.33 the loops are open, and below is
@@ -28,7 +28,7 @@ def fold() -> Model:
 
 def test_the_loops_are_open_between_the_reference_pose_and_the_pose_beyond(fold: Model) -> None:
     for position in (0.35, 0.45, 0.55):
-        with pytest.raises(tl.errors.PoseError, match="does not close"):
+        with pytest.raises(tl.common.errors.PoseError, match="does not close"):
             fold.inverse_kinematics([position])
 
 

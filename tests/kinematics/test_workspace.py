@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 
 import tauloop as tl
 from tauloop import Model, load, loads
-from tauloop.errors import InputError, PoseError
-from tauloop.kinematics.clearance import rod_clearance, segment_distances
+from tauloop.common.errors import InputError, PoseError
+from tauloop.display.workspace_figure import workspace_figure
+from tauloop.geometry.clearance import rod_clearance, segment_distances
 from tauloop.kinematics.singularities import KINDS, USUAL, singularities
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace_grid
-from tauloop.report.workspace_figure import workspace_figure
+from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, section_axes, workspace_grid
 
 EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False, connected=False)
 #: The minimiser leaves about 1e-8 m^2 of a squared distance on long flat valleys.

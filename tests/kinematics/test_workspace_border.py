@@ -7,11 +7,11 @@ import pytest
 from planar_machines import five_bar_text
 
 from tauloop import Model, load, loads
-from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.kinematics.workspace_border import BISECTIONS, Border, bordered
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
-from tauloop.report.pieces import STATES
-from tauloop.report.workspace_figure import sampled_measure
+from tauloop.display.pieces import STATES
+from tauloop.display.workspace_figure import sampled_measure
+from tauloop.geometry.machine_geometry import machine_geometry
+from tauloop.kinematics.workspaces.border import BISECTIONS, Border, bordered
+from tauloop.kinematics.workspaces.map import Reason, WorkspaceLimits, workspace_grid
 
 EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False, connected=False)
 #: A border lies inside, within this share of a step.

@@ -8,12 +8,12 @@ from compiled_machines import compilers
 from extras import extra
 
 from tauloop import Model, WorkspaceOptions, load, workspace
-from tauloop.codegen.evaluator import Compiled, Interpreted
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
+from tauloop.geometry.clearance import rod_clearance
 from tauloop.gpu import Cuda, Processor, compile_cuda
-from tauloop.kinematics.clearance import rod_clearance
-from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.workspace_code import WORTH_COMPILING, PoseKernel
-from tauloop.kinematics.workspace_map import STEPS, Reason, WorkspaceLimits, _Judge
+from tauloop.kinematics.workspaces.code import WORTH_COMPILING, PoseKernel
+from tauloop.kinematics.workspaces.map import STEPS, Reason, WorkspaceLimits, _Judge
+from tauloop.kinematics.workspaces.pose_axes import pose_axes
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

@@ -24,9 +24,9 @@ from tauloop.logs import (
     read_signals,
     samples,
     units,
-    unpacking,
     write_log,
 )
+from tauloop.logs.files import unpacking
 from tauloop.logs.recording import read_recorded
 from tauloop.motion import random_multisine
 from tauloop.viewer.playback import read_playback

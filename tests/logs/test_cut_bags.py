@@ -31,7 +31,7 @@ from extras import extra
 import tauloop as tl
 from tauloop import LogError
 from tauloop.logs import LogFile, read_log, read_signals
-from tauloop.logs.channels import Signals
+from tauloop.logs.log import Signals
 from tauloop.motion import random_multisine
 
 extra("rosbags")

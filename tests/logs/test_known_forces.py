@@ -14,11 +14,16 @@ import pytest
 from identifying import identified, options_of, tables_of
 
 from tauloop import Mechanism, load
-from tauloop.errors import InputError, LogError
+from tauloop.common.errors import InputError, LogError
 from tauloop.identification import identify
 from tauloop.logs import Signals, load_recording, write_log
-from tauloop.logs.channels import Channel
-from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial, without_known_forces
+from tauloop.logs.checks.known_forces import (
+    ForceTable,
+    KnownForce,
+    Polynomial,
+    without_known_forces,
+)
+from tauloop.logs.log import Channel
 
 CART = """
 format: tauloop-machine/1

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from extras import extra
 
-from tauloop.errors import LogError
+from tauloop.common.errors import LogError
 from tauloop.logs import LogFile, load_recording, read_signals, write_log
-from tauloop.logs.channels import Signals, samples as of_log
+from tauloop.logs.log import Signals, samples as of_log
 
 TIME = np.arange(40) / 100.0
 MOTION = np.stack([np.sin(3.0 * TIME), np.cos(2.0 * TIME) - 2.0], axis=1)

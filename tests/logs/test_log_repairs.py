@@ -24,10 +24,10 @@ from planar_arm import (
 from scipy.interpolate import CubicSpline
 
 from tauloop import loads
-from tauloop.errors import InputError, LogError, TauloopError
+from tauloop.common.errors import InputError, LogError, TauloopError
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.logs import FillGaps, Signals, held, read_signals, resampled, samples
-from tauloop.logs.channels import Channel
+from tauloop.logs.log import Channel
 
 #: Rounding of a file's digits.
 SAME = 1e-12

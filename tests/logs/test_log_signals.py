@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tauloop import Model, load
-from tauloop.codegen import Interpreted
-from tauloop.errors import LogError
+from tauloop.common.errors import LogError
+from tauloop.compiler.c import Interpreted
 from tauloop.identification import OrdinaryLeastSquares, fit, regression_data, scan_filters
 from tauloop.identification.faults.signals import clipped
 from tauloop.logs import (
@@ -25,7 +25,7 @@ from tauloop.logs import (
     units,
     write_log,
 )
-from tauloop.logs.channels import Channel, as_signals
+from tauloop.logs.log import Channel, as_signals
 
 RATE = 100.0
 #: Sums over twice as many samples are rounded otherwise.

@@ -15,7 +15,7 @@ import xarray as xr
 from extras import extra
 from hypothesis import given, strategies as st
 
-from tauloop.errors import InputError, LogError
+from tauloop.common.errors import InputError, LogError
 from tauloop.logs import (
     LogFile,
     Preparation,
@@ -30,8 +30,8 @@ from tauloop.logs import (
     units,
     write_log,
 )
-from tauloop.logs.channels import Channel, as_signals, build_log
-from tauloop.logs.findings import LISTED_PER_KIND
+from tauloop.logs.checks.findings import LISTED_PER_KIND
+from tauloop.logs.log import Channel, as_signals, build_log
 from tauloop.logs.tables import MOST, MatTable
 
 #: Two orders of the same few hundred products and sums: some hundred roundings.

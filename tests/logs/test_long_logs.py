@@ -10,12 +10,12 @@ import scipy.signal
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.codegen import Compiled
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.compiler.c import Compiled
 from tauloop.identification.regression.from_log import FOLLOWED_AT_ONCE, regression_data
 from tauloop.logs import LogFile, Preparation, Signals, prepared_signals, read_signals
-from tauloop.logs.channels import Channel, samples
-from tauloop.logs.reading_process import ROWS_AT_ONCE
+from tauloop.logs.files.reading_process import ROWS_AT_ONCE
+from tauloop.logs.log import Channel, samples
 
 MOTORS = ("motor_1", "motor_2")
 COUNT = FOLLOWED_AT_ONCE + 12_345

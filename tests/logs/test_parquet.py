@@ -20,8 +20,9 @@ import pytest
 from extras import extra
 
 from tauloop import LogError
-from tauloop.logs import LogFile, channels, read_signals, reading_apart, samples
-from tauloop.logs.reading_apart import parquet_columns
+from tauloop.logs import LogFile, channels, read_signals, samples
+from tauloop.logs.files import reading_apart
+from tauloop.logs.files.reading_apart import parquet_columns
 
 pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
 

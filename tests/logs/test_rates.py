@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.logs import (
     Preparation,
     common_cutoff,
@@ -14,7 +14,7 @@ from tauloop.logs import (
     smooth_rates,
     with_cutoffs,
 )
-from tauloop.logs.channels import Channel, Signals
+from tauloop.logs.log import Channel, Signals
 from tauloop.logs.rates import (
     AT_ONCE,
     HIGHEST_CUTOFF,

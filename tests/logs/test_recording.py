@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tauloop.errors import DescriptionError, InputError, LogError
+from tauloop.common.errors import DescriptionError, InputError, LogError
 from tauloop.logs import (
     LogFile,
     Preparation,

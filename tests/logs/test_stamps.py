@@ -13,9 +13,9 @@ from identifying import identified
 from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 
 from tauloop import loads
-from tauloop.errors import LogError
+from tauloop.common.errors import LogError
 from tauloop.logs import FillGaps, Signals, read_signals, resampled, samples, write_log
-from tauloop.logs.channels import Channel
+from tauloop.logs.log import Channel
 
 PERIOD, COUNT = 2e-3, 6000
 EVEN = PERIOD * np.arange(COUNT)

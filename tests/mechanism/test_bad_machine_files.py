@@ -12,12 +12,12 @@ import pytest
 from core_machines import CORE_MACHINES
 from hypothesis import example, given, settings, strategies as st
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.common.errors import DescriptionError, Problem
 from tauloop.formats import load, loads
 from tauloop.mechanism import machine_path
-from tauloop.mechanism.cursor import MAX_PROBLEMS
+from tauloop.mechanism.description.cursor import MAX_PROBLEMS
+from tauloop.mechanism.description.yaml_nodes import MAX_BYTES, MAX_DEPTH
 from tauloop.mechanism.expression import chain, ordered
-from tauloop.mechanism.yaml_nodes import MAX_BYTES, MAX_DEPTH
 
 BENCH = """\
 format: tauloop-machine/1

@@ -11,9 +11,9 @@ from gallery_machines import GALLERY_MACHINES, model, stroke_of
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.common.result import Status
 from tauloop.kinematics import random_states
-from tauloop.result import Status
 
 #: Freedoms that a machine is known to have.
 MOBILITY = {

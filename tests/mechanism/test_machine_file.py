@@ -17,13 +17,13 @@ from hypothesis import given, strategies as st
 from plain_yaml import plain
 from scipy.spatial.transform import Rotation
 
-from tauloop.errors import DescriptionError
+from tauloop.common.errors import DescriptionError
 from tauloop.formats import dumps, load, loads
 from tauloop.mechanism import json_schema, machine_path, shipped_machines
+from tauloop.mechanism.description.placements import quaternion, turns_to_axes, turns_to_axis
+from tauloop.mechanism.description.yaml_nodes import parse_nodes
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
 from tauloop.mechanism.model import Inertia, Mechanism, Placement, SlenderPart, Turn
-from tauloop.mechanism.placements import quaternion, turns_to_axes, turns_to_axis
-from tauloop.mechanism.yaml_nodes import parse_nodes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "machine-file.md"
 

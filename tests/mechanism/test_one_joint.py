@@ -17,15 +17,15 @@ from scipy.integrate import solve_ivp
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.assembly.ports import ACTUATORS
-from tauloop.codegen.evaluator import Interpreted
+from tauloop.common.errors import AssemblyError
+from tauloop.common.result import Status
+from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.display import save_figure
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.errors import AssemblyError
+from tauloop.equations.ports import ACTUATORS
 from tauloop.formats.library import loads
 from tauloop.kinematics import random_states
 from tauloop.logs import write_log
-from tauloop.report import save_figure
-from tauloop.result import Status
 from tauloop.simulation import RoundTripOptions, SwingOptions
 from tauloop.simulation.routes import ROUTES
 

@@ -8,9 +8,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from tauloop.mechanism import units
-from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, evaluate
-from tauloop.mechanism.parser import (
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.parser import (
     MAX_NESTING,
     MAX_OPERATORS,
     ExpressionError,
@@ -20,7 +19,8 @@ from tauloop.mechanism.parser import (
     parse,
     resolve,
 )
-from tauloop.mechanism.units import MAX_CHARACTERS, Dimension
+from tauloop.mechanism.description.units import MAX_CHARACTERS, Dimension
+from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, evaluate
 
 LEAVES = {
     "L": Quantity(Leaf("L"), units.LENGTH),

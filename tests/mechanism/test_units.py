@@ -8,8 +8,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from tauloop.mechanism import units
-from tauloop.mechanism.units import UNITS, Dimension, UnitError, named, parse_unit, shown
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.units import (
+    UNITS,
+    Dimension,
+    UnitError,
+    named,
+    parse_unit,
+    shown,
+)
 
 #: Products of a few factors in two orders differ by rounding only.
 ROUNDING = 1e-14

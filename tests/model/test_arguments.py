@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.assembly.locks import DEFAULT_LOCKS
-from tauloop.codegen import Interpreted
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.compiler.c import Interpreted
+from tauloop.equations.assembly.locks import DEFAULT_LOCKS
 from tauloop.model import Payload
 from tauloop.model.force_sharing import ForceSharing
 from tauloop.model.motion import Motion
@@ -84,7 +84,7 @@ def methods(name: str) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "at": {"q": q},
         "freed": {"names": [parameter]},
         "ties": {"names": [parameter]},
-        "motion": {"entry": tl.assembly.PLATFORM},
+        "motion": {"entry": tl.equations.assembly.PLATFORM},
         "output_ports": {"output": "actuators"},
         "determined": {"output": "actuators"},
         "platform_position": {"q": q},

@@ -7,10 +7,10 @@ import pytest
 from compiled_machines import compilers
 
 import tauloop as tl
-from tauloop.codegen import Compiled, Interpreted
-from tauloop.codegen.memory import LEAST, empty
-from tauloop.codegen.threads import LEAST_SHARE
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c import Compiled, Interpreted
+from tauloop.compiler.c.calling.memory import LEAST, empty
+from tauloop.compiler.c.calling.threads import LEAST_SHARE
 from tauloop.kinematics import random_states
 from tauloop.model.motion import Motion
 
@@ -142,7 +142,7 @@ def test_errors_name_the_same_samples(name, bad, error):
 
 
 def test_memory_of_results_is_taken_again_only_when_nobody_holds_it(monkeypatch):
-    monkeypatch.setattr("tauloop.codegen.memory._KEPT", [])
+    monkeypatch.setattr("tauloop.compiler.c.calling.memory._KEPT", [])
     n = LEAST // 8
     first, second = empty(n, 2), empty(n, 2)
     first[:], second[:] = 1.0, 2.0
@@ -160,8 +160,8 @@ def test_memory_of_results_is_taken_again_only_when_nobody_holds_it(monkeypatch)
 
 def test_few_pieces_of_memory_are_looked_through(monkeypatch):
     pieces: list[np.ndarray] = []
-    monkeypatch.setattr("tauloop.codegen.memory._KEPT", pieces)
-    monkeypatch.setattr("tauloop.codegen.memory.MOST_PIECES", 2)
+    monkeypatch.setattr("tauloop.compiler.c.calling.memory._KEPT", pieces)
+    monkeypatch.setattr("tauloop.compiler.c.calling.memory.MOST_PIECES", 2)
     n = LEAST // 8
     results = [empty(n, 1) for _ in range(3)]
     assert len(pieces) == 2

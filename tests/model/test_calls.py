@@ -12,15 +12,15 @@ from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop import InputError, Model, State, load
-from tauloop.codegen.evaluator import Compiled
-from tauloop.engines import NamedMotion, frictionless
-from tauloop.engines.in_pinocchio import pinocchio_engine
+from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.equations.topology import integrate
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Inertia
 from tauloop.model import Motion, Payload
 from tauloop.testing import machines as random_machines
+from tauloop.verification.engines import NamedMotion, frictionless
+from tauloop.verification.engines.in_pinocchio import pinocchio_engine
 
 #: Agreement of two routes that share no code, relative: rounding through the conditioning of the
 #: loops.

@@ -12,16 +12,19 @@ import pytest
 from printed import printed
 from scipy.spatial.transform import Rotation
 
-from tauloop.assembly.ports import ACTUATORS
-from tauloop.codegen.operations import output_operations, restricted
+from tauloop.common.errors import InputError
+from tauloop.common.result import plain
+from tauloop.compiler.c.printing.operations import output_operations, restricted
+from tauloop.compiler.catalogue import MOMENTUM, MOMENTUM_FORCES
+from tauloop.display.cost_tables import cost_tables
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.errors import InputError
+from tauloop.equations.ports import ACTUATORS
 from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.published import published_operations
 from tauloop.model import Model, count_operations
-from tauloop.model.costs import (
+from tauloop.model.equation_text.costs import (
     ADDED_UP,
     ALL,
     BASE_FRAME,
@@ -34,9 +37,6 @@ from tauloop.model.costs import (
     parts,
 )
 from tauloop.model.platform_matrices import OwnMassMatrix, VirtualPlatforms
-from tauloop.programs.catalogue import MOMENTUM, MOMENTUM_FORCES
-from tauloop.report.cost_tables import cost_tables
-from tauloop.result import plain
 
 #: Operations of the whole inverse dynamics (kinematics included, numbers baked in); from the
 #: project's issue 3.
@@ -254,7 +254,7 @@ def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None
     rows += tuple(replace(row, frame=EULER) for row in rows if row.quantity == VELOCITY_MATRIX)
     motion = (rows, {"this": "has its reason"})
     monkeypatch.setattr(
-        "tauloop.model.operation_counts.costs",
+        "tauloop.model.equation_text.operation_counts.costs",
         lambda mechanism, entry, derivatives, progress: motion,
     )
     shown = printed(cost_tables(count_operations(load("rcid"))))

@@ -11,16 +11,16 @@ from differences import FOREIGN, REDUNDANT, STEPS, WEIGHTS, Differences, differe
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
-from tauloop.codegen import Compiled, Interpreted
-from tauloop.codegen.operations import output_operations
-from tauloop.engines import pinocchio_engine
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c import Compiled, Interpreted
+from tauloop.compiler.c.printing.operations import output_operations
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.equations.topology import integrate
-from tauloop.errors import InputError, PoseError
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Friction, Mechanism
 from tauloop.model import Derivatives, Payload
+from tauloop.verification.engines import pinocchio_engine
 
 #: Agreement of Jacobians with differences, of their largest entry (issue 19).
 SAME = 1e-8

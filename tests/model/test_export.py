@@ -22,13 +22,14 @@ from machine_texts import shipped_text
 
 import tauloop as tl
 from tauloop import Model, load, loads
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.drives import export_control, load_drive
-from tauloop.errors import AssemblyError, InputError
-from tauloop.model import Export
-from tauloop.programs.catalogue import EXPORTABLE
-from tauloop.programs.program import Newton
+from tauloop.common.errors import AssemblyError, InputError
+from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.compiler.catalogue import EXPORTABLE
+from tauloop.compiler.program import Newton
+from tauloop.drives import load_drive
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
+from tauloop.export.c import Export
+from tauloop.export.drive_control import export_control
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

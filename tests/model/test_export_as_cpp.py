@@ -10,9 +10,9 @@ import pytest
 from compiled_machines import model
 
 import tauloop as tl
-from tauloop.model.exported_files import as_c_and_cpp
-from tauloop.programs.catalogue import EXPORTABLE
-from tauloop.realtime import ControllerOptions
+from tauloop.compiler.catalogue import EXPORTABLE
+from tauloop.export.c.exported_files import as_c_and_cpp
+from tauloop.export.controller import ControllerOptions
 
 STRICT_CPP = ("-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1")
 CPP_COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]

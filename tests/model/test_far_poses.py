@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tauloop import InputError, Model, load
-from tauloop.codegen.evaluator import Compiled
+from tauloop.compiler.c.calling.evaluator import Compiled
 
 CASES = Path(__file__).parents[1] / "cases"
 #: Newton's tolerance, through a condition of some hundred.

@@ -14,12 +14,11 @@ from redundant_machines import CHANGES
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load, loads
-from tauloop.assembly.coordinates import independent_rows
-from tauloop.assembly.locks import Locks
-from tauloop.assembly.spins import find_spins
-from tauloop.codegen import Compiled, Interpreted
-from tauloop.engines import check_with_engines
-from tauloop.errors import AssemblyError, InputError
+from tauloop.common.errors import AssemblyError, InputError
+from tauloop.compiler.c import Compiled, Interpreted
+from tauloop.equations.assembly.coordinates import independent_rows
+from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.spins import find_spins
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
 from tauloop.mechanism.expression import ONE, ZERO, Constant, multiply
@@ -37,6 +36,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.model.force_sharing import ForceSharing
 from tauloop.testing.machines import inertia, mechanism, serial_chain, six_legs, vector
+from tauloop.verification.engines import check_with_engines
 
 #: Two routes to the same numbers: rounding, times the condition of well conditioned machines.
 SAME = 1e-9

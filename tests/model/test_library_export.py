@@ -15,8 +15,8 @@ from compiled_machines import compilers, model
 
 import tauloop as tl
 from tauloop import Model
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.model import Export
+from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.export.c import Export
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

@@ -13,7 +13,7 @@ from maximal import BLOCKED, Maximal, Motion, Pose, cross, maximal, quaternion, 
 from random_machines import FAMILIES, Layout, Size, random_size
 
 from tauloop import Model
-from tauloop.codegen import Interpreted
+from tauloop.compiler.c import Interpreted
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.mechanism.model import Inertia, Mechanism, Rod, SlenderPart
 

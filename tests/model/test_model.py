@@ -13,11 +13,11 @@ from hypothesis import given, strategies as st
 import tauloop as tl
 import tauloop.model.runner
 from tauloop import Model, load, loads
-from tauloop.errors import AssemblyError, InputError, PoseError
+from tauloop.common.errors import AssemblyError, InputError, PoseError
+from tauloop.common.result import Status
 from tauloop.kinematics import RandomStates, conditioning, random_states
-from tauloop.kinematics.modes import assembly_modes
+from tauloop.kinematics.modes.modes import assembly_modes
 from tauloop.mechanism import machine_path
-from tauloop.result import Status
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.
 SAME = 1e-10

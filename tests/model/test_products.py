@@ -9,12 +9,12 @@ from differences import FOREIGN, REDUNDANT, STEPS, Differences, difference, mach
 from page_tables import page_table
 
 import tauloop as tl
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
-from tauloop.codegen.operations import output_operations
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c.printing.operations import output_operations
+from tauloop.compiler.catalogue import DERIVATIVES, PRODUCTS
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.mechanism import shipped_machines
 from tauloop.model import Products
-from tauloop.programs.catalogue import DERIVATIVES, PRODUCTS
 
 #: The same sums in another order; and agreement with differences of Jacobians, of the largest entry
 #: (issue 19).

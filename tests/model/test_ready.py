@@ -21,16 +21,16 @@ from tauloop import (
     load_function,
     loads,
 )
-from tauloop.assembly.ports import ACTUATORS
-from tauloop.codegen import caller as caller_module, compiler as compiler_module
-from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.compiler import file_stamp
-from tauloop.codegen.evaluator import Compiled, Interpreted
-from tauloop.extensions import brought
+from tauloop.common.extensions import brought
+from tauloop.compiler.c.calling import caller as caller_module, compiler as compiler_module
+from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.c.calling.compiler import file_stamp
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
+from tauloop.compiler.catalogue import INVERSE_DYNAMICS
+from tauloop.equations.ports import ACTUATORS
 from tauloop.formats import Format, ImportOptions
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import ready
-from tauloop.programs.catalogue import INVERSE_DYNAMICS
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

@@ -18,13 +18,13 @@ from page_tables import page_table
 import tauloop as tl
 from conftest import ROOT
 from tauloop import Model, load
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
-from tauloop.codegen import single
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.codegen.target import COMMON_FLAGS, TARGETS, deepest, target_figures
-from tauloop.errors import EngineError
-from tauloop.model import Export
-from tauloop.result import Status
+from tauloop.common.errors import EngineError
+from tauloop.common.result import Status
+from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.compiler.c.calling.target import COMMON_FLAGS, TARGETS, deepest, target_figures
+from tauloop.compiler.c.printing import single
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
+from tauloop.export.c import Export
 
 pytestmark = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"

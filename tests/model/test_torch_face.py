@@ -7,7 +7,7 @@ import pytest
 from extras import extra, is_here
 
 import tauloop as tl
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
 
 #: The same machine code, called in another way; and single precision.
 SAME, SINGLE = 1e-12, 1e-6

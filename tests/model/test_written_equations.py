@@ -17,13 +17,13 @@ from cable_machines import CONSTRAINED
 from matplotlib.mathtext import MathTextParser
 
 import tauloop as tl
-from tauloop.assembly.ports import ACTUATORS, PLATFORM
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
+from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.kinematics import random_states
-from tauloop.model import equation_check, written_equations
-from tauloop.model.equation_check import require_plain
-from tauloop.model.equation_texts import written_name
-from tauloop.result import Status
+from tauloop.model.equation_text import equation_check, written_equations
+from tauloop.model.equation_text.equation_check import require_plain
+from tauloop.model.equation_text.equation_texts import written_name
 
 #: The same operations by NumPy and by CasADi, over the largest force.
 ROUNDING = 1e-12

@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 from scipy.spatial.transform import Rotation
 
 import tauloop
-from tauloop.codegen import Interpreted
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c import Interpreted
 from tauloop.model import ForceSharing, Model
 from tauloop.motion import LAWS, Line, fastest_rate, stroke, tightest_limit
 

@@ -11,7 +11,7 @@ from page_tables import numbers, page_table
 
 import tauloop as tl
 from conftest import ROOT
-from tauloop.errors import DescriptionError, InputError, PoseError
+from tauloop.common.errors import DescriptionError, InputError, PoseError
 from tauloop.model.tool import Payload
 from tauloop.motion import (
     CycleList,

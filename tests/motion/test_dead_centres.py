@@ -13,14 +13,14 @@ from simulation_machines import simulated
 
 from tauloop import Model, load
 from tauloop.calibration.problem.building import _inverse as inverses
-from tauloop.engines.check import check_with_engines
-from tauloop.errors import AssemblyError, PoseError
+from tauloop.common.errors import AssemblyError, PoseError
 from tauloop.integrate.interpreted import Stepped
 from tauloop.integrate.sampled import SampledTrace
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
-from tauloop.motion.stroke import stroke
+from tauloop.motion.strokes import stroke
 from tauloop.simulation import DormandPrince
+from tauloop.verification.engines.check import check_with_engines
 
 CASES = Path(__file__).parents[1] / "cases"
 

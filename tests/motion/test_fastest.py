@@ -9,7 +9,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.formats import loads
-from tauloop.formats.yaml_writer import dumps
+from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.mechanism import machine_path
 from tauloop.model.tool import Payload
 from tauloop.motion import (
@@ -28,7 +28,7 @@ from tauloop.motion import (
 )
 from tauloop.motion.fastest import sweeps
 from tauloop.motion.fastest.changes import changes_taken
-from tauloop.motion.stroke import Stroke
+from tauloop.motion.strokes import Stroke
 
 PLATE = ("platform.x", "platform.y", "platform.z")
 DELTA = tl.Model(tl.load("delta"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.motion import Multisine, random_multisine
 
 #: Central differences with this step, s, of sines up to 2 Hz err by (4 pi step)^2 / 6 and by

@@ -9,7 +9,7 @@ from scipy.integrate import quad, solve_ivp
 from scipy.spatial.transform import Rotation, Slerp
 from scipy.special import fresnel
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tauloop import Model, load
-from tauloop.assembly.ports import ACTUATORS
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.equations.ports import ACTUATORS
 from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,

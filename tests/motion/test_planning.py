@@ -11,8 +11,8 @@ import xarray as xr
 from scipy.spatial.transform import Rotation
 
 from tauloop import DynamicsOptions, Model, StrokeOptions, inverse_dynamics, load, plan_motion
-from tauloop.assembly.ports import ACTUATORS
-from tauloop.errors import AssemblyError, TauloopError
+from tauloop.common.errors import AssemblyError, TauloopError
+from tauloop.equations.ports import ACTUATORS
 from tauloop.logs import samples, write_log
 
 STROKE: dict[str, Any] = {

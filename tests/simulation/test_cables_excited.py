@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 import tauloop
-from tauloop.assembly.ports import PLATFORM
+from tauloop.equations.ports import PLATFORM
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.search import random_search

@@ -12,10 +12,10 @@ from simulation_machines import simulated
 from tabulated import assert_tabulated
 
 import tauloop
-from tauloop.codegen import Interpreted
-from tauloop.errors import AssemblyError, InputError
+from tauloop.common.errors import AssemblyError, InputError
+from tauloop.common.result import Status
+from tauloop.compiler.c import Interpreted
 from tauloop.model import Model
-from tauloop.result import Status
 from tauloop.simulation import CableSimulation, ConstantForce, DormandPrince, simulate_cables
 
 

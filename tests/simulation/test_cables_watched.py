@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hanging_ball import FINE, LENGTH, MASS, G, ball, moving
 
-from tauloop.assembly import Locks
-from tauloop.codegen import Interpreted
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
+from tauloop.compiler.c import Interpreted
+from tauloop.equations.assembly import Locks
 from tauloop.model import Model
-from tauloop.result import Status
 from tauloop.simulation import Ending, Event, Feedback, ForceLaw, simulate_cables
 
 

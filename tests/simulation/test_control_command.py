@@ -12,8 +12,8 @@ from scipy.spatial.transform import Rotation
 
 import tauloop as tl
 from tauloop import load
-from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.report.control_table import control_tables
+from tauloop.display.control_table import control_tables
+from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.simulation.controllers.library import COMPILED
 
 DOWN = tl.StrokeOptions(end={"z": -0.55}, time=0.05)

@@ -7,10 +7,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
+from tauloop.common.result import Status
 from tauloop.integrate import DormandPrince, Radau
 from tauloop.kinematics.watched import events_of
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.result import Status
 from tauloop.simulation.controllers.laws import PD, RUNGE_KUTTA_4, Sampling
 from tauloop.simulation.controllers.loop import InterpretedLoop
 from tauloop.simulation.controllers.run import follow

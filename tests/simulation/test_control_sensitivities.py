@@ -9,7 +9,7 @@ import pytest
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.integrate.integrators import DormandPrince
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, StrokeOptions, plan, stroke
 from tauloop.simulation.controllers.laws import (

@@ -11,12 +11,12 @@ from compiled_machines import compilers
 from tabulated import assert_tabulated
 
 from tauloop import Model, StrokeOptions, load
-from tauloop.codegen import Compiled
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.common.result import Status
+from tauloop.compiler.c import Compiled
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.gpu import Cuda, Processor
 from tauloop.motion.planning import planned
-from tauloop.result import Status
 from tauloop.simulation import Sampling, follow_many, prepared_loop
 from tauloop.simulation.controllers.laws import PD, ComputedTorque
 from tauloop.simulation.controllers.loop import CompiledLoop

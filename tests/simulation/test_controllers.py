@@ -17,11 +17,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 from tauloop.integrate.integrators import DormandPrince, Radau
 from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, Seconds, Together, plan, stroke
 from tauloop.motion.paths import quaternion_product
-from tauloop.result import Status
 from tauloop.simulation.controllers.laws import (
     HEUN_3,
     PD,

@@ -13,7 +13,7 @@ from scipy.optimize import lsq_linear
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.simulation.controllers.error_steps import between, error_steps
 from tauloop.simulation.controllers.laws import ComputedTorque, Sampling

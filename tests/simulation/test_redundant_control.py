@@ -13,10 +13,10 @@ from scipy.optimize import least_squares
 
 import tauloop as tl
 from tauloop import Model, loads
+from tauloop.compiler.catalogue import MEASURED_MOTION
+from tauloop.display.control_table import control_tables
 from tauloop.mechanism.shipped import source_path
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, Trajectory, plan, stroke
-from tauloop.programs.catalogue import MEASURED_MOTION
-from tauloop.report.control_table import control_tables
 from tauloop.simulation.controllers.error_steps import ErrorSteps
 from tauloop.simulation.controllers.laws import Controller, Sampling
 from tauloop.simulation.controllers.library import CONTROLLERS
@@ -262,7 +262,7 @@ def test_derivatives_of_a_loop_are_those_of_differences_of_runs() -> None:
 
 def test_forces_beyond_a_limit_are_named() -> None:
     run = follow(trajectory("five_bar", 0.02, 0.05), law("computed-torque"), Sampling())
-    assert run.status is tl.result.Status.DOUBTFUL
+    assert run.status is tl.common.result.Status.DOUBTFUL
     assert any(
         "share of saturated forces" in item.name and (item.value or 0) > 0.1
         for item in run.evidence

@@ -16,13 +16,13 @@ from tabulated import assert_tabulated
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.assembly.closing import close_loops
-from tauloop.codegen.evaluator import Compiled, Interpreted
-from tauloop.errors import AssemblyError, InputError
+from tauloop.common.errors import AssemblyError, InputError
+from tauloop.common.result import Status
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
+from tauloop.equations.assembly.closing import close_loops
 from tauloop.integrate.tableau import dormand_prince, runge_kutta_4
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Friction
-from tauloop.result import Status
 from tauloop.simulation import (
     Baumgarte,
     ConstantForce,
@@ -43,8 +43,8 @@ from tauloop.simulation import (
     start_state,
 )
 from tauloop.simulation.controllers.system import pose_error
-from tauloop.simulation.round_trip import RoundTrip, round_trip
-from tauloop.simulation.spline_motion import SplineMotion
+from tauloop.simulation.planned.spline_motion import SplineMotion
+from tauloop.simulation.round_trips import RoundTrip, round_trip
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.interpreted import InterpretedStepper
 from tauloop.simulation.stepping.stepper import Laws

@@ -10,8 +10,8 @@ from simulation_machines import frictionless
 
 import tauloop
 from tauloop import Model, SimulationOptions, load
+from tauloop.common.result import Status
 from tauloop.kinematics.singularities import KINDS, singularities
-from tauloop.result import Status
 from tauloop.simulation import ConstantForce, Event, Integration, Projected, Radau, RoundTripOptions
 
 

@@ -14,10 +14,10 @@ from scipy.integrate import solve_ivp
 
 import tauloop as tl
 from tauloop import Model, load
-from tauloop.codegen.evaluator import Interpreted
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.compiler.c.calling.evaluator import Interpreted
+from tauloop.display.simulation_table import simulation_tables
 from tauloop.integrate import Radau
-from tauloop.report.simulation_table import simulation_tables
 from tauloop.simulation import (
     ConstantForce,
     DormandPrince,

@@ -20,7 +20,7 @@ from compiled_machines import compilers
 from extras import extra
 
 import tauloop as tl
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
 from tauloop.study import AccuracyOptions, StudyFolder, accuracy, loads_study, workers
 
 pytestmark = [

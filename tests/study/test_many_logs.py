@@ -12,7 +12,7 @@ from extras import extra
 from planar_arm import MACHINE, arm_log, arm_motion
 
 import tauloop as tl
-from tauloop.errors import IdentificationError, InputError
+from tauloop.common.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
 from tauloop.identification import PreparationOptions, TermOptions, read_triangle
 from tauloop.logs import write_log

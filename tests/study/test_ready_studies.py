@@ -107,7 +107,9 @@ def test_a_small_study_has_the_numbers_of_its_function(name: str, inputs: Path, 
     ).as_dict()
     kept = StudyFolder(tmp_path / "s")
     for scalar_name, path in study.keep.items():
-        assert kept.column(f"output.{scalar_name}")[last] == scalar(tl.result.plain(data), path)
+        assert kept.column(f"output.{scalar_name}")[last] == scalar(
+            tl.common.result.plain(data), path
+        )
 
 
 @pytest.mark.nightly

@@ -18,8 +18,8 @@ from extras import extra
 from scipy import stats
 
 import tauloop as tl
-from tauloop.errors import DescriptionError, InputError
-from tauloop.files import held_alone
+from tauloop.common.errors import DescriptionError, InputError
+from tauloop.common.files import held_alone
 from tauloop.study import (
     AccuracyOptions,
     StudyFolder,

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from tauloop import Model, load
-from tauloop.codegen.compiled import CompiledFunction, compile_function
-from tauloop.codegen.compiler import Compiler, find_compiler
-from tauloop.codegen.evaluator import Interpreted, c_function
-from tauloop.codegen.source import CFunction
+from tauloop.compiler.c.calling.compiled import CompiledFunction, compile_function
+from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
+from tauloop.compiler.c.calling.evaluator import Interpreted, c_function
+from tauloop.compiler.c.printing.source import CFunction
+from tauloop.compiler.program import Program
 from tauloop.kinematics import random_states
-from tauloop.programs.program import Program
 
 ENTRIES = ("platform", "actuators")
 #: How far starts of Newton's method lie from the solution, m and rad: far enough that it has work

@@ -9,7 +9,7 @@ import numpy as np
 from redundant_machines import redundant
 
 from tauloop import Model, load
-from tauloop.realtime import FLAGS, CompiledController, ControllerOptions, ControllerSample
+from tauloop.export.controller import FLAGS, CompiledController, ControllerOptions, ControllerSample
 from tauloop.testing.machines import six_legs
 
 #: Largest forces of machines that have none in their files.

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from compiled_machines import compiler
 
-from tauloop.codegen.compiler import PORTABLE_FLAGS, Compiler
-from tauloop.codegen.library import Library
-from tauloop.codegen.source import CFunction, c_source
+from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, Compiler
+from tauloop.compiler.c.calling.library import Library
+from tauloop.compiler.c.printing.source import CFunction, c_source
 
 
 def exact_compiler() -> Compiler:

@@ -9,9 +9,9 @@ import pytest
 
 from conftest import shared_folder
 from tauloop import Model, load, loads
-from tauloop.assembly.ports import Entry
+from tauloop.equations.ports import Entry
 from tauloop.equations.topology import integrate
-from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf.reader import load_urdf
 from tauloop.kinematics import random_states
 from tauloop.mechanism.shipped import source_path
 

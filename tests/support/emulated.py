@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tauloop.codegen.target import COMMON_FLAGS, TARGETS
+from tauloop.compiler.c.calling.target import COMMON_FLAGS, TARGETS
 
 HERE = Path(__file__).parent / "cortex"
 COMPILER, EMULATOR = "arm-none-eabi-gcc", "qemu-system-arm"

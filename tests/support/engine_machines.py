@@ -20,7 +20,6 @@ from engine_mechanics import (
 )
 from scipy.spatial.transform import Rotation
 
-from tauloop.engines import NamedMotion
 from tauloop.mechanism.expression import ZERO, Constant
 from tauloop.mechanism.model import (
     JOINT_KINDS,
@@ -36,6 +35,7 @@ from tauloop.mechanism.model import (
     Spring,
     Telescope,
 )
+from tauloop.verification.engines import NamedMotion
 
 # Trees.
 

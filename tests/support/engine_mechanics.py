@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.engines import NamedMotion, mujoco_engine, pinocchio_engine
 from tauloop.mechanism.expression import Constant, ParameterTable
 from tauloop.mechanism.model import Actuator, Inertia, Joint, Mechanism, Placement, Platform, Turn
+from tauloop.verification.engines import NamedMotion, mujoco_engine, pinocchio_engine
 
 MAKERS = {"Pinocchio": pinocchio_engine, "MuJoCo": mujoco_engine}
 

@@ -8,7 +8,7 @@ import numpy as np
 from strokes import stroke
 
 from tauloop import Model, load
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism import machine_index
 
 #: Names of the gallery's own machines, in alphabetical order.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tauloop
-from tauloop.codegen import Interpreted
+from tauloop.compiler.c import Interpreted
 from tauloop.model import Model
 from tauloop.simulation import DormandPrince
 

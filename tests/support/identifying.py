@@ -11,6 +11,7 @@ import xarray as xr
 from printed import printed
 
 from tauloop import Mechanism, Model
+from tauloop.display.machine_identification_tables import machine_identification_tables
 from tauloop.identification import (
     IdentificationOptions,
     MachineIdentification,
@@ -20,7 +21,6 @@ from tauloop.identification import (
 )
 from tauloop.logs import Sensors, measure
 from tauloop.motion import SampledMotion
-from tauloop.report.machine_identification_tables import machine_identification_tables
 
 
 def options_of(**options: Any) -> IdentificationOptions:

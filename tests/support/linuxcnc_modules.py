@@ -11,8 +11,8 @@ from compiled_machines import model
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop.codegen.library import Library
-from tauloop.linuxcnc import LinuxcncExport
+from tauloop.compiler.c.calling.library import Library
+from tauloop.export.linuxcnc import LinuxcncExport
 
 #: The machines that the issue of these modules names.
 MACHINES = ("linear_delta", "delta", "hexapod", "gantry_tau_3dof", "five_bar")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.geometry import frames, machine_solids, parts
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
-from tauloop.solids import frames, machine_solids, parts
 
 #: Pixels are drawn this many times finer along each side, and averaged.
 FINER = 3

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar
+from tauloop.mechanism.description.yaml_nodes import Mapping, Node, Scalar
 
 
 def plain(node: Node) -> Any:

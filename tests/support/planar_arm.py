@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.identification import RegressionData
-from tauloop.logs.channels import Channel, Signals
+from tauloop.logs.log import Channel, Signals
 
 LENGTH, GRAVITY = 0.4, 9.81
 NAMES = ("link1.m", "link1.mx", "link1.my", "link1.I", "link2.m", "link2.mx", "link2.my", "link2.I")

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import tauloop as tl
-from tauloop.codegen.compiler import compiler_path
+from tauloop.compiler.c.calling.compiler import compiler_path
+from tauloop.export.controller import CompiledController, ControllerOptions
+from tauloop.export.controller.export import places_in_measurement
 from tauloop.hil import CompiledPlant, PlantOptions, PlantRun, run_plant
-from tauloop.realtime import CompiledController, ControllerOptions
-from tauloop.realtime.export import places_in_measurement
 
 
 def run_beside(

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tauloop import Mechanism, load
-from tauloop.assembly.ports import coordinate_units, velocity_units
+from tauloop.equations.ports import coordinate_units, velocity_units
 from tauloop.equations.topology import Topology
-from tauloop.mechanism import parser, units
-from tauloop.mechanism.units import UNITS, parse_unit
+from tauloop.mechanism.description import parser, units
+from tauloop.mechanism.description.units import UNITS, parse_unit
 
 
 class Scale(NamedTuple):

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from tauloop import Model, load
-from tauloop.codegen.evaluator import Interpreted
+from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.simulation import DormandPrince, Integrator, Route, Simulation, Simulator, Wrench
 from tauloop.simulation.swing import Swing, swing
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.limits import coordinate_limits
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.model import Model
 from tauloop.viewer.handles import Handle, Handles
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib import pyplot
 
-from tauloop.datasets import Tabular
+from tauloop.common.datasets import Tabular
 
 
 def assert_tabulated(result: Tabular, *names: str) -> None:

@@ -17,9 +17,9 @@ import pytest
 
 import tauloop
 from tauloop import load
+from tauloop.common.extensions import GROUPS
+from tauloop.display import PARTS
 from tauloop.equations.formulations import NEWTON_EULER
-from tauloop.extensions import GROUPS
-from tauloop.report import PARTS
 from tauloop.testing import (
     ConformanceError,
     check_controller,

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_shape
 from tauloop.viewer.gizmo import Puller
 from tauloop.viewer.handles import Handles
 

@@ -12,8 +12,8 @@ import pytest
 from extras import extra
 
 import tauloop as tl
-from tauloop.assembly.ports import ACTUATORS, PLATFORM
-from tauloop.kinematics.machine_geometry import machine_geometry
+from tauloop.equations.ports import ACTUATORS, PLATFORM
+from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.singularities import singularities
 from tauloop.viewer import Playback, Viewer
 from tauloop.viewer.cloud import cloud, planes

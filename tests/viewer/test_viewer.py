@@ -21,14 +21,14 @@ from scipy.spatial.transform import Rotation
 
 import tauloop as tl
 from tauloop import Model, StrokeOptions, ViewOptions, load, plan_motion
-from tauloop.assembly.ports import ACTUATORS, PLATFORM
-from tauloop.errors import EngineError, InputError, PoseError
+from tauloop.common.errors import EngineError, InputError, PoseError
+from tauloop.display import save_figure
+from tauloop.display.machine_figure import machine_figure
+from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.formats import loads
-from tauloop.kinematics.clearance import rod_clearance
-from tauloop.kinematics.machine_geometry import body_lines, machine_geometry
+from tauloop.geometry.clearance import rod_clearance
+from tauloop.geometry.machine_geometry import body_lines, machine_geometry
 from tauloop.logs import write_log
-from tauloop.report import save_figure
-from tauloop.report.machine_figure import machine_figure
 from tauloop.viewer import Playback, Viewer, read_playback
 from tauloop.viewer.handles import MARGIN, Handles
 from tauloop.viewer.scene import EYE, LETTER, corners

@@ -11,7 +11,7 @@ import pytest
 from extras import extra
 
 from tauloop import Model, load
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
 from tauloop.viewer import Viewer
 from tauloop.viewer.guard import Guard, start_guarded
 

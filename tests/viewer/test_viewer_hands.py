@@ -11,7 +11,7 @@ from extras import extra
 from viewer_pages import camera, drag, on_screen, opened, pause, press
 
 import tauloop as tl
-from tauloop.assembly.ports import PLATFORM
+from tauloop.equations.ports import PLATFORM
 from tauloop.viewer import Viewer
 
 extra("viser")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import tauloop as tl
+from tauloop.common.errors import InputError, Problem
 from tauloop.drives import load_drive
-from tauloop.errors import InputError, Problem
 from tauloop.mechanism import Mechanism
 from tauloop_papers.reproduction import Experiment
 

@@ -27,8 +27,8 @@ from tauloop.cli import (
     table,
     writes,
 )
-from tauloop.errors import InputError
-from tauloop.result import Status
+from tauloop.common.errors import InputError
+from tauloop.common.result import Status
 from tauloop_papers import EXPERIMENTS, Comparison, Experiment, Reproduction, experiment
 from tauloop_papers.alike import settings_on
 from tauloop_papers.kept import Kept, code_of, keep, regular, reproduce_all

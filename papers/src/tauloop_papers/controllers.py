@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import tauloop as tl
-from tauloop.drives import export_control, load_drive
+from tauloop.drives import load_drive
+from tauloop.export.c import Export
+from tauloop.export.drive_control import export_control
 from tauloop.kinematics import ReductionOptions
-from tauloop.model import Export
 from tauloop_papers.dual_motor.settings import SETTINGS as DUAL_MOTOR
 from tauloop_papers.gantry_tau.settings import SETTINGS as GANTRY_TAU
 from tauloop_papers.nuwar.settings import SETTINGS as NUWAR

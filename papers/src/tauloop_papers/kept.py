@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import tauloop as tl
-from tauloop.files import write_text
-from tauloop.report import Piece, motion, save_figure
-from tauloop.result import Status, plain, provenance, write_json
+from tauloop.common.files import write_text
+from tauloop.common.result import Status, plain, provenance, write_json
+from tauloop.display import Piece, motion, save_figure
 from tauloop.viewer import View
 from tauloop_papers.controllers import controllers, functions, measured
 from tauloop_papers.reproduction import EXPERIMENTS, LONG, Experiment, Progress, Reproduction

@@ -12,8 +12,9 @@ import numpy as np
 
 import tauloop as tl
 from tauloop.drives import load_drive
+from tauloop.dynamics import DynamicsOptions
 from tauloop.identification import Excitation, ExcitationLimits, ExcitationTask, base_parameters
-from tauloop.kinematics import DynamicsOptions, random_states
+from tauloop.kinematics import random_states
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, SampledMotion

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tauloop.pages import write_page as write_records
-from tauloop.report import MotionScene, PageRecord, Picture, Piece, Rows, Words
+from tauloop.display import MotionScene, PageRecord, Picture, Piece, Rows, Words
+from tauloop.viewer.pages import write_page as write_records
 from tauloop_papers.kept import Kept
 from tauloop_papers.reproduction import Experiment
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tauloop.errors import InputError
-from tauloop.result import Result
+from tauloop.common.errors import InputError
+from tauloop.common.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -117,6 +117,6 @@ from tauloop.calibration.workflow import (
     CalibrationOptions as CalibrationOptions,
     calibrate as calibrate,
 )
-from tauloop.lazy import public_names
+from tauloop.common.lazy import public_names
 
 __dir__, __all__ = public_names(__name__)

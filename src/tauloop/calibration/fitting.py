@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from tauloop.assembly.limits import limits_of
 from tauloop.calibration.judging.curvature import second_order_share
 from tauloop.calibration.judging.encoder_misfits import encoder_misfits
 from tauloop.calibration.judging.hanging import hanging
@@ -32,10 +31,11 @@ from tauloop.calibration.solving.checks import inspect
 from tauloop.calibration.solving.exchanges import SECONDS
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
 from tauloop.calibration.solving.solver import SQUARES, bounds_met, solve
-from tauloop.errors import IdentificationError, solving
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import Evidence, plain, provenance
+from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, plain, provenance
+from tauloop.equations.assembly.limits import limits_of
 
 #: Loops are closed to this at the optimum, characteristic lengths or pure numbers: 10 nm on a
 #: machine of 0.2 m.

@@ -17,12 +17,12 @@ from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.problem.unknowns import Corrected
 from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
-from tauloop.datasets import Variable, columns, rows
-from tauloop.errors import Problem
+from tauloop.common.datasets import Variable, columns, rows
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result
 from tauloop.mechanism.expression import Parameter, ParameterTable
 from tauloop.mechanism.model import Mechanism
-from tauloop.records import dataclass
-from tauloop.result import Result
 
 #: First entry of the JSON file; a change of its meaning changes the number.
 FORMAT = "tauloop-calibration/1"

@@ -26,13 +26,13 @@ from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.result import Calibration
 from tauloop.calibration.solving.align import aligned_together
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
-from tauloop.errors import IdentificationError, InputError, solving
+from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.options import Options, listed, option
+from tauloop.common.processes import SharedWork
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import quantity
-from tauloop.mechanism.units import ANGLE, LENGTH
-from tauloop.options import Options, listed, option
-from tauloop.processes import SharedWork
-from tauloop.records import dataclass
 
 #: Measurements: a file, a measurement set or a series of it, or several of them.
 Measurements = str | Path | MeasurementSet | Series

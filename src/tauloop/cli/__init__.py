@@ -6,7 +6,7 @@ import gc
 from typing import TYPE_CHECKING
 
 from tauloop.cli.startup import prepare_process
-from tauloop.lazy import lazy_names
+from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.cli.output import (

@@ -18,7 +18,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 import tauloop
 from tauloop.cli.completion import TAKES_MACHINE, machines
 from tauloop.cli.examples import EXAMPLES
-from tauloop.extensions import brought
+from tauloop.common.extensions import brought
 from tauloop.mechanism.suggestions import suggestion
 
 #: Commands by group, in the order of the help: the module that holds each, and what the list of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tauloop.cli.output import command, finish
-from tauloop.codegen import CacheOptions, compiled_cache
+from tauloop.compiler.c import CacheOptions, compiled_cache
 
 
 @command()

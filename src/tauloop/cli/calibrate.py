@@ -55,6 +55,6 @@ def calibrate(
     with bars() as report:
         result = tl.calibrate(mechanism, measurements, options, progress=report)
     written = machine_file(out, lambda: result.mechanism)
-    lines = text_file(hal, lambda: tl.linuxcnc.geometry_hal(result.mechanism))
-    joints = text_file(ini, lambda: tl.linuxcnc.joints_ini(result.mechanism))
+    lines = text_file(hal, lambda: tl.export.linuxcnc.geometry_hal(result.mechanism))
+    joints = text_file(ini, lambda: tl.export.linuxcnc.joints_ini(result.mechanism))
     finish(result, written, lines, joints, figure=figure, within_limits=within_limits)

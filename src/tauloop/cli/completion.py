@@ -28,7 +28,7 @@ def machines(incomplete: str) -> list[str]:
 
 def sources(incomplete: str) -> list[str]:
     """What a new machine is made from: templates too."""
-    from tauloop.templates.library import TEMPLATES
+    from tauloop.authoring.templates import TEMPLATES
 
     return list(dict.fromkeys([*_beginning(TEMPLATES, incomplete), *machines(incomplete)]))
 
@@ -36,7 +36,7 @@ def sources(incomplete: str) -> list[str]:
 def parameters(ctx: Any, incomplete: str) -> list[str]:
     """Parameters of the command's machine, or of the source of a new one; behind a comma too."""
     if source := ctx.params.get("source"):
-        from tauloop.templates import dimensions
+        from tauloop.authoring import dimensions
 
         return _listed(lambda: [item.name for item in dimensions(source)], incomplete)
     return _listed(lambda: [item.name for item in _machine(ctx).parameters], incomplete)
@@ -47,7 +47,7 @@ def actuators(ctx: Any, incomplete: str) -> list[str]:
     return _listed(lambda: [item.name for item in _machine(ctx).actuators], incomplete)
 
 
-#: By what an option names (`tauloop.options.Option.names`).
+#: By what an option names (`tauloop.common.options.Option.names`).
 COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
     "parameters": parameters,
     "actuators": actuators,
@@ -64,7 +64,7 @@ def _machine(ctx: Any) -> Any:
 
 def _listed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     """Names for the last of several with commas between them; none of a machine that cannot be read."""
-    from tauloop.errors import TauloopError
+    from tauloop.common.errors import TauloopError
 
     before, comma, last = incomplete.rpartition(",")
     try:

@@ -20,8 +20,9 @@ from tauloop.cli.output import (
     log_ending,
     log_file,
 )
-from tauloop.drives import export_control, load_drive
-from tauloop.report.drive_figure import drive_figure
+from tauloop.display.drive_figure import drive_figure
+from tauloop.drives import load_drive
+from tauloop.export.drive_control import export_control
 
 
 @command(out=log_ending, figure=figure_ending, control_c=folder, json_file=any_ending)

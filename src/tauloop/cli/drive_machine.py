@@ -17,8 +17,8 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
+from tauloop.display.play_figure import play_figure
 from tauloop.drives import play_section
-from tauloop.report.play_figure import play_figure
 
 
 @command(figure=figure_ending, json_file=any_ending)

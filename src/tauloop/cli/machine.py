@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.asked import MACHINE, is_quiet
 from tauloop.cli.completion import machines
 from tauloop.cli.screen import Screen
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.errors import InputError
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
-from tauloop.records import dataclass
 
 if TYPE_CHECKING:
     from tauloop.model import Model
@@ -211,7 +211,7 @@ def load_model(
     from tauloop.model import Model  # a machine that is only read needs none
 
     if (count := thread_count(threads)) > 1:
-        from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
+        from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
 
         options["evaluator"] = Compiled(at_least=WORTH_COMPILING, threads=count)
     return announced(Model(load_machine(name, beside), **options), within_limits)

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 import tauloop as tl
+from tauloop.authoring import TEMPLATES, NamedValue, dimensions, title
 from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.completion import sources
 from tauloop.cli.machine import BesidePosition
 from tauloop.cli.output import any_ending, command, console, figure_ending, finish
 from tauloop.cli.progress import bar
-from tauloop.templates import TEMPLATES, NamedValue, dimensions, title
 
 
 @command(out=any_ending, figure=figure_ending)

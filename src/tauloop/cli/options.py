@@ -16,7 +16,7 @@ like on the command line:
 - a mapping: NAME=VALUE, may be repeated, numbers also with commas between; another class of
   options: its fields too;
 - one of some named objects: its name, in whatever case;
-- anything else: text, read by the field's own ``read`` (`tauloop.options.option`).
+- anything else: text, read by the field's own ``read`` (`tauloop.common.options.option`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 
 from tauloop.cli.completion import COMPLETIONS
-from tauloop.errors import InputError, Problems
-from tauloop.options import KEY, Option, described
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import KEY, Option, described
 
 _PLAIN = (bool, int, float, str, Path)
 
@@ -225,7 +225,7 @@ def _value(name: str, annotation: Any, value: Any) -> Any:
         return tuple(value)
     if _is_mapping(kind):
         # with NumPy, which most options do without
-        from tauloop.mechanism.quantities import pairs_reader
+        from tauloop.mechanism.description.quantities import pairs_reader
 
         number, pairs = get_args(kind)[1], pairs_reader(name)(value)
         return (

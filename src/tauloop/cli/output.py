@@ -17,12 +17,12 @@ from tauloop.cli.asked import ASKED, MACHINE, is_json, is_quiet
 from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.progress import bar
 from tauloop.cli.screen import Screen, json_text
-from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
-from tauloop.files import require_writable, unwritable_folder, write_file, write_text
-from tauloop.progress import Stages
-from tauloop.report.parts import ReportPart, parts_of
-from tauloop.report.tables import table as table
-from tauloop.result import Evidence, Result, Status, plain
+from tauloop.common.errors import InputError, Problem, Problems, TauloopError, solving
+from tauloop.common.files import require_writable, unwritable_folder, write_file, write_text
+from tauloop.common.progress import Stages
+from tauloop.common.result import Evidence, Result, Status, plain
+from tauloop.display.parts import ReportPart, parts_of
+from tauloop.display.tables import table as table
 
 #: Exit codes: done, done with doubts or failed, and input that cannot be used.
 OK, FAILED, BAD_INPUT = 0, 1, 2
@@ -75,14 +75,14 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 def log_ending(path: Path) -> Problem | None:
     """What is wrong with the name of a file that is to hold a log."""
-    from tauloop.logs.writing import unknown_ending
+    from tauloop.logs.files.writing import unknown_ending
 
     return unknown_ending(path)
 
 
 def figure_ending(path: Path) -> Problem | None:
     """What is wrong with the name of a file that is to hold a figure."""
-    from tauloop.report.figures import unknown_figure_ending
+    from tauloop.display.figures import unknown_figure_ending
 
     return unknown_figure_ending(path)
 
@@ -170,7 +170,8 @@ def machine_file(path: Path | None, made: Callable[[], Any]) -> Written:
     """A machine file (YAML) that is to hold a machine, and how it is written."""
 
     def write(path: Path) -> None:
-        from tauloop.formats.yaml_writer import write_yaml  # slow to import, and seldom asked for
+        # slow to import, and seldom asked for
+        from tauloop.formats.writing.yaml_writer import write_yaml
 
         write_yaml(made(), path)
 
@@ -189,7 +190,7 @@ def require_limits(result: Any, within_limits: bool) -> None:
         PoseError: which coordinates, by how much, and where.
     """
     if within_limits:
-        from tauloop.assembly.limits import require_within_limits
+        from tauloop.equations.assembly.limits import require_within_limits
 
         require_within_limits(result.evidence)
 
@@ -236,7 +237,7 @@ def finish(
     for path, write in asked_for:
         write_text(path, write) if isinstance(write, str) else write(path)
     if json_file is not None:
-        from tauloop.report.page_records import page_record
+        from tauloop.display.page_records import page_record
 
         outputs = [json_file, *drawn, *written, *(path for path, _ in asked_for)]
         page_record(result, WORDS.get(), outputs).write_json(json_file, result.as_dict())
@@ -288,7 +289,7 @@ def _drawn(
     parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None
 ) -> tuple[Path, ...]:
     """Figures of all parts, drawn and written."""
-    from tauloop.report.figures import save_figure
+    from tauloop.display.figures import save_figure
 
     own = [part for part in parts if part.name == part.takes]
     others = [part for part in parts if part not in own]

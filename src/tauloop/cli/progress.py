@@ -20,9 +20,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from tauloop import progress
 from tauloop.cli.asked import is_json, is_quiet
 from tauloop.cli.screen import Screen
+from tauloop.common import progress
 
 #: Called with the phase of a workflow (and, behind a comma, how it stands), what is done of it and
 #: to do.

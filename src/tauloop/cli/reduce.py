@@ -11,7 +11,7 @@ import tauloop as tl
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import any_ending, command, finish, machine_file
 from tauloop.cli.progress import bar
-from tauloop.reduction import as_laminas
+from tauloop.mechanism.reduction import as_laminas
 
 
 @command(out=any_ending)

@@ -19,7 +19,7 @@ from tauloop.cli.output import (
     log_file,
 )
 from tauloop.cli.progress import bar
-from tauloop.estimation import export_tracker
+from tauloop.export.microcontroller import export_tracker
 
 
 @command(out=log_ending, figure=figure_ending, tracker_c=folder, json_file=any_ending)

@@ -17,7 +17,7 @@ from tauloop.cli.machine import (
 )
 from tauloop.cli.output import any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bar
-from tauloop.report.workspace_figure import section_figure
+from tauloop.display.workspace_figure import section_figure
 
 
 @command(figure=figure_ending, out=any_ending, json_file=any_ending)

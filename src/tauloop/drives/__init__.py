@@ -6,6 +6,7 @@ Examples:
     ('dual_motor_axis', 'dual_motor_inferred', 'single_motor_axis')
 """
 
+from tauloop.common.lazy import public_names
 from tauloop.drives.axis.sensitivity import SensitiveAxis as SensitiveAxis
 from tauloop.drives.axis.simulation import (
     LINE_INTEGRATOR as LINE_INTEGRATOR,
@@ -19,7 +20,6 @@ from tauloop.drives.axis.workflow import (
     DriveStep as DriveStep,
     drive as drive,
 )
-from tauloop.drives.control_export import export_control as export_control
 from tauloop.drives.criteria import (
     Criteria as Criteria,
     Outcome as Outcome,
@@ -76,7 +76,6 @@ from tauloop.drives.tuning.tune import (
     TuningOptions as TuningOptions,
     tune as tune,
 )
-from tauloop.lazy import public_names
 from tauloop.mechanism.drive_line import DriveLine as DriveLine
 
 __dir__, __all__ = public_names(__name__)

@@ -8,10 +8,10 @@ from dataclasses import fields
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than
 #: any that did not, and less bad the longer it lasted, which gives an optimiser a way back.

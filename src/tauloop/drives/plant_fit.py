@@ -19,8 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.assembly.named_values import ranges_of
-from tauloop.datasets import Variable, rows
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, plain, provenance
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES, criteria_units
 from tauloop.drives.machine.lines import MOTORS, with_motors
@@ -31,17 +35,13 @@ from tauloop.drives.plant_search import (
     PlantUnknown,
     search_plant,
 )
-from tauloop.errors import InputError, Problem, Problems
-from tauloop.mechanism.cursor import Choice, MapOf, Shape, Text, Value, field, need
-from tauloop.mechanism.documents import Amount, contents, open_document
+from tauloop.equations.named_values import ranges_of
+from tauloop.mechanism.description.cursor import Choice, MapOf, Shape, Text, Value, field, need
+from tauloop.mechanism.description.documents import Amount, contents, open_document
+from tauloop.mechanism.description.units import TIME, si_unit
+from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import TIME, si_unit
-from tauloop.mechanism.values import ValueReader
-from tauloop.options import Options, option
-from tauloop.progress import Progress
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
 
 FORMAT = "tauloop-steps/1"
 #: Figures, those held out too, are met within so many tolerances, or the fit is doubtful.

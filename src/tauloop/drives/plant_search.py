@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import differential_evolution, least_squares
 
+from tauloop.common.errors import InputError, Problems, solving
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.drives.axis.sensitivity import SensitiveAxis, differentiable_names
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
 from tauloop.drives.machine.lines import MOTORS
 from tauloop.drives.tuning.evaluations import box_differences
-from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.integrators import Integrator
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: A direction along which all rows together change less than this share of their tolerances, over
 #: the whole range of the unknowns, is not determined by them.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.common.errors import DescriptionError, Problems
 from tauloop.equations.inertial_elements import InertialElement, inertial_elements
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries, Values
-from tauloop.errors import DescriptionError, Problems
 from tauloop.mechanism.model import Inertia, Mechanism
 
 #: Products and differences of inertia below this fraction of the inertia itself do not tell

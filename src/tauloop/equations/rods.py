@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.common.records import dataclass
 from tauloop.equations.tree import BodyMotion, PointMotion
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from tauloop.errors import DescriptionError, Problems
+from tauloop.common.errors import DescriptionError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,
@@ -22,8 +24,6 @@ from tauloop.mechanism.model import (
     spanning_joints,
 )
 from tauloop.mechanism.poses import turned_quaternion
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from functools import cached_property
 
 import casadi as ca
 
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.equations.topology import Topology, TreeJoint
 from tauloop.equations.values import Values, elementary_rotation, unit_vector
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)

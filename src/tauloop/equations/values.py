@@ -17,8 +17,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from tauloop.common.errors import DescriptionError, Problem
+from tauloop.common.records import dataclass
 from tauloop.equations.topology import Topology
-from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.expression import (
     FLOAT_OPERATIONS,
     FUNCTIONS,
@@ -39,7 +40,6 @@ from tauloop.mechanism.model import (
     Turn,
     Vector,
 )
-from tauloop.records import dataclass
 
 
 def sine(angle: Any) -> Any:

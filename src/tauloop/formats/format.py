@@ -8,12 +8,12 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import ClassVar
 
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Format(ABC):
         raise InputError.of(str(path), what, remedy)
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
-        """Write a mechanism, whole or not at all (`tauloop.files.write_file`).
+        """Write a mechanism, whole or not at all (`tauloop.common.files.write_file`).
 
         Raises:
             DescriptionError: the format cannot hold this machine, and why.

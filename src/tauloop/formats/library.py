@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tauloop.extensions import Offered
+from tauloop.common.extensions import Offered
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.own import MachineFile, Mjcf, Sdf, Urdf
+from tauloop.mechanism.description.reader import read_machine
+from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.shipped import is_shipped_name, source_path
-from tauloop.mechanism.yaml_nodes import read_text
 
 _OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Sdf(), Urdf())
 #: All formats by name: Tauloop's own, then those that installed packages bring.

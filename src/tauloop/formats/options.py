@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tauloop.options import Options
-from tauloop.records import dataclass
+from tauloop.common.options import Options
+from tauloop.common.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodRecognition:
     """How links with ball joints at both ends become rods, and two such links on a slide telescopic ones.
 
-    See `tauloop.formats.rod_recognition` and `telescopes`.
+    See `tauloop.formats.imported.rod_recognition` and `telescopes`.
 
     Attributes:
         lock_spins: whether an axisymmetric link with axial inertia may become a slender rod, which
@@ -33,7 +33,8 @@ class ImportOptions(Options):
         independent: velocity names of the independent coordinates; if empty those that the file
             names, else all those of a tree, and for a machine with loops none: assembly chooses.
         motors: names of the motors that the description states, or of joints that each have one; if
-            empty, the description states which joints have motors (see `tauloop.formats.motors`).
+            empty, the description states which joints have motors (see
+            `tauloop.formats.imported.motors`).
         rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides;
             None: every body stays what the file says.
         model: name of the model in a world (SDF) with several machines.

@@ -7,12 +7,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, final
 
-from tauloop.files import unreadable
+from tauloop.common.files import unreadable
 from tauloop.formats.format import Format, Written
 from tauloop.formats.options import ImportOptions
+from tauloop.mechanism.description.reader import read_machine
+from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.reader import read_machine
-from tauloop.mechanism.yaml_nodes import read_text
 
 
 @final
@@ -32,7 +32,7 @@ class MachineFile(Format):
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """See `Format.write`."""
-        from tauloop.formats.yaml_writer import write_yaml
+        from tauloop.formats.writing.yaml_writer import write_yaml
 
         return Written(files=(path, *write_yaml(mechanism, path)))
 
@@ -52,7 +52,7 @@ class Mjcf(Format):
 
     def claims(self, path: Path) -> bool:
         """Whether the root element is MuJoCo's: URDF files may end so too."""
-        from tauloop.formats.xml_nodes import read_xml
+        from tauloop.formats.xml.nodes import read_xml
 
         return super().claims(path) and (
             unreadable(path) is not None or read_xml(path).tag == "mujoco"
@@ -60,13 +60,13 @@ class Mjcf(Format):
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""
-        from tauloop.formats.mjcf import load_mjcf
+        from tauloop.formats.mjcf.reader import load_mjcf
 
         return load_mjcf(path, options=options or ImportOptions())
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """See `Format.write`."""
-        from tauloop.formats.mjcf_writer import coordinate_names, write_mjcf
+        from tauloop.formats.mjcf.writer import coordinate_names, write_mjcf
 
         meshes, notes = write_mjcf(mechanism, path)
         return Written(files=(path, *meshes), notes=notes, names=coordinate_names(mechanism))
@@ -82,20 +82,20 @@ class Sdf(Format):
 
     def claims(self, path: Path) -> bool:
         """Whether the ending is one of SDF, or it is a xacro of an SDF."""
-        from tauloop.formats.xml_nodes import read_xml
+        from tauloop.formats.xml.nodes import read_xml
 
         is_xacro = path.suffix.lower() == ".xacro" and unreadable(path) is None
         return super().claims(path) or (is_xacro and read_xml(path).tag == "sdf")
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""
-        from tauloop.formats.sdf import load_sdf
+        from tauloop.formats.sdf.reader import load_sdf
 
         return load_sdf(path, side, options=options or ImportOptions())
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """See `Format.write`."""
-        from tauloop.formats.sdf_writer import to_sdf
+        from tauloop.formats.sdf.writer import to_sdf
 
         return to_sdf(mechanism, f"{path.stem}_meshes").write(path)
 
@@ -115,12 +115,12 @@ class Urdf(Format):
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""
-        from tauloop.formats.urdf import load_urdf
+        from tauloop.formats.urdf.reader import load_urdf
 
         return load_urdf(path, side, options=options or ImportOptions())
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """See `Format.write`."""
-        from tauloop.formats.urdf_writer import to_urdf
+        from tauloop.formats.urdf.writer import to_urdf
 
         return to_urdf(mechanism, f"{path.stem}_meshes").write(path)

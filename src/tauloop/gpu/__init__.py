@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tauloop.lazy import lazy_names
+from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.codegen.precision import Precision as Precision
     from tauloop.gpu.devices import Device as Device, Gpu as Gpu, Processor as Processor
     from tauloop.gpu.evaluator import Cuda as Cuda, DeviceFunction as DeviceFunction
     from tauloop.gpu.folding import RegressorFold as RegressorFold

@@ -11,11 +11,11 @@ from typing import Any, final
 
 import numpy as np
 
-from tauloop.codegen.compiler import Compiler
-from tauloop.codegen.library import Library
-from tauloop.errors import EngineError, InputError
+from tauloop.common.errors import EngineError, InputError
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.library import Library
 from tauloop.gpu.nvrtc import INSTALL, DeviceCode, compile_cuda
-from tauloop.records import dataclass
 
 #: Threads of a block where each has a sample of its own: registers are few, and a block needs all
 #: of its at once.

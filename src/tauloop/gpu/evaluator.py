@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tauloop.codegen.compiled import Way, require_health
-from tauloop.codegen.evaluator import LARGEST_PROGRAM, Evaluator
-from tauloop.codegen.precision import Precision
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.compiled import Way, require_health
+from tauloop.compiler.c.calling.evaluator import LARGEST_PROGRAM, Evaluator
+from tauloop.compiler.c.printing.precision import Precision
+from tauloop.compiler.limits import FEW_STEPS
 from tauloop.gpu.devices import BLOCK, Device, Gpu, Launch
 from tauloop.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
 from tauloop.model.runner import WAY
-from tauloop.programs.limits import FEW_STEPS
-from tauloop.records import dataclass
 
 if TYPE_CHECKING:
-    from tauloop.codegen.source import CFunction
-    from tauloop.codegen.tracking import Tracker
+    from tauloop.compiler.c.calling.tracking import Tracker
+    from tauloop.compiler.c.printing.source import CFunction
+    from tauloop.compiler.program import Program
     from tauloop.model import Motion
-    from tauloop.programs.program import Program
 
 #: Samples from which on the way to the device and back is sooner done than the work here.
 WORTH_THE_WAY = 100_000

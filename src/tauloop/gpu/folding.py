@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.precision import Precision
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.precision import Precision
+from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 from tauloop.gpu.devices import Launch
 from tauloop.gpu.evaluator import Cuda, DeviceInputs
 from tauloop.gpu.source import arguments, device_text, parameters, sample_call, sample_text
 from tauloop.identification import Condensed
-from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 
 if TYPE_CHECKING:
-    from tauloop.codegen.source import CFunction
+    from tauloop.compiler.c.printing.source import CFunction
     from tauloop.model import Model, Motion
 
 #: Bytes that a block may share, so that several are at work on a multiprocessor of 227 KB; and most

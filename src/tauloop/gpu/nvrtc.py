@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from tauloop.codegen.cache import cache_folder, is_intact, keep, private, scratch
-from tauloop.errors import EngineError, InputError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import EngineError, InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
 
 #: The processor that is compiled for where none is here to be asked: Hopper (H100, H200).
 ARCHITECTURE = "sm_90"

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.gpu.devices import BLOCK
 from tauloop.gpu.evaluator import Cuda
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Loop
 from tauloop.simulation.controllers.many import CONTROL_LETTERS, control_arrays, control_text
 from tauloop.simulation.controllers.system import ControlLayouts, control_system

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tauloop.codegen.c_helpers import c_file, used_helpers
-from tauloop.codegen.compiled import HELD
-from tauloop.codegen.precision import Precision
-from tauloop.codegen.signature import CPort
-from tauloop.codegen.source import CFunction, comment, number, thread_text
-from tauloop.programs.bounded import Bounded
-from tauloop.programs.program import Newton
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.compiled import HELD
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing.c_helpers import c_file, used_helpers
+from tauloop.compiler.c.printing.precision import Precision
+from tauloop.compiler.c.printing.source import CFunction, comment, number, thread_text
+from tauloop.compiler.program import Newton
+from tauloop.compiler.solving.bounded import Bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def kernel_name(function: CFunction) -> str:
 
 def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -> str:
     """A whole file: the words for both compilers, helpers as the functions need them, and the functions."""
-    head = [f"/* {comment(note)} */", c_file("tauloop.codegen", "kernels.h")]
+    head = [f"/* {comment(note)} */", c_file("tauloop.compiler.c", "kernels.h")]
     written = precision.written(body)
     return "\n".join([*head, *used_helpers(written), written])
 

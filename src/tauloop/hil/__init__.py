@@ -6,10 +6,10 @@ Examples:
     1000.0
 """
 
+from tauloop.common.lazy import public_names
 from tauloop.hil.client import PlantClient as PlantClient, PlantMeasurement as PlantMeasurement
 from tauloop.hil.options import PlantOptions as PlantOptions
 from tauloop.hil.plant import CompiledPlant as CompiledPlant
 from tauloop.hil.run import PlantRun as PlantRun, run_plant as run_plant
-from tauloop.lazy import public_names
 
 __dir__, __all__ = public_names(__name__)

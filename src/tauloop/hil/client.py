@@ -14,10 +14,10 @@ from typing import Self
 
 import numpy as np
 
-from tauloop.errors import EngineError, InputError
+from tauloop.common.errors import EngineError, InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.hil.options import is_memory_name, memory_name_problem
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Doubles in front of what is measured or asked for, the most in a row, and flags, as in
 #: `plant_link.h`.
@@ -82,7 +82,7 @@ class PlantClient:
             >>> tl.hil.PlantClient(port=9, wait=0.05)
             Traceback (most recent call last):
                 ...
-            tauloop.errors.EngineError: plant: none answers at 127.0.0.1:9
+            tauloop.common.errors.EngineError: plant: none answers at 127.0.0.1:9
                 remedy: start it first: tauloop run plant MACHINE
         """
         if shm is not None and not is_memory_name(shm):

@@ -8,11 +8,11 @@ import re
 import reprlib
 import sys
 
-from tauloop.errors import Problems
+from tauloop.common.errors import Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.export.controller.options import rate_option
 from tauloop.integrate.integrators import Integrator, Method
-from tauloop.options import Options, option
-from tauloop.realtime.options import rate_option
-from tauloop.records import dataclass
 from tauloop.simulation.controllers.workflow import METHODS
 
 #: What is done after a stall: the plant's time stands still meanwhile, or the steps are made up for
@@ -67,7 +67,7 @@ class PlantOptions(Options):
         >>> tl.hil.PlantOptions(udp="0.0.0.0:9000")
         Traceback (most recent call last):
             ...
-        tauloop.errors.InputError: udp: 0.0.0.0 can be reached from outside of this computer
+        tauloop.common.errors.InputError: udp: 0.0.0.0 can be reached from outside of this computer
             remedy: take 127.0.0.1, or say --remote (remote=True)
     """
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.compiler import PORTABLE_FLAGS, build
-from tauloop.codegen.library import Library, require_compiler
-from tauloop.codegen.source import number
+from tauloop.common.errors import InputError, PoseError
+from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, build
+from tauloop.compiler.c.calling.library import Library, require_compiler
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.source import number
 from tauloop.drives.machine.lines import rigid_machine
-from tauloop.errors import InputError, PoseError
-from tauloop.fmu.plant import plant_functions
-from tauloop.fmu.variables import FmuVariable, table
+from tauloop.export.fmu.plant import plant_functions
+from tauloop.export.fmu.variables import FmuVariable, table
 from tauloop.hil.client import HEAD, MOST
 from tauloop.hil.options import PlantOptions
 from tauloop.integrate.integrators import MOST_STEPS
@@ -69,8 +69,8 @@ class PlantCode:
             *(f"#define {key} {value}" for key, value in sizes.items()),
             functions.tables(),
             *self._brakes(),
-            *(c_file("tauloop.fmu", name) for name in ("instance.c", "explain.c")),
-            c_file("tauloop.realtime", "plant_link.h"),
+            *(c_file("tauloop.export.fmu", name) for name in ("instance.c", "explain.c")),
+            c_file("tauloop.export.controller", "plant_link.h"),
             c_file("tauloop.hil", "plant.c"),
         ]
         whole = functions.system.source(

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import TIME, Variable, time_axis
-from tauloop.errors import EngineError, InputError
+from tauloop.common.datasets import TIME, Variable, time_axis
+from tauloop.common.errors import EngineError, InputError
+from tauloop.common.processes import available_memory, lifeline
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
 from tauloop.hil.options import PlantOptions
 from tauloop.hil.plant import PlantCode
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
-from tauloop.processes import available_memory, lifeline
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 #: Share of a period that the computation of a step may take, 999 times out of 1000.
 COMPUTING = 0.1

@@ -6,6 +6,7 @@ Examples:
     OrdinaryLeastSquares()
 """
 
+from tauloop.common.lazy import public_names
 from tauloop.identification.estimation.base_columns import (
     BaseRegression as BaseRegression,
     base_columns as base_columns,
@@ -217,6 +218,5 @@ from tauloop.identification.workflow import (
     identification_model as identification_model,
     identify as identify,
 )
-from tauloop.lazy import public_names
 
 __dir__, __all__ = public_names(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import (
     AutocorrelatedErrors,

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import Variable
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, FilteredErrors
@@ -23,12 +26,9 @@ from tauloop.identification.regression.folded_scores import (
 )
 from tauloop.identification.regression.folding import fold_log, triangle_arrays
 from tauloop.identification.workflow import identification_model, log_data
+from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import Variable
+from tauloop.common.datasets import Variable
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, content, provenance
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.estimators import CondensedEstimator
 from tauloop.identification.folded_logs import require_foldable
@@ -22,9 +25,6 @@ from tauloop.identification.regression.folding import LogTriangle, fold_log, ide
 from tauloop.identification.workflow import identification_model, log_data
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, content, provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import Variable, columns
-from tauloop.errors import InputError, Problem
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, Status, plain, status_of
 from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
@@ -24,8 +26,6 @@ from tauloop.identification.preparation.filter_scan import FilterScan
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import Result, Status, plain, status_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

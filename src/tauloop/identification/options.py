@@ -11,16 +11,16 @@ from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tauloop.errors import InputError, Problems
-from tauloop.extensions import Offered
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.extensions import Offered
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import plain
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
-from tauloop.mechanism.quantities import pairs_reader
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import plain
+from tauloop.mechanism.description.quantities import pairs_reader
 
 if TYPE_CHECKING:
     import xarray as xr

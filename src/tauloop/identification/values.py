@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tauloop.mechanism.quantities import quantity
-from tauloop.mechanism.units import parse_unit
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import parse_unit
 
 
 def si_value(where: str, value: float | str, unit: str) -> float:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.codegen import Compiled
-from tauloop.errors import IdentificationError, InputError, Problem, Problems, solving
+from tauloop.common.errors import IdentificationError, InputError, Problem, Problems, solving
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.compiler.c import Compiled
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
@@ -66,8 +68,6 @@ from tauloop.logs import Signals, samples
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
 
 #: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose
 #: logs are identified again and again.

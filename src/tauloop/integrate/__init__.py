@@ -6,6 +6,7 @@ Examples:
     1e-09
 """
 
+from tauloop.common.lazy import public_names
 from tauloop.integrate.integrators import (
     DormandPrince as DormandPrince,
     Integrator as Integrator,
@@ -14,6 +15,5 @@ from tauloop.integrate.integrators import (
     RungeKutta4 as RungeKutta4,
 )
 from tauloop.integrate.tableau import Tableau as Tableau, chained as chained
-from tauloop.lazy import public_names
 
 __dir__, __all__ = public_names(__name__)

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from tauloop.errors import InputError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 _COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[^<>=\s]+)\s*")
 

@@ -24,12 +24,12 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import final
 
-from tauloop.codegen.precision import Precision
-from tauloop.codegen.single import LEAST_TOLERANCE
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.options import require
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.printing.precision import Precision
+from tauloop.compiler.c.printing.single import LEAST_TOLERANCE
 from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
-from tauloop.options import require
-from tauloop.records import dataclass
 
 #: Tolerances below this are rounding: no step size can meet them.
 FINEST = 1e-14

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from tauloop.common.records import dataclass
 from tauloop.integrate.integrators import Method
-from tauloop.records import dataclass
 
 #: As in `hybrid.c`, where the reasons stand.
 SAFETY, LEAST_FACTOR, GREATEST_FACTOR, RETREAT, STRETCH = 0.9, 0.2, 10.0, 0.25, 0.01

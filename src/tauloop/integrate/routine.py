@@ -15,15 +15,15 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from tauloop.codegen.evaluator import c_function
-from tauloop.codegen.precision import Precision
-from tauloop.codegen.signature import HEALTH
-from tauloop.codegen.source import CFunction, c_source, number
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import c_function
+from tauloop.compiler.c.calling.signature import HEALTH
+from tauloop.compiler.c.printing.precision import Precision
+from tauloop.compiler.c.printing.source import CFunction, c_source, number
+from tauloop.compiler.derivatives.tangents import moved
+from tauloop.compiler.program import Program
+from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT, health
 from tauloop.equations.values import BatchFunction
-from tauloop.programs.program import Program
-from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
-from tauloop.programs.tangents import moved
-from tauloop.records import dataclass
 
 #: Arrays by name, as a routine in Python sees them.
 Arrays = dict[str, np.ndarray]

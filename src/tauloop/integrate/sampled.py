@@ -12,20 +12,20 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.evaluator import NOT_FINITE
-from tauloop.codegen.library import Callback, Library
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
+from tauloop.compiler.c.calling.evaluator import NOT_FINITE
+from tauloop.compiler.c.calling.library import Callback, Library
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.interpreted import Run, Stepped
 from tauloop.integrate.routine import Own
 from tauloop.integrate.system import WORST, HybridSystem, RoutineProblem
 from tauloop.integrate.tableau import Tableau
-from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
-from tauloop.records import dataclass
-from tauloop.result import Evidence
 
 #: Further outcomes, as in `sampled.c`; and events after which a run is given up.
 TOO_LONG, ENDED, MOST_EVENTS = 20, 21, 10_000

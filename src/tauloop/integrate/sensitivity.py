@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.ports import Port
-from tauloop.codegen.source import CFunction
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.printing.source import CFunction
+from tauloop.compiler.derivatives.tangents import along, moved, tangent_program
+from tauloop.equations.ports import Port
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, split_place
 from tauloop.integrate.sampled import Course
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.bodies import dry_friction
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import Parameter
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.mechanism.units import si_unit
-from tauloop.programs.tangents import along, moved, tangent_program
-from tauloop.records import dataclass
 
 if TYPE_CHECKING:
     import xarray as xr

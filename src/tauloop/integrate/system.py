@@ -11,15 +11,15 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.precision import RETURNED, Precision
-from tauloop.codegen.single import SHORTEST_STEP
-from tauloop.codegen.source import number
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.precision import RETURNED, Precision
+from tauloop.compiler.c.printing.single import SHORTEST_STEP
+from tauloop.compiler.c.printing.source import number
 from tauloop.integrate.interpreted import InterpretedProblem, Run
 from tauloop.integrate.routine import Arrays, Own, Routine, functions_text
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
-from tauloop.records import dataclass
 
 #: A way back is given up after so many tries, for each squares what is left.
 RETURNS = 8

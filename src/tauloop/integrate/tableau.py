@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from scipy.integrate import RK45
 
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tauloop.lazy import lazy_names
+from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.kinematics.description import (
@@ -25,16 +25,7 @@ if TYPE_CHECKING:
         Inspection as Inspection,
         check as check,
     )
-    from tauloop.kinematics.machine_dynamics import (
-        DynamicsOptions as DynamicsOptions,
-        MotionForces as MotionForces,
-        inverse_dynamics as inverse_dynamics,
-    )
-    from tauloop.kinematics.machine_workspace import (
-        WorkspaceOptions as WorkspaceOptions,
-        workspace as workspace,
-    )
-    from tauloop.kinematics.modes import (
+    from tauloop.kinematics.modes.modes import (
         ModeOptions as ModeOptions,
         Modes as Modes,
         assembly_modes as assembly_modes,
@@ -63,6 +54,10 @@ if TYPE_CHECKING:
         RandomStates as RandomStates,
         random_states as random_states,
     )
-    from tauloop.kinematics.workspace_map import Workspace as Workspace
+    from tauloop.kinematics.workspaces.machine_workspace import (
+        WorkspaceOptions as WorkspaceOptions,
+        workspace as workspace,
+    )
+    from tauloop.kinematics.workspaces.map import Workspace as Workspace
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

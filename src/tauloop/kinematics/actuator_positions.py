@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tauloop.assembly.named_values import full_name, named_values
-from tauloop.assembly.ports import Port, numbers
-from tauloop.errors import Problems
-from tauloop.mechanism.quantities import pairs
+from tauloop.common.errors import Problems
+from tauloop.common.result import Evidence
+from tauloop.equations.named_values import full_name, named_values
+from tauloop.equations.ports import Port, numbers
+from tauloop.mechanism.description.quantities import pairs
 from tauloop.model import Model
 from tauloop.model.encoder_fit import (
     AGREES,
@@ -19,7 +20,6 @@ from tauloop.model.encoder_fit import (
     encoder_deviations,
     fit_actuators,
 )
-from tauloop.result import Evidence
 
 #: Standard deviations of encoders: one number, or numbers or texts with units by name.
 Noise = float | str | Mapping[str, float | str] | None

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.loops import nominal
+from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.inertial_elements import inertial_elements
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction, Entries
-from tauloop.kinematics.machine_geometry import machine_geometry
+from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.mechanism.model import BASE, Mechanism
+from tauloop.mechanism.reduction import BodyMotions, total_mass
 from tauloop.model import Model
-from tauloop.reduction import BodyMotions, total_mass
 
 #: Orientations (and rod directions, in lengths) that differ by less over all states move alike: far
 #: above the residual of closed loops, far below what a joint error of a micrometre makes.

@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tauloop.datasets import Tabular, Variable
-from tauloop.errors import PoseError, TauloopError, solving
+from tauloop.common.datasets import Tabular, Variable
+from tauloop.common.errors import PoseError, TauloopError, solving
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Status
+from tauloop.compiler.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
+from tauloop.compiler.program import LinearBlock
 from tauloop.kinematics.inspection import Inspection, check
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
-from tauloop.programs.program import LinearBlock
-from tauloop.records import dataclass
-from tauloop.result import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

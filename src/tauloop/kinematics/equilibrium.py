@@ -19,12 +19,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
 from tauloop.kinematics.inspection import undriven
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import Evidence
 
 #: Steps that are tried before the search is given up.
 MAX_STEPS = 400

@@ -7,29 +7,29 @@ from typing import ClassVar
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.motor_candidates import unstated_motors
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, coordinate_units
-from tauloop.assembly.reference_pose import (
+from tauloop.common.datasets import Tabular, Variable, rows
+from tauloop.common.errors import PoseError, Problem, Problems, TauloopError, solving
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Status
+from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.motor_candidates import unstated_motors
+from tauloop.equations.assembly.reference_pose import (
     closed_from_further_starts,
     displacement,
     distance,
     distance_modulo_turns,
     named_pose,
 )
-from tauloop.assembly.spins import find_spins
-from tauloop.datasets import Tabular, Variable, rows
-from tauloop.errors import PoseError, Problem, Problems, TauloopError, solving
+from tauloop.equations.assembly.spins import find_spins
+from tauloop.equations.ports import ACTUATORS, PLATFORM, coordinate_units
 from tauloop.formats.library import motor_remedy
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Mechanism
 from tauloop.mechanism.omissions import omission_problems
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import Options, option
-from tauloop.programs.catalogue import HYBRID_INVERSE_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
-from tauloop.records import dataclass
-from tauloop.result import Status
 
 #: Quick starts by which other assembly modes are looked for.
 QUICK_STARTS = 10

@@ -8,24 +8,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tauloop.assembly.limits import Beyond, require_within_limits
-from tauloop.assembly.named_values import named_values
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
-from tauloop.datasets import Variable, columns
-from tauloop.errors import InputError, PoseError, solving
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.equations.assembly.limits import Beyond, require_within_limits
+from tauloop.equations.named_values import named_values
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, Port, coordinate_units, motor_port
+from tauloop.geometry.machine_geometry import machine_geometry
 from tauloop.kinematics.actuator_positions import actuator_values, agreement, stated_columns
 from tauloop.kinematics.equilibrium import static_equilibrium, unstated_passive
-from tauloop.kinematics.homotopy_monodromy import Report, unreported
-from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, working_modes
+from tauloop.kinematics.homotopy.monodromy import Report, unreported
+from tauloop.kinematics.modes.modes import CLOSED, ModeOptions, assembly_modes, working_modes
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import rotation_quaternion, rotation_vector
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 #: What a Jacobian may be of.
 TARGETS = ("tool", "actuators", "platform")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.coordinates import conditions
-from tauloop.assembly.ports import numbers
-from tauloop.errors import PoseError, solving
+from tauloop.common.errors import PoseError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.assembly.coordinates import conditions
+from tauloop.equations.ports import numbers
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

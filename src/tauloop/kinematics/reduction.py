@@ -10,18 +10,19 @@ from itertools import permutations
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import InputError, PoseError, Problems, TauloopError, solving
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError, PoseError, Problems, TauloopError, solving
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.shown import Shown
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.bodies import principal_moments, struts
 from tauloop.mechanism.model import BASE, Inertia, Mechanism
 from tauloop.mechanism.omissions import omission_evidence
-from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.reduction import (
+from tauloop.mechanism.reduction import (
     BodyMotions,
     Step,
     carriers,
@@ -47,8 +48,7 @@ from tauloop.reduction import (
     total_mass,
     without_unused_parameters,
 )
-from tauloop.result import Evidence, Result, plain, provenance
-from tauloop.shown import Shown
+from tauloop.model import Model
 
 #: States over which it is decided what moves alike.
 MOTION_STATES = 64

@@ -24,11 +24,11 @@ from functools import cache
 
 import numpy as np
 
-from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.errors import AssemblyError, InputError, PoseError, Problems, solving
+from tauloop.common.errors import AssemblyError, InputError, PoseError, Problems, solving
+from tauloop.common.records import DEFERRED, dataclass, deferred
+from tauloop.compiler.state import State
+from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.model import Model
-from tauloop.programs.state import State
-from tauloop.records import DEFERRED, dataclass, deferred
 
 #: Halvings of the stretch between two samples on which a crossing is sought.
 BISECTIONS = 40

@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from tauloop.assembly.closing import random_walk
-from tauloop.errors import PoseError, solving
+from tauloop.common.errors import PoseError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.assembly.closing import random_walk
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Walks run side by side when many states are wanted.
 PARALLEL_WALKS = 64

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.reference_pose import displacement
+from tauloop.common.result import Evidence
+from tauloop.equations.assembly.reference_pose import displacement
 from tauloop.model.motion import Motion
-from tauloop.result import Evidence
 
 #: Share of the line in the first step, and that below which a step is given up.
 FIRST_STEP, LEAST_STEP = 1 / 8, 1 / 8192

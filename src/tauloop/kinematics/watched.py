@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tauloop.assembly.named_values import full_name
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.equations.named_values import full_name
 from tauloop.integrate.events import Event, comparison
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.model import Model

@@ -7,15 +7,22 @@ Examples:
     (51, 2)
 """
 
-from tauloop.lazy import public_names
-from tauloop.logs.channels import (
+from tauloop.common.lazy import public_names
+from tauloop.logs.checks.gaps import FillGaps as FillGaps
+from tauloop.logs.checks.repairs import held as held, resampled as resampled
+from tauloop.logs.files.reading import (
+    LogFile as LogFile,
+    read_log as read_log,
+    read_signals as read_signals,
+)
+from tauloop.logs.files.writing import write_log as write_log
+from tauloop.logs.log import (
     TIME as TIME,
     Signals as Signals,
     channels as channels,
     samples as samples,
     units as units,
 )
-from tauloop.logs.gaps import FillGaps as FillGaps
 from tauloop.logs.measuring import Sensors as Sensors, measure as measure
 from tauloop.logs.preparation import (
     Preparation as Preparation,
@@ -25,13 +32,7 @@ from tauloop.logs.preparation import (
     with_cutoffs as with_cutoffs,
 )
 from tauloop.logs.rates import smooth_rates as smooth_rates
-from tauloop.logs.reading import (
-    LogFile as LogFile,
-    read_log as read_log,
-    read_signals as read_signals,
-)
 from tauloop.logs.recording import Recording as Recording, load_recording as load_recording
-from tauloop.logs.repairs import held as held, resampled as resampled
 from tauloop.logs.signals import (
     butterworth as butterworth,
     central_differences as central_differences,
@@ -43,6 +44,5 @@ from tauloop.logs.velocities import (
     MeasuredVelocity as MeasuredVelocity,
     measured_velocities as measured_velocities,
 )
-from tauloop.logs.writing import write_log as write_log
 
 __dir__, __all__ = public_names(__name__)

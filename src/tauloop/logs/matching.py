@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tauloop.errors import Problem, Problems
-from tauloop.logs.channels import Log, channels, units
+from tauloop.common.errors import Problem, Problems
+from tauloop.logs.log import Log, channels, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
 

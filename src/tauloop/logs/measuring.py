@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
-from tauloop.logs.channels import build_log, port_channels
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.logs.log import build_log, port_channels
 
 if TYPE_CHECKING:
     import xarray as xr

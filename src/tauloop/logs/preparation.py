@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tauloop.errors import InputError
-from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels, samples
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.logs.log import Channel, Log, Signals, as_signals, channels, samples
 from tauloop.logs.rates import allowed_cutoff, smooth_rates, wider
 from tauloop.logs.signals import (
     HIGHEST_CUTOFF,
@@ -20,8 +22,6 @@ from tauloop.logs.signals import (
 )
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.options import Options, option
-from tauloop.records import dataclass
 
 if TYPE_CHECKING:
     import xarray as xr

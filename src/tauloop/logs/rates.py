@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.logs.signals import (
     HIGHEST_CUTOFF,
     LEAST_FOR_DIFFERENCES,

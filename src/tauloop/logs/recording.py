@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tauloop.errors import InputError, LogError
-from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial
+from tauloop.common.errors import InputError, LogError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.logs.checks.known_forces import ForceTable, KnownForce, Polynomial
+from tauloop.logs.checks.time_base import BETWEEN
+from tauloop.logs.files.reading import LogFile, read_log
 from tauloop.logs.preparation import Preparation
-from tauloop.logs.reading import LogFile, read_log
-from tauloop.logs.time_base import BETWEEN
-from tauloop.mechanism.cursor import (
+from tauloop.mechanism.description.cursor import (
     Choice,
     Cursor,
     ListOf,
@@ -33,11 +35,9 @@ from tauloop.mechanism.cursor import (
     field,
     need,
 )
-from tauloop.mechanism.documents import Amount, contents, is_whole, open_document
-from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
-from tauloop.mechanism.values import ValueReader
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.mechanism.description.documents import Amount, contents, is_whole, open_document
+from tauloop.mechanism.description.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
+from tauloop.mechanism.description.values import ValueReader
 
 if TYPE_CHECKING:
     import xarray as xr

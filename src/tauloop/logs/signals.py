@@ -8,8 +8,8 @@ import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tauloop.errors import InputError
-from tauloop.logs.channels import Log, as_signals
+from tauloop.common.errors import InputError
+from tauloop.logs.log import Log, as_signals
 
 #: Time stamps may leave the even grid between the first and the last by this many periods: coarse
 #: clocks may, a changing rate may not.

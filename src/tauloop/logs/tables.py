@@ -15,12 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import LogError
-from tauloop.logs.csv_text import delimiter_of, has_decimal_comma, is_number, with_decimal_points
-from tauloop.logs.findings import LISTED_PER_KIND, Findings
-from tauloop.logs.hdf5 import hdf5_columns
-from tauloop.logs.reading_apart import mat_columns, parquet_columns, parquet_schema
-from tauloop.logs.unpacking import require_ratio, unpacked
+from tauloop.common.errors import LogError
+from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
+from tauloop.logs.files.csv_text import (
+    delimiter_of,
+    has_decimal_comma,
+    is_number,
+    with_decimal_points,
+)
+from tauloop.logs.files.hdf5 import hdf5_columns
+from tauloop.logs.files.reading_apart import mat_columns, parquet_columns, parquet_schema
+from tauloop.logs.files.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
 #: Types of Arrow that are numbers, or dictionaries of numbers.

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import LogError, Problem, Problems
-from tauloop.logs.channels import Log, as_signals, by_channel, channels, units
-from tauloop.logs.saturation import closed, limits_reached, moving
+from tauloop.common.errors import LogError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.logs.checks.saturation import closed, limits_reached, moving
+from tauloop.logs.log import Log, as_signals, by_channel, channels, units
 from tauloop.logs.signals import butterworth, central_differences, sample_period
-from tauloop.records import dataclass
 
 #: Where the velocity of a channel comes from.
 SOURCES = ("positions", "measured", "fused")

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tauloop.lazy import lazy_names
+from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.mechanism.description.schema import (
+        drive_schema as drive_schema,
+        json_schema as json_schema,
+    )
     from tauloop.mechanism.expression import moved as moved
     from tauloop.mechanism.index import machine_index as machine_index
     from tauloop.mechanism.model import JointKind as JointKind, Mechanism as Mechanism
-    from tauloop.mechanism.schema import drive_schema as drive_schema, json_schema as json_schema
     from tauloop.mechanism.shipped import (
         machine_path as machine_path,
         shipped_machines as shipped_machines,

@@ -16,8 +16,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tauloop.errors import Problem
-from tauloop.mechanism.cursor import Cursor, Value
+from tauloop.common.errors import Problem
+from tauloop.mechanism.description.cursor import Cursor, Value
+from tauloop.mechanism.description.placements import Placements, constant_vector, rotated
+from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.expression import ZERO, Expression, add, multiply, subtract
 from tauloop.mechanism.joints import read_direction, read_freedom
 from tauloop.mechanism.model import (
@@ -32,9 +34,7 @@ from tauloop.mechanism.model import (
     Telescope,
     Vector,
 )
-from tauloop.mechanism.placements import Placements, constant_vector, rotated
 from tauloop.mechanism.tension import Tension
-from tauloop.mechanism.values import ValueReader
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.mechanism.expression import ONE, Expression, ParameterTable, divide, multiply
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

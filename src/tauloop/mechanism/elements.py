@@ -6,8 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import field
 
-from tauloop.mechanism import units
-from tauloop.mechanism.cursor import Cursor
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.placements import Placements
+from tauloop.mechanism.description.structure import Names, note_unknown
+from tauloop.mechanism.description.units import Dimension, named
+from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.expression import ONE, ZERO, Expression, add, multiply
 from tauloop.mechanism.joints import (
     note_unknown_freedom,
@@ -28,12 +33,7 @@ from tauloop.mechanism.model import (
     Placement,
     Platform,
 )
-from tauloop.mechanism.placements import Placements
-from tauloop.mechanism.structure import Names, note_unknown
 from tauloop.mechanism.suggestions import listing
-from tauloop.mechanism.units import Dimension, named
-from tauloop.mechanism.values import ValueReader
-from tauloop.records import dataclass
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ def read_actuator(
     drive = None
     # few machines have one, and all of drive lines takes as long to import as the machine
     if place is not None:
-        from tauloop.mechanism.drive_on_actuator import read_actuator_drive
+        from tauloop.mechanism.description.drive_on_actuator import read_actuator_drive
 
         drive = read_actuator_drive(name, place, values, is_angular)
     return Actuator(

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tauloop.datasets import Tabular, Variable, rows
+from tauloop.common.datasets import Tabular, Variable, rows
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.named import by_name
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import si_unit
-from tauloop.records import dataclass
 
 #: The functions a machine file may call, with their number of arguments.
 FUNCTIONS: dict[str, int] = {

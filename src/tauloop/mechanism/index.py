@@ -7,9 +7,9 @@ import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from tauloop.common.records import dataclass
+from tauloop.common.result import Status
 from tauloop.mechanism.shipped import GALLERY, SHIPPED, machine_path
-from tauloop.records import dataclass
-from tauloop.result import Status
 
 if TYPE_CHECKING:
     from tauloop.mechanism.model import Mechanism

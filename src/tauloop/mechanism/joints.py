@@ -6,10 +6,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 
-from tauloop.mechanism import yaml_nodes
-from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.description import yaml_nodes
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.grammar import FREEDOM
+from tauloop.mechanism.description.placements import (
+    Placements,
+    constant_turns,
+    quaternion,
+    turns_to_axes,
+    turns_to_axis,
+    with_turns,
+)
+from tauloop.mechanism.description.units import ANGLE, LENGTH, shown
+from tauloop.mechanism.description.values import Made, ValueReader
 from tauloop.mechanism.expression import ZERO, Expression, triple
-from tauloop.mechanism.grammar import FREEDOM
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     LIMIT_KINDS,
@@ -22,17 +32,7 @@ from tauloop.mechanism.model import (
     Spring,
     Turn,
 )
-from tauloop.mechanism.placements import (
-    Placements,
-    constant_turns,
-    quaternion,
-    turns_to_axes,
-    turns_to_axis,
-    with_turns,
-)
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, shown
-from tauloop.mechanism.values import Made, ValueReader
 
 #: Keys of the start value of each kind of joint with several freedoms.
 REFERENCE_KEYS: dict[str, tuple[str, ...]] = {

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem, Problems, TauloopError
-from tauloop.extensions import Offered
+from tauloop.common.errors import InputError, Problem, Problems, TauloopError
+from tauloop.common.extensions import Offered
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.mechanism.expression import (
     ZERO,
     Expression,
@@ -29,8 +31,6 @@ from tauloop.mechanism.expression import (
 from tauloop.mechanism.named import by_name
 from tauloop.mechanism.solid import Solid
 from tauloop.mechanism.tension import Tension
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 if TYPE_CHECKING:  # drive lines have parameters as machines have them
     from tauloop.mechanism.drive_line import DriveLine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, SupportsIndex, TypeVar, overload
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.mechanism.suggestions import listing, suggestion
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
+from tauloop.common.result import Evidence
 from tauloop.mechanism.model import Mechanism
-from tauloop.result import Evidence
 
 #: Name of the evidence.
 OMITTED = "forces of the source file that are left out"

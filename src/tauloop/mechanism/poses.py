@@ -13,8 +13,8 @@ from dataclasses import field
 import numpy as np
 from numpy.typing import NDArray
 
+from tauloop.common.records import dataclass
 from tauloop.mechanism.model import AxisName, Mechanism, Placement
-from tauloop.records import dataclass
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
+from tauloop.common.records import dataclass
 from tauloop.mechanism.model import JOINT_KINDS, Freedom, Joint
 from tauloop.mechanism.poses import (
     UNIT_VECTORS,
@@ -20,7 +21,6 @@ from tauloop.mechanism.poses import (
     rotation_quaternion,
     turned,
 )
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
 
 _PUBLISHED = Path(__file__).parent / "machines" / "published"
 

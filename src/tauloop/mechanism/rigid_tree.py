@@ -14,8 +14,10 @@ from dataclasses import field
 
 import numpy as np
 
-from tauloop.errors import Problems, TauloopError
+from tauloop.common.errors import Problems, TauloopError
+from tauloop.common.records import dataclass
 from tauloop.mechanism.bodies import about_center, as_matrices
+from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import evaluate
 from tauloop.mechanism.model import (
     BASE,
@@ -29,10 +31,8 @@ from tauloop.mechanism.model import (
     SlenderPart,
     spanning_joints,
 )
-from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.primitives import Primitive, primitives, single
-from tauloop.records import dataclass
 
 #: Unit vectors (3,) by axis letter.
 VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.common.errors import DescriptionError, Problem
 from tauloop.mechanism.suggestions import suggestion
 
 #: Folders of the machine files: those that every test goes over, and those that the gallery adds.

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
 
 SolidShape = Literal["box", "cylinder", "capsule", "sphere", "mesh"]
 SHAPES: tuple[SolidShape, ...] = get_args(SolidShape)

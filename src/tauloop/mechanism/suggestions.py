@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
 
 #: Beyond these, similarity is not worth its time: a name is short, and a machine has hundreds of
 #: names.

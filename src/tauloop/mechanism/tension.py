@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from tauloop.common.records import dataclass
 from tauloop.mechanism.expression import Expression
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

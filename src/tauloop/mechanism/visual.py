@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.grammar import COLOUR
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.grammar import COLOUR
+from tauloop.mechanism.description.placements import Placements, constant_turns
+from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.model import Placement
-from tauloop.mechanism.placements import Placements, constant_turns
 from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.rigid_tree import constant_angles
 from tauloop.mechanism.solid import SHAPES, Mesh, Solid, SolidShape
-from tauloop.mechanism.values import ValueReader
 
 #: Endings of meshes that are read.
 MESH_ENDINGS = (".stl", ".obj", ".glb", ".ply", ".off")

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tauloop.lazy import lazy_names
+from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.model.derivatives import Derivatives as Derivatives
-    from tauloop.model.export import (
-        Export as Export,
-        ExportOptions as ExportOptions,
-        export_c as export_c,
+    from tauloop.model.equation_text.operation_counts import (
+        CountOptions as CountOptions,
+        OperationCounts as OperationCounts,
+        count_operations as count_operations,
+    )
+    from tauloop.model.equation_text.written_equations import (
+        EquationOptions as EquationOptions,
+        WrittenEquations as WrittenEquations,
+        write_equations as write_equations,
     )
     from tauloop.model.force_sharing import ForceSharing as ForceSharing
     from tauloop.model.hybrid import (
@@ -26,21 +31,11 @@ if TYPE_CHECKING:
     )
     from tauloop.model.model import Model as Model
     from tauloop.model.motion import Motion as Motion
-    from tauloop.model.operation_counts import (
-        CountOptions as CountOptions,
-        OperationCounts as OperationCounts,
-        count_operations as count_operations,
-    )
     from tauloop.model.products import Products as Products
     from tauloop.model.ready import (
         FunctionOptions as FunctionOptions,
         load_function as load_function,
     )
     from tauloop.model.tool import Payload as Payload, ToolMotion as ToolMotion
-    from tauloop.model.written_equations import (
-        EquationOptions as EquationOptions,
-        WrittenEquations as WrittenEquations,
-        write_equations as write_equations,
-    )
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tauloop.assembly.ports import Port, checked, numbers
+from tauloop.common.errors import InputError
+from tauloop.equations.ports import Port, checked, numbers
 from tauloop.equations.topology import Topology
-from tauloop.errors import InputError
 
 
 def text_names(names: object, where: str) -> tuple[str, ...]:

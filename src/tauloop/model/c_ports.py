@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tauloop.assembly.ports import Port, coordinate_units, factor_of, step_of, velocity_units
-from tauloop.codegen.signature import CPort
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.derivatives.derivatives import by
+from tauloop.compiler.derivatives.products import along
+from tauloop.equations.ports import Port, coordinate_units, factor_of, step_of, velocity_units
 from tauloop.mechanism.bodies import cables
 from tauloop.model.model import Model
 from tauloop.model.motion import Motion
-from tauloop.programs.derivatives import by
-from tauloop.programs.products import along
 
 
 def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.records import DEFERRED, dataclass, deferred
+from tauloop.common.shown import Shown
+from tauloop.compiler.catalogue import DERIVATIVES
+from tauloop.compiler.derivatives.derivatives import by
+from tauloop.compiler.expressions import ProgramSpec
+from tauloop.compiler.state import Health
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.arguments import text_names
 from tauloop.model.tool import LOAD_PORTS
-from tauloop.programs.catalogue import DERIVATIVES
-from tauloop.programs.derivatives import by
-from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.state import Health
-from tauloop.records import DEFERRED, dataclass, deferred
-from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     from tauloop.model.runner import Runner

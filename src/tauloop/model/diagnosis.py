@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.coordinates import conditions
-from tauloop.assembly.ports import LISTED, EntryPorts
-from tauloop.errors import Problem, Problems
-from tauloop.programs.state import CONVERGED, Health
+from tauloop.common.errors import Problem, Problems
+from tauloop.compiler.state import CONVERGED, Health
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.coordinates import conditions
+from tauloop.equations.ports import LISTED, EntryPorts
 
 #: Below this condition number a pose is regular, whatever a pivot says.
 REGULAR = 1e6

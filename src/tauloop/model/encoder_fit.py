@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.named_values import full_name
-from tauloop.assembly.ports import Port, checked, motor_port
-from tauloop.errors import InputError, PoseError, Problems
-from tauloop.mechanism.quantities import pairs, quantity
-from tauloop.mechanism.units import parse_unit
-from tauloop.programs.catalogue import EMBEDDING
-from tauloop.programs.state import State
-from tauloop.records import dataclass
+from tauloop.common.errors import InputError, PoseError, Problems
+from tauloop.common.records import dataclass
+from tauloop.compiler.catalogue import EMBEDDING
+from tauloop.compiler.state import State
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.named_values import full_name
+from tauloop.equations.ports import Port, checked, motor_port
+from tauloop.mechanism.description.quantities import pairs, quantity
+from tauloop.mechanism.description.units import parse_unit
 
 if TYPE_CHECKING:
     from tauloop.model.motion import Motion

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.ports import checked, coordinate_units, numbers
-from tauloop.codegen.evaluator import compiled_health
-from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
-from tauloop.errors import AssemblyError, PoseError
+from tauloop.common.errors import AssemblyError, PoseError
+from tauloop.compiler.c.calling.evaluator import compiled_health
+from tauloop.compiler.c.calling.tracking import LONG_MOTION, SEAM, require_continuity
+from tauloop.compiler.solving.position_equations import continued, nearest_turns, turn_near
+from tauloop.compiler.state import Health, State
+from tauloop.equations.ports import checked, coordinate_units, numbers
 from tauloop.model.runner import Runner
-from tauloop.programs.position_equations import continued, nearest_turns, turn_near
-from tauloop.programs.state import Health, State
 
 #: A start that differs by more than this (rad, characteristic lengths) from its own closed forms
 #: lies elsewhere.

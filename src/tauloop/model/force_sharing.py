@@ -7,17 +7,17 @@ from dataclasses import field
 
 import numpy as np
 
-from tauloop.assembly.named_values import named_values
-from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler import Forces
+from tauloop.compiler.functions.tensions import winches
+from tauloop.equations.named_values import named_values
+from tauloop.equations.ports import Port
 from tauloop.mechanism.bodies import cables, called_cables
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.programs import Forces
-from tauloop.programs.tensions import winches
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

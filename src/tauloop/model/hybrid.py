@@ -6,14 +6,14 @@ from typing import final
 
 import numpy as np
 
-from tauloop.assembly.ports import Port
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.catalogue import HYBRID_INVERSE_DYNAMICS
+from tauloop.compiler.state import Forces
+from tauloop.equations.ports import Port
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.motion import Motion
-from tauloop.programs.catalogue import HYBRID_INVERSE_DYNAMICS
-from tauloop.programs.state import Forces
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

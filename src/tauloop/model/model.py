@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.elsewhere import assembled_at
-from tauloop.assembly.limits import Limits, limits_of
-from tauloop.assembly.locks import DEFAULT_LOCKS, Locks
-from tauloop.assembly.loops import loops
-from tauloop.assembly.ports import (
+from tauloop.common.errors import AssemblyError, InputError, Problems, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.elsewhere import assembled_at
+from tauloop.equations.assembly.limits import Limits, limits_of
+from tauloop.equations.assembly.locks import DEFAULT_LOCKS, Locks
+from tauloop.equations.assembly.loops import loops
+from tauloop.equations.assembly.spins import assemble_locked
+from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
+from tauloop.equations.ports import (
     ACTUATORS,
     PLATFORM,
     Entry,
@@ -23,26 +28,21 @@ from tauloop.assembly.ports import (
     motor_port,
     numbers,
 )
-from tauloop.assembly.spins import assemble_locked
-from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import DynamicParameter, dynamic_parameters
-from tauloop.errors import AssemblyError, InputError, Problems, solving
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 # Whoever asks whether a machine assembles, and how, makes no program and runs none.
 if TYPE_CHECKING:
-    from tauloop.codegen.evaluator import Evaluator
+    from tauloop.compiler.c.calling.evaluator import Evaluator
+    from tauloop.compiler.state import State
     from tauloop.model.encoder_fit import ActuatorFit
     from tauloop.model.hybrid import HybridFunctions
     from tauloop.model.motion import Motion
-    from tauloop.programs.state import State
 
 
 @final
@@ -113,10 +113,10 @@ class Model(Shown):
         )
         require_type(locks, Locks, "locks", "give Locks(...)")
         if evaluator is not None:
-            from tauloop.codegen.evaluator import Evaluator
+            from tauloop.compiler.c.calling.evaluator import Evaluator
 
             require_type(
-                evaluator, Evaluator, "evaluator", "give tl.codegen.Compiled() or Interpreted()"
+                evaluator, Evaluator, "evaluator", "give tl.compiler.c.Compiled() or Interpreted()"
             )
         described = loops(mechanism)
         assembly = assemble_locked(described, locks)
@@ -169,7 +169,7 @@ class Model(Shown):
     @cached_property
     def evaluator(self) -> Evaluator:
         """How its programs are run."""
-        from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
+        from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
 
         return (
             Compiled(at_least=WORTH_COMPILING)
@@ -280,7 +280,9 @@ class Model(Shown):
         """
         if not isinstance(entry, Entry):
             raise InputError.of(
-                "entry", f"{entry!r} is no entry", "PLATFORM or ACTUATORS of `tauloop.assembly`"
+                "entry",
+                f"{entry!r} is no entry",
+                "PLATFORM or ACTUATORS of `tauloop.equations.assembly`",
             )
         return self.platform if entry is PLATFORM else self.actuators
 
@@ -294,9 +296,9 @@ class Model(Shown):
 
     def _motion(self, entry: Entry) -> Motion:
         AssemblyError.raise_if_any(self.assembly.findings)
+        from tauloop.compiler.expressions import Catalogue
         from tauloop.model.motion import Motion
         from tauloop.model.runner import Runner
-        from tauloop.programs.expressions import Catalogue
 
         catalogue = Catalogue(
             self.assembly, entry_ports(self.assembly, entry), self.formulation, self.free
@@ -357,7 +359,7 @@ class Model(Shown):
         Where a loop is solved by Newton's method, a pose far from the start may be one to which no
         motion leads, such as one beyond a fold: `tauloop.inverse_kinematics` checks one pose for
         that, `platform.track` a motion. All working modes, one pose each, come from
-        `tauloop.kinematics.modes.working_modes`.
+        `tauloop.kinematics.modes.modes.working_modes`.
 
         Args:
             position: positions of the independent coordinates (N, n), m, rad or quaternions, as

@@ -8,22 +8,10 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts
-from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.source import CFunction
-from tauloop.errors import InputError
-from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.suggestions import unknown_names
-from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
-from tauloop.model.derivatives import Derivatives, arranged, differentiated
-from tauloop.model.following import counted, follow, track
-from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
-from tauloop.model.products import Products, arranged_products, multiplied
-from tauloop.model.runner import Runner
-from tauloop.model.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
-from tauloop.model.tool import Payload, ToolMotion, loads
-from tauloop.programs.catalogue import (
+from tauloop.common.errors import InputError
+from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.c.printing.source import CFunction
+from tauloop.compiler.catalogue import (
     EMBEDDING,
     ENERGIES,
     FORWARD_DYNAMICS,
@@ -36,12 +24,24 @@ from tauloop.programs.catalogue import (
     TOOL,
     program_named,
 )
-from tauloop.programs.closed_forms import Branches
-from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.position import SolvedBlock
-from tauloop.programs.program import Program
-from tauloop.programs.state import Forces, Health, State
-from tauloop.programs.tool import WRENCH
+from tauloop.compiler.expressions import ProgramSpec
+from tauloop.compiler.functions.tool import WRENCH
+from tauloop.compiler.program import Program
+from tauloop.compiler.solving.closed_forms import Branches
+from tauloop.compiler.solving.position import SolvedBlock
+from tauloop.compiler.state import Forces, Health, State
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry, EntryPorts
+from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.arguments import assembled_poses, full_coordinates, require_type, text_names
+from tauloop.model.derivatives import Derivatives, arranged, differentiated
+from tauloop.model.following import counted, follow, track
+from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.products import Products, arranged_products, multiplied
+from tauloop.model.runner import Runner
+from tauloop.model.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
+from tauloop.model.tool import Payload, ToolMotion, loads
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -397,7 +397,7 @@ class Motion:
         """A function and its Jacobians together, exact along the manifold of the loops.
 
         Loop equations and balances are differentiated, not the way in which they were solved (see
-        `tauloop.programs.derivatives`).
+        `tauloop.compiler.derivatives.derivatives`).
 
         Args:
             function: "kinematics", "inverse_dynamics" or "forward_dynamics".
@@ -445,8 +445,8 @@ class Motion:
         """Products of first and second derivatives of dynamics with factors w and a direction d.
 
         J d, w^T J and the gradient of w^T J d cost some times the function itself, whatever its
-        sizes: no Jacobian is made (see `tauloop.programs.products`). Second derivatives of
-        kinematics are its accelerations: those that a velocity brings about while the given ones
+        sizes: no Jacobian is made (see `tauloop.compiler.derivatives.products`). Second derivatives
+        of kinematics are its accelerations: those that a velocity brings about while the given ones
         are zero.
 
         Args:
@@ -493,7 +493,7 @@ class Motion:
             EngineError: there is no compiler for machine code.
             AssemblyError: as the function itself.
         """
-        from tauloop.model.casadi_face import casadi_function
+        from tauloop.model.faces.casadi_face import casadi_function
 
         require_type(compiled, bool, "compiled", "give True or False")
         return casadi_function(self.runner, function, compiled=compiled)
@@ -515,7 +515,7 @@ class Motion:
             EngineError: JAX is not installed (extra `jax`), or there is no compiler.
             AssemblyError: as the function itself.
         """
-        from tauloop.model.jax_face import jax_function
+        from tauloop.model.faces.jax_face import jax_function
 
         return jax_function(self.runner, function)
 
@@ -537,7 +537,7 @@ class Motion:
             EngineError: PyTorch is not installed (extra `torch`), or there is no compiler.
             AssemblyError: as the function itself.
         """
-        from tauloop.model.torch_face import torch_function
+        from tauloop.model.faces.torch_face import torch_function
 
         return torch_function(self.runner, function)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.common.records import dataclass
+from tauloop.compiler.functions.terms import platform_matrices_program
+from tauloop.compiler.program import Evaluate, Program
 from tauloop.model.model import Model
-from tauloop.programs.program import Evaluate, Program
-from tauloop.programs.terms import platform_matrices_program
-from tauloop.records import dataclass
 
 #: The independent velocities of a platform on which Euler angles can be put.
 SIX_FREEDOMS = ("x", "y", "z", "wx", "wy", "wz")

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.ports import factor_of, step_of
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.catalogue import PRODUCTS
+from tauloop.compiler.derivatives.derivatives import by
+from tauloop.compiler.derivatives.products import along
+from tauloop.compiler.expressions import ProgramSpec
+from tauloop.compiler.state import Health
+from tauloop.equations.ports import factor_of, step_of
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.programs.catalogue import PRODUCTS
-from tauloop.programs.derivatives import by
-from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.products import along
-from tauloop.programs.state import Health
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

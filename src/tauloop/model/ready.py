@@ -26,23 +26,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.locks import DEFAULT_LOCKS, Locks
-from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.codegen.cache import cache_folder, is_intact, is_own, put
-from tauloop.codegen.caller import prepare
-from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.compiler import compiler_stamp, file_stamp, processor_stamp
-from tauloop.codegen.library import Library
-from tauloop.codegen.signature import CPort, CSignature
-from tauloop.errors import EngineError, InputError
+from tauloop.common.errors import EngineError, InputError
+from tauloop.common.options import Options
+from tauloop.common.records import dataclass
+from tauloop.common.result import content
+from tauloop.compiler.c.calling.cache import cache_folder, is_intact, is_own, put
+from tauloop.compiler.c.calling.caller import prepare
+from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.c.calling.compiler import compiler_stamp, file_stamp, processor_stamp
+from tauloop.compiler.c.calling.library import Library
+from tauloop.compiler.c.calling.signature import CPort, CSignature
+from tauloop.equations.assembly.locks import DEFAULT_LOCKS, Locks
+from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
-from tauloop.options import Options
-from tauloop.records import dataclass
-from tauloop.result import content
 
 if TYPE_CHECKING:
-    from tauloop.programs.expressions import ProgramSpec
+    from tauloop.compiler.expressions import ProgramSpec
 
 #: The packages that a function's text depends on, and the libraries that it counts on.
 _MAKERS = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
@@ -143,7 +143,7 @@ def _make(
         The function, and whether the record's name sees all that it is made of: neither what other
         packages bring, nor the drive-line files that a machine file may name, are among it.
     """
-    from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled
+    from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled
     from tauloop.equations.formulations import FORMULATIONS
     from tauloop.formats.library import FORMATS, format_of, load
     from tauloop.mechanism.model import JOINT_KINDS
@@ -196,8 +196,8 @@ def _may_include(path: Path) -> bool:
 
 
 def _exportable(function: str) -> ProgramSpec:
+    from tauloop.compiler.catalogue import EXPORTABLE
     from tauloop.mechanism.suggestions import unknown_names
-    from tauloop.programs.catalogue import EXPORTABLE
 
     InputError.raise_if_any(unknown_names([function], EXPORTABLE, "{!r} is unknown", "function"))
     return EXPORTABLE[function]

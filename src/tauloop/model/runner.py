@@ -9,20 +9,9 @@ from typing import Self, final
 
 import numpy as np
 
-from tauloop.assembly.elsewhere import assembled_at
-from tauloop.assembly.limits import Limits
-from tauloop.assembly.ports import (
-    PLATFORM,
-    Port,
-    checked,
-    entry_ports,
-    force_port,
-    is_one_row,
-    require_finite,
-)
-from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.evaluator import (
+from tauloop.common.errors import AssemblyError, InputError, PoseError
+from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.c.calling.evaluator import (
     Compiled,
     Evaluator,
     Kernel,
@@ -35,20 +24,31 @@ from tauloop.codegen.evaluator import (
     nothing,
     run_kernel,
 )
-from tauloop.codegen.source import CFunction
-from tauloop.codegen.threads import LARGEST_PIECE, in_pieces, share_out
-from tauloop.codegen.tracking import Tracker
-from tauloop.errors import AssemblyError, InputError, PoseError
+from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces, share_out
+from tauloop.compiler.c.calling.tracking import Tracker
+from tauloop.compiler.c.printing.source import CFunction
+from tauloop.compiler.catalogue import DIAGNOSIS, KINEMATICS
+from tauloop.compiler.expressions import Catalogue, ProgramSpec
+from tauloop.compiler.limits import FEW_STEPS, UNIT_NORM
+from tauloop.compiler.program import NEWTON_ITERATIONS, Newton, Program
+from tauloop.compiler.state import Health, State, Turns, health, joined
+from tauloop.equations.assembly.elsewhere import assembled_at
+from tauloop.equations.assembly.limits import Limits
+from tauloop.equations.assembly.singular_kinds import singular_kind
+from tauloop.equations.ports import (
+    PLATFORM,
+    Port,
+    checked,
+    entry_ports,
+    force_port,
+    is_one_row,
+    require_finite,
+)
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
 from tauloop.model.tension_terms import tension_terms
 from tauloop.model.tool import LOAD_PORTS
-from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS
-from tauloop.programs.expressions import Catalogue, ProgramSpec
-from tauloop.programs.limits import FEW_STEPS, UNIT_NORM
-from tauloop.programs.program import NEWTON_ITERATIONS, Newton, Program
-from tauloop.programs.state import Health, State, Turns, health, joined
 
 #: Samples evaluated at once; bounds the memory of intermediate values.
 CHUNK = 8192

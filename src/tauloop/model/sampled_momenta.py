@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.compiler.catalogue import MOMENTUM, MOMENTUM_FORCES
+from tauloop.compiler.state import Forces
 from tauloop.model.motion import Motion
-from tauloop.programs.catalogue import MOMENTUM, MOMENTUM_FORCES
-from tauloop.programs.state import Forces
 
 #: Differences of second order need three samples.
 FEWEST_SAMPLES = 3

@@ -12,17 +12,17 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.loops import nominal
-from tauloop.assembly.nearest import margin, nearest
-from tauloop.assembly.ports import LISTED, EntryPorts, numbers
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.compiler.functions.tensions import LimitedWinch, limited_winches, multiplier_rows
+from tauloop.compiler.functions.tool import WRENCH, tool_jacobian
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.assembly.nearest import margin, nearest
+from tauloop.equations.ports import LISTED, EntryPorts, numbers
 from tauloop.equations.tree import Configuration
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.bodies import cables
-from tauloop.programs.tensions import LimitedWinch, limited_winches, multiplier_rows
-from tauloop.programs.tool import WRENCH, tool_jacobian
-from tauloop.records import dataclass
 
 #: No wrench at all.
 NO_WRENCH = ((0.0,) * WRENCH,)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.named_values import TOOL
-from tauloop.assembly.ports import Port
-from tauloop.errors import InputError
-from tauloop.options import option, require
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import InputError
+from tauloop.common.options import option, require
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.named_values import TOOL
+from tauloop.equations.ports import Port
 
 #: Inertial parameters of a payload about the tool centre point, in the tool's frame.
 _NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

@@ -6,7 +6,7 @@ Examples:
     ['3-4-5', '4-5-6-7', 'cycloidal', 'parabolic', 'trapezoidal']
 """
 
-from tauloop.lazy import public_names
+from tauloop.common.lazy import public_names
 from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
 from tauloop.motion.cycles.planning import (
     CycleLeg as CycleLeg,
@@ -69,7 +69,7 @@ from tauloop.motion.planning import (
     plan_motion as plan_motion,
 )
 from tauloop.motion.sampled import SampledMotion as SampledMotion
-from tauloop.motion.stroke import Stroke as Stroke, stroke as stroke
+from tauloop.motion.strokes import Stroke as Stroke, stroke as stroke
 from tauloop.motion.timing import (
     MachineLimits as MachineLimits,
     PeakAcceleration as PeakAcceleration,

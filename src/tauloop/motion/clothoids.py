@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import newton
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.equations.ports import numbers
 from tauloop.motion.paths import Curve, Line, Path, point
-from tauloop.records import dataclass
 
 #: Directions that differ by less than this angle, rad, are one: the corner is none.
 STRAIGHT = 1e-9

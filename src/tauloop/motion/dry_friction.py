@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.mechanism.model import Friction, given_friction
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Share of the largest speed along a path below which an element rests: rounding.
 AT_REST = 1e-9

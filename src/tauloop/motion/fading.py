@@ -6,11 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 from tauloop.motion.paths import LOOKS, Curve, Path
 from tauloop.motion.sampled import SampledMotion
-from tauloop.records import dataclass
 
 #: Points in a period that show where peaks are.
 LOOKS_IN_PERIOD = 16

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import numbers
 from tauloop.motion.sampled import SampledMotion
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

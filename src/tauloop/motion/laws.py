@@ -12,9 +12,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

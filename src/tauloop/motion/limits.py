@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import InputError, PoseError, Problem, Problems
+from tauloop.common.errors import InputError, PoseError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.compiler.functions.tensions import limited_winches
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.peaks import refined
 from tauloop.motion.scaling import Quadratics, joined, largest_rate
-from tauloop.motion.stroke import Stroke
+from tauloop.motion.strokes import Stroke
 from tauloop.motion.tension_rates import Margins, conditions, loose, margins
-from tauloop.programs.tensions import limited_winches
-from tauloop.records import dataclass
 
 #: Limits may be exceeded by this share, which rounding through three inverse dynamics leaves.
 EXCESS = 1e-9

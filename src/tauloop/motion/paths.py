@@ -1,7 +1,7 @@
 """Paths: curves in any number of coordinates, with first and second derivatives in a parameter from 0 to 1.
 
 A path knows numbers only; which coordinates of a machine they are is said where it is placed
-(`tauloop.motion.stroke`).
+(`tauloop.motion.strokes`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem, Problems
-from tauloop.programs.limits import UNIT_NORM
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.limits import UNIT_NORM
+from tauloop.equations.ports import numbers
 
 #: Points at which a path is looked at before its worst places are looked for between them.
 LOOKS = 257

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.named_values import QUATERNION, full_name, named_values, quaternion_start
-from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.datasets import Variable
-from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.equations.named_values import QUATERNION, full_name, named_values, quaternion_start
+from tauloop.equations.ports import PLATFORM, Entry
 from tauloop.logs import read_log, samples
-from tauloop.logs.channels import channels
+from tauloop.logs.log import channels
+from tauloop.mechanism.description.quantities import pairs_reader, quantity
+from tauloop.mechanism.description.units import ANGLE
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader, quantity
-from tauloop.mechanism.units import ANGLE
 from tauloop.model import Model
 from tauloop.model.motion import Motion
 from tauloop.motion.clothoids import clothoid_between, polyline
@@ -35,12 +38,9 @@ from tauloop.motion.paths import (
     Together,
     turn_between,
 )
-from tauloop.motion.stroke import Stroke, stroke
+from tauloop.motion.strokes import Stroke, stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
 from tauloop.motion.trajectory import PeakForce, Trajectory, plan
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.ports import ACTUATORS
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.equations.ports import ACTUATORS
 from tauloop.model import Model, Motion
 from tauloop.motion.paths import quaternion_product
 

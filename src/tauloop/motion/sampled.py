@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.ports import Port
-from tauloop.logs.channels import build_log, port_channels
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import Port
+from tauloop.logs.log import build_log, port_channels
 
 if TYPE_CHECKING:
     import xarray as xr

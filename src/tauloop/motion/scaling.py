@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

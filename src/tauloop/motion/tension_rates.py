@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.nearest import margin
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.nearest import margin
 from tauloop.model.tension_terms import TensionTerms
 from tauloop.motion.laws import Progress
 from tauloop.motion.scaling import Quadratics
-from tauloop.motion.stroke import Stroke
-from tauloop.records import dataclass
+from tauloop.motion.strokes import Stroke
 
 #: Share of the narrowest bounds that is left free: what rounding may take.
 SPARE = 1e-9

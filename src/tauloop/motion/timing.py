@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tauloop.assembly.ports import ACTUATORS
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.equations.ports import ACTUATORS
 from tauloop.motion.laws import Law
 from tauloop.motion.limits import fastest_rate, sample_times
 from tauloop.motion.peaks import refined
-from tauloop.motion.stroke import Stroke
-from tauloop.options import Options, option
-from tauloop.records import dataclass
+from tauloop.motion.strokes import Stroke
 
 
 class Timing(Options, ABC):

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.datasets import Tabular, Variable, columns, time_axis
-from tauloop.errors import InputError
+from tauloop.common.datasets import Tabular, Variable, columns, time_axis
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.compiler.state import State
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.limits import sample_times
 from tauloop.motion.peaks import refined
 from tauloop.motion.sampled import SampledMotion
-from tauloop.motion.stroke import Stroke
+from tauloop.motion.strokes import Stroke
 from tauloop.motion.timing import Timing
-from tauloop.programs.state import State
-from tauloop.records import dataclass
 
 #: A duration this share of a sample beyond a whole number of samples is that number: rounding.
 WHOLE = 1e-9

@@ -7,6 +7,7 @@ Examples:
     'ok'
 """
 
+from tauloop.common.lazy import public_names
 from tauloop.integrate.events import Event as Event, Occurrence as Occurrence
 from tauloop.integrate.integrators import (
     DormandPrince as DormandPrince,
@@ -14,7 +15,6 @@ from tauloop.integrate.integrators import (
     Radau as Radau,
     RungeKutta4 as RungeKutta4,
 )
-from tauloop.lazy import public_names
 from tauloop.simulation.cables.result import (
     CableEvent as CableEvent,
     CableSimulation as CableSimulation,
@@ -41,21 +41,6 @@ from tauloop.simulation.controllers.workflow import (
     ControlOptions as ControlOptions,
     control as control,
 )
-from tauloop.simulation.cycles import (
-    Cycle as Cycle,
-    CycleOptions as CycleOptions,
-    LegLimits as LegLimits,
-    MotorLoad as MotorLoad,
-    TriedCycle as TriedCycle,
-    cycle as cycle,
-)
-from tauloop.simulation.fastest import (
-    ActiveLimit as ActiveLimit,
-    FastestMotion as FastestMotion,
-    FastestOptions as FastestOptions,
-    TriedMotion as TriedMotion,
-    fastest_motion as fastest_motion,
-)
 from tauloop.simulation.forces import (
     ConstantForce as ConstantForce,
     Feedback as Feedback,
@@ -64,12 +49,33 @@ from tauloop.simulation.forces import (
     ToolForce as ToolForce,
     Wrench as Wrench,
 )
-from tauloop.simulation.limit_options import LimitOptions as LimitOptions
 from tauloop.simulation.many import (
     ManySimulations as ManySimulations,
     simulate_many as simulate_many,
 )
-from tauloop.simulation.round_trip import RoundTrip as RoundTrip, round_trip as round_trip
+from tauloop.simulation.planned.cycles import (
+    Cycle as Cycle,
+    CycleOptions as CycleOptions,
+    LegLimits as LegLimits,
+    MotorLoad as MotorLoad,
+    TriedCycle as TriedCycle,
+    cycle as cycle,
+)
+from tauloop.simulation.planned.fastest import (
+    ActiveLimit as ActiveLimit,
+    FastestMotion as FastestMotion,
+    FastestOptions as FastestOptions,
+    TriedMotion as TriedMotion,
+    fastest_motion as fastest_motion,
+)
+from tauloop.simulation.planned.limit_options import LimitOptions as LimitOptions
+from tauloop.simulation.planned.transfers import (
+    LeastDistance as LeastDistance,
+    Transfer as Transfer,
+    TransferOptions as TransferOptions,
+    transfer as transfer,
+)
+from tauloop.simulation.round_trips import RoundTrip as RoundTrip, round_trip as round_trip
 from tauloop.simulation.routes import (
     Baumgarte as Baumgarte,
     ExtendedSpace as ExtendedSpace,
@@ -85,12 +91,6 @@ from tauloop.simulation.simulation import (
 )
 from tauloop.simulation.stepping.steps import Ending as Ending
 from tauloop.simulation.swing_comparison import SwingComparison as SwingComparison
-from tauloop.simulation.transfers import (
-    LeastDistance as LeastDistance,
-    Transfer as Transfer,
-    TransferOptions as TransferOptions,
-    transfer as transfer,
-)
 from tauloop.simulation.workflow import (
     Integration as Integration,
     RoundTripOptions as RoundTripOptions,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
+from tauloop.compiler.state import CONVERGED, Health, health
+from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.integrators import Integrator
-from tauloop.programs.state import CONVERGED, Health, health
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 

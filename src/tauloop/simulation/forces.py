@@ -8,13 +8,13 @@ from typing import Protocol, final
 
 import numpy as np
 
-from tauloop.assembly.named_values import TOOL, named_values
-from tauloop.codegen.evaluator import Compiled, compiled_health
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import Compiled, compiled_health
+from tauloop.compiler.catalogue import INVERSE_DYNAMICS
+from tauloop.equations.named_values import TOOL, named_values
 from tauloop.model import Model, ToolMotion
 from tauloop.motion import SampledMotion
-from tauloop.programs.catalogue import INVERSE_DYNAMICS
-from tauloop.records import dataclass
 
 
 class MotionInTime(Protocol):

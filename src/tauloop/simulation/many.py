@@ -8,16 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from tauloop.assembly.limits import Passed
-from tauloop.assembly.ports import coordinate_units, numbers, velocity_units
-from tauloop.codegen.rows import RowKernel
-from tauloop.codegen.threads import LARGEST_PIECE, in_pieces
-from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import InputError, Problem
+from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result
+from tauloop.compiler.c.calling.threads import LARGEST_PIECE, in_pieces
+from tauloop.compiler.c.printing.rows import RowKernel
+from tauloop.equations.assembly.limits import Passed
+from tauloop.equations.ports import coordinate_units, numbers, velocity_units
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import Simulator, kept
 from tauloop.simulation.stepping.compiled import CompiledStepper

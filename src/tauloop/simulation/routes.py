@@ -18,18 +18,18 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from tauloop.extensions import Offered
-from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.programs.extended import (
+from tauloop.common.extensions import Offered
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.compiler.derivatives.tangents import tangent_program
+from tauloop.compiler.functions.extended import (
     extended_rate_program,
     hamilton_rate_program,
     momentum_map_program,
 )
-from tauloop.programs.rates import RateProgram, independent_rate_program
-from tauloop.programs.state import SMALLEST_PIVOT
-from tauloop.programs.tangents import tangent_program
-from tauloop.records import dataclass
+from tauloop.compiler.functions.rates import RateProgram, independent_rate_program
+from tauloop.compiler.state import SMALLEST_PIVOT
+from tauloop.model import Model
 
 #: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of
 #: `RateProgram.state`.

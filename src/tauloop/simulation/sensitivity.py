@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.derivatives.tangents import moved, tangent_program
+from tauloop.compiler.program import Program
 from tauloop.integrate.sensitivity import (
     SensitivityDirection,
     by_parameter,
@@ -14,9 +17,6 @@ from tauloop.integrate.sensitivity import (
     require_smooth_friction,
     starts,
 )
-from tauloop.programs.catalogue import KINEMATICS
-from tauloop.programs.program import Program
-from tauloop.programs.tangents import moved, tangent_program
 from tauloop.simulation.forces import ForceLaw, ToolForce, Wrench
 from tauloop.simulation.system import BALANCE, System
 

@@ -9,29 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.limits import Beyond
-from tauloop.assembly.ports import coordinate_units, numbers
-from tauloop.codegen.source import CFunction
-from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import DescriptionError, InputError, Problem
+from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.errors import DescriptionError, InputError, Problem
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Provenance, Result, provenance
+from tauloop.compiler.c.printing.source import CFunction
+from tauloop.compiler.functions.extended import energy_program
+from tauloop.compiler.functions.tool import WRENCH
+from tauloop.compiler.program import Program
+from tauloop.equations.assembly.limits import Beyond
+from tauloop.equations.ports import coordinate_units, numbers
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
-from tauloop.integrate.sensitivity import (
-    SensitivityDirection,
-    apart,
-    labelled,
-    sensitivity_rows,
-)
-from tauloop.logs.channels import log_of
+from tauloop.integrate.sensitivity import SensitivityDirection, apart, labelled, sensitivity_rows
+from tauloop.logs.log import log_of
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.model.runner import Runner
-from tauloop.programs.extended import energy_program
-from tauloop.programs.program import Program
-from tauloop.programs.tool import WRENCH
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.ending import why_ended
 from tauloop.simulation.events import occurrences
 from tauloop.simulation.forces import ConstantForce, ForceLaw, ToolForce, Wrench

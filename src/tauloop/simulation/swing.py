@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.codegen.evaluator import Evaluator
-from tauloop.errors import InputError, PoseError, Problem, solving
+from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import Evaluator
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Mechanism, Spring
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 #: Frequency that each spring gives to the inertia that its drive feels at the reference pose, Hz.
 FREQUENCY = 4.0

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.limits import beyond_limits
-from tauloop.datasets import Variable, rows
-from tauloop.errors import InputError
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result
+from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result
 from tauloop.simulation.routes import ROUTES
 from tauloop.simulation.simulation import Simulation, Simulator
 from tauloop.simulation.swing import DriveSpring, swing

@@ -6,23 +6,23 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.assembly.closing import open_loops
-from tauloop.assembly.loops import Loops
-from tauloop.assembly.motor_candidates import unstated_motors
-from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.codegen.evaluator import BatchRuns, interpreted_run, reads_start
-from tauloop.codegen.precision import RETURNED
-from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.common.errors import AssemblyError, InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import BatchRuns, interpreted_run, reads_start
+from tauloop.compiler.c.printing.precision import RETURNED
+from tauloop.compiler.functions.extended import projection_program
+from tauloop.compiler.functions.rates import RateProgram
+from tauloop.compiler.functions.tool import WRENCH
+from tauloop.compiler.program import Evaluate, Program
+from tauloop.compiler.state import Health
+from tauloop.equations.assembly.closing import open_loops
+from tauloop.equations.assembly.loops import Loops
+from tauloop.equations.assembly.motor_candidates import unstated_motors
+from tauloop.equations.assembly.singular_kinds import singular_kind
 from tauloop.integrate.routine import Routine, program_call, straight, unit_quaternions
 from tauloop.integrate.system import RETURNS, HybridSystem
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
-from tauloop.programs.extended import projection_program
-from tauloop.programs.program import Evaluate, Program
-from tauloop.programs.rates import RateProgram
-from tauloop.programs.state import Health
-from tauloop.programs.tool import WRENCH
-from tauloop.records import dataclass
 from tauloop.simulation.routes import Route
 
 #: A start may miss its loops by this much, characteristic lengths or pure numbers, for rounded

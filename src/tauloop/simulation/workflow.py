@@ -10,28 +10,28 @@ from typing import overload
 
 import numpy as np
 
-from tauloop.assembly.named_values import named_motion, named_values
-from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.options import Options, option, require
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.dynamics.machine_dynamics import motion_table
+from tauloop.equations.named_values import named_motion, named_values
+from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
-from tauloop.kinematics.machine_dynamics import motion_table
 from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.force_sharing import sharing_of
-from tauloop.options import Options, option, require
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench, wrench_at_tool
-from tauloop.simulation.round_trip import RoundTrip, round_trip
+from tauloop.simulation.planned.spline_motion import SplineMotion
+from tauloop.simulation.round_trips import RoundTrip, round_trip
 from tauloop.simulation.routes import ROUTES, IndependentCoordinates, Projected, Route
 from tauloop.simulation.simulation import Simulation, Simulator, start_state
-from tauloop.simulation.spline_motion import SplineMotion
 from tauloop.simulation.swing import AMPLITUDE, FREQUENCY
 from tauloop.simulation.swing_comparison import SwingComparison, compare_routes
 

@@ -13,18 +13,18 @@ Examples:
 
 from __future__ import annotations
 
-from tauloop.lazy import public_names
-from tauloop.study.accuracy import (
-    AccuracyOptions as AccuracyOptions,
-    PoseErrors as PoseErrors,
-    accuracy as accuracy,
-)
+from tauloop.common.lazy import public_names
 from tauloop.study.file import Study as Study, load_study as load_study, loads_study as loads_study
 from tauloop.study.folder import StudyFolder as StudyFolder
 from tauloop.study.many_logs import (
     FoldedLogs as FoldedLogs,
     FoldOptions as FoldOptions,
     fold_logs as fold_logs,
+)
+from tauloop.study.pose_accuracy import (
+    AccuracyOptions as AccuracyOptions,
+    PoseErrors as PoseErrors,
+    accuracy as accuracy,
 )
 from tauloop.study.reductions import ScalarSummary as ScalarSummary, StudyResult as StudyResult
 from tauloop.study.variations import VariedInput as VariedInput

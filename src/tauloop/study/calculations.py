@@ -10,15 +10,15 @@ from typing import Any, final
 
 import numpy as np
 
+from tauloop.common.errors import InputError, TauloopError
+from tauloop.common.records import dataclass
+from tauloop.common.result import plain
 from tauloop.drives import DriveLine
-from tauloop.errors import InputError, TauloopError
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import plain
-from tauloop.study.accuracy import Accuracy, AccuracyOptions
 from tauloop.study.option_texts import option_names, options_from
+from tauloop.study.pose_accuracy import Accuracy, AccuracyOptions
 
 #: What an input is called that is no parameter: the log of `identify`, and options by their names.
 LOG, OPTION = "log", "options."
@@ -168,7 +168,7 @@ CALCULATIONS: Mapping[str, Command] = {
 
 @final
 class AccuracyOfMany(Calculation):
-    """Tool errors of machines that differ in leaf parameters (`tauloop.study.accuracy`)."""
+    """Tool errors of machines that differ in leaf parameters (`tauloop.study.pose_accuracy`)."""
 
     def __init__(
         self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import EngineError
-from tauloop.records import dataclass
+from tauloop.common.errors import EngineError
+from tauloop.common.records import dataclass
 from tauloop.study.file import Study
 
 #: Numbers of a design are kept away from 0 and 1, where a normal distribution has no finite value.

@@ -19,12 +19,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tauloop.common.errors import InputError, TauloopError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.drives import DriveLine
 from tauloop.drives.reader import drive_text, read_drive
-from tauloop.errors import InputError, TauloopError
 from tauloop.formats.library import format_of, load, loads
-from tauloop.formats.yaml_writer import dumps
-from tauloop.mechanism.cursor import (
+from tauloop.formats.writing.yaml_writer import dumps
+from tauloop.mechanism.description.cursor import (
     Choice,
     Cursor,
     Either,
@@ -36,16 +38,14 @@ from tauloop.mechanism.cursor import (
     field,
     need,
 )
-from tauloop.mechanism.documents import contents
+from tauloop.mechanism.description.documents import contents
+from tauloop.mechanism.description.structure import document
+from tauloop.mechanism.description.units import ONE, UnitError, literal, parse_unit, read_quantity
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import is_shipped_name, source_path
-from tauloop.mechanism.structure import document
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.mechanism.units import ONE, UnitError, literal, parse_unit, read_quantity
-from tauloop.mechanism.values import ValueReader
-from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 from tauloop.study.calculations import CALCULATIONS, LOG, OPTION
 from tauloop.study.option_texts import options_from
 from tauloop.study.variations import DRAWN, VariedInput, count_of

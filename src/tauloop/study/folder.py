@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import EngineError, InputError, Problems
-from tauloop.files import held_alone, write_file, write_text
-from tauloop.records import dataclass
-from tauloop.result import write_json
+from tauloop.common.errors import EngineError, InputError, Problems
+from tauloop.common.files import held_alone, write_file, write_text
+from tauloop.common.records import dataclass
+from tauloop.common.result import write_json
 from tauloop.study.calculations import LOG, ComputedSamples
 from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of

@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, InputError, Problem, solving
-from tauloop.formats.yaml_writer import dumps
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import IdentificationError, InputError, Problem, solving
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.formats.writing.yaml_writer import dumps
 from tauloop.identification import (
     ClusteredErrors,
     FoldedIdentification,
@@ -32,10 +36,6 @@ from tauloop.identification import (
     write_triangle,
 )
 from tauloop.mechanism.model import Mechanism
-from tauloop.options import Options, option
-from tauloop.progress import Progress
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 from tauloop.study.calculations import LOG
 from tauloop.study.file import Study
 from tauloop.study.folder import PROBLEM, StudyFolder

@@ -9,10 +9,10 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from tauloop.errors import InputError, Problems
-from tauloop.mechanism.quantities import pairs_reader
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import KEY, Option
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.options import KEY, Option
 
 #: How a file says yes and no.
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}

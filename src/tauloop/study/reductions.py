@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
-from tauloop.shown import Shown
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.common.shown import Shown
 from tauloop.study.design import SobolIndex, sample_design, sobol_indices
 from tauloop.study.file import Study
 from tauloop.study.folder import SAMPLE, StudyFolder

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 #: Samples of a block of draws.
 BLOCK = 1024

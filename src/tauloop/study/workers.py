@@ -23,10 +23,10 @@ from typing import Any, final
 
 import numpy as np
 
-from tauloop.errors import EngineError, Problem
-from tauloop.processes import cores, may_begin, process_begins
-from tauloop.records import dataclass
-from tauloop.result import provenance
+from tauloop.common.errors import EngineError, Problem
+from tauloop.common.processes import cores, may_begin, process_begins
+from tauloop.common.records import dataclass
+from tauloop.common.result import provenance
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
 from tauloop.study.design import sample_design
 from tauloop.study.file import Study

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
-from tauloop.errors import InputError
-from tauloop.options import Options, option
-from tauloop.progress import Progress
-from tauloop.records import dataclass
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
 from tauloop.study.design import require_salib
 from tauloop.study.file import Study, load_study
 from tauloop.study.folder import StudyFolder

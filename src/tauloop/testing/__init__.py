@@ -7,7 +7,7 @@ when all is well:
         check_loss(Tukey())
 """
 
-from tauloop.lazy import public_names
+from tauloop.common.lazy import public_names
 from tauloop.testing.calibration import (
     check_instrument as check_instrument,
     check_loss as check_loss,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.calibration import Instrument, Loss, calibration_problem, simulated_series
-from tauloop.errors import Problems
+from tauloop.common.errors import Problems
 from tauloop.kinematics import random_states
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model

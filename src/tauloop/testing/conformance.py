@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import Problems, TauloopError
+from tauloop.common.errors import Problems, TauloopError
 
 
 class ConformanceError(TauloopError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.errors import Problems
 from tauloop.equations.formulations import Formulation
-from tauloop.errors import Problems
 from tauloop.kinematics import random_states
 from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import Problems, TauloopError
+from tauloop.common.errors import Problems, TauloopError
 from tauloop.formats import Format
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Mechanism

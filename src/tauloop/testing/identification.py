@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import Problems
+from tauloop.common.errors import Problems
 from tauloop.identification import AutocorrelatedErrors, Estimator, RegressionData, fit
 from tauloop.testing.conformance import ConformanceError, compare
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from tauloop.common.errors import Problems
 from tauloop.equations.values import unit_vector
-from tauloop.errors import Problems
 from tauloop.mechanism.joints import SCALARS
 from tauloop.mechanism.model import JointKind
 from tauloop.testing.conformance import ConformanceError, compare

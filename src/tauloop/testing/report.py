@@ -7,11 +7,11 @@ from io import StringIO
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from tauloop.errors import Problems
-from tauloop.report.page_records import tagged
-from tauloop.report.parts import ReportPart, parts_of
-from tauloop.report.record_reading import pieces_of
-from tauloop.result import content, plain
+from tauloop.common.errors import Problems
+from tauloop.common.result import content, plain
+from tauloop.display.page_records import tagged
+from tauloop.display.parts import ReportPart, parts_of
+from tauloop.display.record_reading import pieces_of
 from tauloop.testing.conformance import ConformanceError
 
 #: Columns of a narrow terminal.
@@ -63,7 +63,7 @@ def check_report_part(part: ReportPart, result: object) -> None:
         problems.add(
             "pieces",
             str(error),
-            "give pieces of `tauloop.report.pieces`, of plain numbers and texts",
+            "give pieces of `tauloop.display.pieces`, of plain numbers and texts",
         )
     figure: object = part.figure(result)
     if not isinstance(figure, Figure | None):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.codegen.evaluator import Compiled, Interpreted
-from tauloop.errors import Problems
+from tauloop.common.errors import Problems
+from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
 from tauloop.integrate import DormandPrince, Integrator
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model

@@ -3,11 +3,11 @@
 Examples:
     >>> import tauloop as tl
     >>> view = tl.view(tl.load("four_bar"))
-    >>> tl.report.save_figure(view.picture(), "four_bar.png").name
+    >>> tl.display.save_figure(view.picture(), "four_bar.png").name
     'four_bar.png'
 """
 
-from tauloop.lazy import public_names
+from tauloop.common.lazy import public_names
 from tauloop.viewer.film import save_film as save_film
 from tauloop.viewer.layers import Layers as Layers
 from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback

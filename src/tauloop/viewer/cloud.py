@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.errors import InputError, PoseError, TauloopError
-from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
-from tauloop.kinematics.workspace_map import Reason, Workspace, section_axes, workspace_grid
+from tauloop.common.errors import InputError, PoseError, TauloopError
+from tauloop.common.records import dataclass
+from tauloop.geometry.machine_geometry import machine_geometry
+from tauloop.kinematics.workspaces.map import Reason, Workspace, section_axes, workspace_grid
+from tauloop.kinematics.workspaces.pose_axes import PoseAxes, pose_axes
 from tauloop.model import Model
-from tauloop.records import dataclass
 from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import rgb

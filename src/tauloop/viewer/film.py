@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from tauloop.errors import InputError, Problem
-from tauloop.files import write_file, write_text
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.files import write_file, write_text
+from tauloop.common.progress import Progress, Stages
+from tauloop.display.figures import LARGE, RESIDUAL, TEXT, blank
+from tauloop.display.machine_figure import frame
+from tauloop.display.solid_drawing import SolidDrawing
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
-from tauloop.progress import Progress, Stages
-from tauloop.report.figures import LARGE, RESIDUAL, TEXT, blank
-from tauloop.report.machine_figure import frame
-from tauloop.report.solid_drawing import SolidDrawing
 
 #: A film lasts so long at least, s: quick motions are slowed down, and say so. So many pictures a
 #: second, and at most.

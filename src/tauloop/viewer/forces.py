@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import TauloopError
-from tauloop.kinematics.machine_geometry import MachineGeometry
+from tauloop.common.errors import TauloopError
+from tauloop.compiler.state import Forces
+from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.model import Model
-from tauloop.programs.state import Forces
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import rgb
 from tauloop.viewer.stage import Stage

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.errors import TauloopError
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
+from tauloop.common.errors import TauloopError
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_shape
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import MachineScene

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.assembly.limits import Limits
-from tauloop.errors import AssemblyError, PoseError, TauloopError
-from tauloop.kinematics.machine_geometry import MachineGeometry, MachineShape
-from tauloop.records import dataclass
+from tauloop.common.errors import AssemblyError, PoseError, TauloopError
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.limits import Limits
+from tauloop.geometry.machine_geometry import MachineGeometry, MachineShape
 from tauloop.viewer.handles import Handles
 from tauloop.viewer.stage import Stage
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from tauloop.errors import EngineError
-from tauloop.records import dataclass
+from tauloop.common.errors import EngineError
+from tauloop.common.records import dataclass
 
 #: Bytes of a token: 128 bits are not guessed.
 TOKEN_BYTES = 16

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.assembly.limits import coordinate_limits
-from tauloop.errors import InputError, PoseError
+from tauloop.common.errors import InputError, PoseError
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.model import Model, Motion
-from tauloop.records import dataclass
 
 #: How far a handle may go from where it stands at first: characteristic lengths, degrees, pure
 #: numbers.

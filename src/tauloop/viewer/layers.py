@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tauloop.assembly.ports import Entry
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import Entry
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 from tauloop.viewer.playback import Playback
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.kinematics.machine_geometry import MachineGeometry
+from tauloop.display.figures import RESIDUAL
+from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.kinematics.singularities import KINDS, least_distance, singularities
 from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.mechanism.poses import placement_pose
 from tauloop.model import Model
-from tauloop.report.figures import RESIDUAL
 from tauloop.viewer.stage import Stage
 
 #: What the machine does there, by `KINDS`.

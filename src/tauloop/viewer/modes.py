@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
-from tauloop.errors import TauloopError
-from tauloop.kinematics.modes import Modes, assembly_modes, working_modes
+from tauloop.common.errors import TauloopError
+from tauloop.equations.ports import ACTUATORS, PLATFORM, Entry
+from tauloop.kinematics.modes.modes import Modes, assembly_modes, working_modes
 from tauloop.viewer.stage import Stage
 
 #: More buttons than these would fill the panel.

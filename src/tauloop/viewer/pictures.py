@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
 from tauloop.viewer.film import ffmpeg, save_film
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.ports import PLATFORM, Entry, Port
-from tauloop.errors import InputError, Problem
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import PLATFORM, Entry, Port
 from tauloop.logs import samples
-from tauloop.logs.channels import TIME, channels
+from tauloop.logs.log import TIME, channels
 from tauloop.logs.matching import channel_problems
 from tauloop.logs.recording import read_recorded
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr

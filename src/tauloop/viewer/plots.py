@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
+from tauloop.common.records import dataclass
+from tauloop.display.figures import COLOURS, RESIDUAL, TEXT, thin
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.report.figures import COLOURS, RESIDUAL, TEXT, thin
 from tauloop.viewer.forces import motion_forces
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage

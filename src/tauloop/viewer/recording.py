@@ -6,9 +6,9 @@ import html
 
 import numpy as np
 
-from tauloop.kinematics.machine_geometry import MachineGeometry
+from tauloop.common.progress import Progress, Stages
+from tauloop.geometry.machine_geometry import MachineGeometry
 from tauloop.model import Model
-from tauloop.progress import Progress, Stages
 from tauloop.viewer.guard import Guard, silent, start_guarded, viser_module
 from tauloop.viewer.scene import MachineScene
 

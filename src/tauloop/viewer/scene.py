@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from scipy.spatial.transform import Rotation
 
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.display.figures import RESIDUAL
+from tauloop.geometry import frames, machine_solids, parts
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.solid import COLOURS
 from tauloop.model import Model
-from tauloop.report.figures import RESIDUAL
-from tauloop.solids import frames, machine_solids, parts
 
 #: Length of the tool's axes, and thickness of its path, as shares of the machine's largest
 #: dimension.

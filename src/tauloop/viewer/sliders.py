@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.ports import Entry
-from tauloop.errors import AssemblyError, TauloopError
+from tauloop.common.errors import AssemblyError, TauloopError
+from tauloop.equations.ports import Entry
 from tauloop.model import Model
 from tauloop.viewer.handles import Handles
 from tauloop.viewer.stage import Stage

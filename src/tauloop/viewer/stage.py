@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
 from tauloop.model import Model
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.playback import Playback

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.ports import Entry
-from tauloop.errors import TauloopError
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_shape
+from tauloop.common.errors import TauloopError
+from tauloop.equations.ports import Entry
+from tauloop.geometry import machine_solids, parts
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_shape
 from tauloop.model import Model
-from tauloop.solids import machine_solids, parts
 from tauloop.viewer.clock import Clock
 from tauloop.viewer.cloud import CloudPanel
 from tauloop.viewer.forces import ForceLayer

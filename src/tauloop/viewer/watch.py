@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
 from tauloop.viewer.sliders import as_markdown
 from tauloop.viewer.stage import Sight, Stage
 

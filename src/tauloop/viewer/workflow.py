@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tauloop.assembly.named_values import full_name, named_values
-from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units
-from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import EngineError, InputError, Problems
+from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.errors import EngineError, InputError, Problems
+from tauloop.common.options import Options, listed, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, Status, provenance
+from tauloop.display.machine_figure import machine_figure
+from tauloop.display.solid_drawing import solid_drawing
+from tauloop.equations.named_values import full_name, named_values
+from tauloop.equations.ports import PLATFORM, Entry, coordinate_units
 from tauloop.formats import load
-from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
-from tauloop.kinematics.pose_axes import pose_axes
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
-from tauloop.options import Options, listed, option
-from tauloop.progress import Progress
-from tauloop.records import dataclass
-from tauloop.report.machine_figure import machine_figure
-from tauloop.report.solid_drawing import solid_drawing
-from tauloop.result import Result, Status, provenance
 from tauloop.viewer.cloud import COLOURINGS, planes
 from tauloop.viewer.film import save_film
 from tauloop.viewer.layers import Layers

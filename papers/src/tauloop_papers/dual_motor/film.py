@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon, Rectangle
 
+from tauloop.display import FAINT, MEASURED, NORMAL, PREDICTED, SMALL, TEXT
 from tauloop.drives import Axis, DriveLine, Record, load_drive, record_axis
-from tauloop.report import FAINT, MEASURED, NORMAL, PREDICTED, SMALL, TEXT
 from tauloop_papers.dual_motor.search import LONG
 from tauloop_papers.dual_motor.settings import SETTINGS
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.drives import DETERMINED, Axis, PlantFit
-from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.dual_motor.conclusions import conclusions
 from tauloop_papers.dual_motor.family import RIGID, STRUCTURES, Structure
 from tauloop_papers.dual_motor.search import BUDGET, STARTS, assessed

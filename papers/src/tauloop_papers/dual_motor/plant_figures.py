@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from tauloop.display import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop.drives import DETERMINED
-from tauloop.report import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop_papers.dual_motor.plant import DrivePlant
 from tauloop_papers.dual_motor.table import bar_of
 

@@ -27,6 +27,8 @@ from typing import Any
 import numpy as np
 import typer
 
+from tauloop.common.errors import InputError
+from tauloop.common.result import write_json
 from tauloop.drives import (
     Axis,
     Observation,
@@ -36,8 +38,6 @@ from tauloop.drives import (
     search_plant,
     simulate_axis,
 )
-from tauloop.errors import InputError
-from tauloop.result import write_json
 from tauloop_papers.dual_motor.family import (
     EARLIER,
     GAINS,

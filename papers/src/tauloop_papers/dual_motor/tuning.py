@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.drives import (
     SQP,
     Axis,
@@ -26,7 +27,6 @@ from tauloop.drives import (
     record_axis,
     robustness,
 )
-from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.dual_motor.family import STEPPING, STRUCTURES
 from tauloop_papers.dual_motor.results import Cycling, Scatter, Search, Table
 from tauloop_papers.dual_motor.search import CYCLE, LASTING, LONG, STILL, assessed, swings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 from tauloop.formats import load
 from tauloop.identification import (
     AutocorrelatedErrors,

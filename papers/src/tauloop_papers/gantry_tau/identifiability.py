@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
 from tauloop.identification import (
     Conditions,
     ExcitationLimits,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.formats import load
 from tauloop.identification import CONNECTED, OWN, leaf_ties
 from tauloop.logs import TIME, samples
 from tauloop.model import Model
 from tauloop.motion import Multisine
-from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.gantry_tau.fits import (
     DataSet,
     consistent,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from tauloop.report import LARGE, NORMAL, TEXT
+from tauloop.display import LARGE, NORMAL, TEXT
 from tauloop_papers.gantry_tau.identification_figures import FIGURES, draw_forces
 from tauloop_papers.gantry_tau.pattern import pattern
 from tauloop_papers.gantry_tau.results import Pattern

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from tauloop.files import write_text
+from tauloop.common.files import write_text
 from tauloop_papers.gantry_tau.pattern import (
     FAMILY,
     FOUND,

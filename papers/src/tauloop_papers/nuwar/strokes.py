@@ -14,7 +14,8 @@ from itertools import product
 import numpy as np
 
 import tauloop as tl
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,
@@ -30,7 +31,6 @@ from tauloop.motion import (
     sheared_ellipse,
     stroke,
 )
-from tauloop.result import Evidence, plain, provenance
 from tauloop.simulation import (
     DormandPrince,
     ExtendedSpace,

@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
 import tauloop as tl
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.model import ToolMotion
 from tauloop.motion import POLYNOMIAL_345
-from tauloop.result import Evidence, plain, provenance
 from tauloop.simulation import ForceLaw, RungeKutta4, Simulator, ToolForce
 from tauloop_papers.rcid.results import Impedance, Reach, Touch
 from tauloop_papers.rcid.settings import SETTINGS, ImpedanceSettings, Task

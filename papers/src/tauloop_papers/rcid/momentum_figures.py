@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import tauloop as tl
-from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.display import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 from tauloop.viewer import Playback, View
 from tauloop_papers.rcid.results import Impedance
 from tauloop_papers.rcid.table import METHODS, PARTS

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.identification import (
     AnalyticRegrouping,
     BaseEstimates,
@@ -30,7 +31,6 @@ from tauloop.identification import (
     random_search,
 )
 from tauloop.motion import FourierSeries
-from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.reproduction import EXPERIMENTS, Progress
 from tauloop_papers.spidermill.models import Fit, Plant, Reduced, Trajectory, counted, mean_relative
 from tauloop_papers.spidermill.read_out import read_out

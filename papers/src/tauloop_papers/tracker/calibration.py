@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.result import Evidence, plain, provenance
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
 from tauloop_papers.tracker.fits import (
     ModelFit,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from tauloop.calibration import (
     simulated_series,
     solve,
 )
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 from tauloop.formats import load
 from tauloop.mechanism import Mechanism
 from tauloop.model import Model

@@ -17,7 +17,7 @@ import scipy.special
 from tauloop.calibration.judging.statistics import FALSE_ALARM
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
-from tauloop.result import Evidence
+from tauloop.common.result import Evidence
 
 #: Share of an encoder's error that unknowns leave visible below which nothing is known of it.
 VISIBLE = 1e-6

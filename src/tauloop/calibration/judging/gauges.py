@@ -26,8 +26,8 @@ import scipy.linalg
 
 from tauloop.calibration.problem.pose_equations import SymbolicPose, symbolic_pose
 from tauloop.calibration.problem.problem import CalibrationProblem, Linearised
+from tauloop.common.records import dataclass
 from tauloop.equations.values import BatchFunction
-from tauloop.records import dataclass
 
 #: A motion is in the null space when so much of its square is found there.
 EXPLAINED = 0.999

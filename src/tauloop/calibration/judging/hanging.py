@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.calibration.problem.building import stiffness_of
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
-from tauloop.result import Evidence
+from tauloop.common.result import Evidence
 
 
 def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Evidence, ...]:

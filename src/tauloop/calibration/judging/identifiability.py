@@ -19,9 +19,9 @@ import scipy.linalg
 from tauloop.calibration.judging.gauges import gauges, leading_rows
 from tauloop.calibration.judging.observability import NULL
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
-from tauloop.errors import PoseError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 #: Terms of a direction below this share of its largest are not told.
 SMALL_TERM = 0.02

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError
-from tauloop.records import dataclass
+from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.records import dataclass
 
 #: Singular values below this share of the largest are zero: directions that no pose shows. Of 51
 #: parameters of a six-link machine the last that is not comes out as 4e-11 to 2e-10, zeros as below

@@ -22,8 +22,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
-from tauloop.records import dataclass
-from tauloop.result import Evidence
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
 
 #: Widths of the priors that are looked at, over the stated ones: exponents of ten.
 WIDEST = 3.0

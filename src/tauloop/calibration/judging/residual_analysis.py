@@ -21,9 +21,9 @@ import scipy.stats
 
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
-from tauloop.errors import IdentificationError, solving
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 #: Chance that any of all tests says something about residuals that are noise.
 FALSE_ALARM = 0.01

@@ -7,7 +7,7 @@ import scipy.special
 
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.solving.solver import Solution
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
 
 #: Chance that a sound set of measurements has any residual named an outlier.
 FALSE_ALARM = 0.01

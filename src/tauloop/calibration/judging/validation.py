@@ -13,10 +13,10 @@ from scipy.optimize import lsq_linear
 
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve
-from tauloop.errors import IdentificationError, InputError, solving
-from tauloop.processes import SharedWork
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.processes import SharedWork
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 #: Called after each piece of work with how many are done and how many there are.
 Progress = Callable[[int, int], None]

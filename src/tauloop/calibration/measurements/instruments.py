@@ -17,15 +17,15 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.loops import nominal
 from tauloop.calibration.measurements.surfaces import Plane, Surface, Vector3
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, symbolic_motion
 from tauloop.equations.values import Values
-from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.records import dataclass
 
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 #: Usual sizes of corrections: of a length (m), an angle (rad) and a plain number.

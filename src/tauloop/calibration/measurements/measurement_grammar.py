@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from tauloop.calibration.measurements.instruments import INSTRUMENTS
 from tauloop.calibration.problem.unknowns import DIMENSIONS
-from tauloop.mechanism.cursor import Choice, Either, ListOf, MapOf, Shape, Text, Value, field, need
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE
+from tauloop.mechanism.description.cursor import (
+    Choice,
+    Either,
+    ListOf,
+    MapOf,
+    Shape,
+    Text,
+    Value,
+    field,
+    need,
+)
+from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE
 
 FORMAT = "tauloop-measurements/1"
 #: Kinds of measurements by the name that files and the command line use.

@@ -7,9 +7,9 @@ from dataclasses import field
 
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.unknowns import Bounds, Tolerances
-from tauloop.errors import InputError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

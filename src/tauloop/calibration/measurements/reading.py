@@ -30,18 +30,18 @@ from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
-from tauloop.errors import InputError, LogError, Problems
-from tauloop.logs.findings import Findings
-from tauloop.logs.opening import open_table
-from tauloop.logs.scales import find_scale
+from tauloop.common.errors import InputError, LogError, Problems
+from tauloop.logs.checks.findings import Findings
+from tauloop.logs.checks.scales import find_scale
+from tauloop.logs.files.opening import open_table
 from tauloop.logs.tables import CsvTable, Table
-from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.documents import contents, is_whole, open_document
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.documents import contents, is_whole, open_document
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import UnitError, named
+from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import suggestion, unknown_names
-from tauloop.mechanism.units import UnitError, named
-from tauloop.mechanism.values import ValueReader
 
 #: Column with the number of the reading, in tables of readings that belong to several poses.
 TOGETHER = "reading"

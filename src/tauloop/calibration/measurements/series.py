@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.ports import numbers
 from tauloop.calibration.measurements.instruments import Instrument
-from tauloop.errors import InputError, Problems
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,8 +11,8 @@ from tauloop.calibration.measurements.instruments import (
     require_instruments,
 )
 from tauloop.calibration.measurements.series import Series
+from tauloop.common.errors import InputError
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError
 from tauloop.model import Model
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
 
 Vector3 = tuple[float, float, float]
 

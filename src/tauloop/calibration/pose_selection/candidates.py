@@ -10,20 +10,20 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
-from tauloop.assembly.limits import coordinate_limits
-from tauloop.assembly.named_values import ranges_of
-from tauloop.assembly.ports import Port
 from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.calibration.pose_selection.contact import Gap
-from tauloop.errors import InputError, PoseError, Problem
-from tauloop.kinematics.clearance import rod_clearance
+from tauloop.common.errors import InputError, PoseError, Problem
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.assembly.limits import coordinate_limits
+from tauloop.equations.named_values import ranges_of
+from tauloop.equations.ports import Port
+from tauloop.geometry.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, least_distance, singularities
-from tauloop.kinematics.workspace_map import section_axes
+from tauloop.kinematics.workspaces.map import section_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Poses tried for each one that is wanted, at most.
 TRIES = 30

@@ -12,8 +12,8 @@ from tauloop.calibration.measurements.instruments import (
     nominal_scene,
     require_instruments,
 )
+from tauloop.common.errors import InputError
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError
 from tauloop.model import Model
 
 #: A gap that is closed (m), steps to it, and the least slope along which it is closed.

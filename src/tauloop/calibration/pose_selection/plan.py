@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 
-from tauloop.assembly.ports import PLATFORM, entry_ports, motor_port
 from tauloop.calibration.measurements.instruments import (
     INSTRUMENTS,
     Distance,
@@ -34,16 +33,17 @@ from tauloop.calibration.pose_selection.selection import (
 )
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
-from tauloop.datasets import Variable, columns, rows
-from tauloop.errors import IdentificationError, InputError, Problems, solving
-from tauloop.files import write_text
+from tauloop.common.datasets import Variable, columns, rows
+from tauloop.common.errors import IdentificationError, InputError, Problems, solving
+from tauloop.common.files import write_text
+from tauloop.common.options import Options, listed, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.equations.ports import PLATFORM, entry_ports, motor_port
+from tauloop.mechanism.description.quantities import quantity, quantity_reader
+from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import quantity, quantity_reader
-from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.model import Model
-from tauloop.options import Options, listed, option
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 #: Poses are enough when the calibrated machine's expected error is below this share of the
 #: instrument's noise: it then adds an eighth to the noise at most.

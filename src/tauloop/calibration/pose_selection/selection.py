@@ -33,9 +33,9 @@ from tauloop.calibration.judging.observability import (
     require_jacobians,
     shown_directions,
 )
-from tauloop.errors import IdentificationError, InputError
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
+from tauloop.common.errors import IdentificationError, InputError
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
 
 #: A round that betters the criterion by less than this share is the last.
 ENOUGH = 1e-4

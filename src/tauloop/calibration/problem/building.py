@@ -7,14 +7,14 @@ from itertools import combinations
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.ports import LISTED
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.equilibrium import Equilibrium, least_stiffness
 from tauloop.calibration.problem.pose_equations import Reach, independent_rows, station_functions
 from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKind
 from tauloop.calibration.problem.stations import ITERATIONS, STEP, Elimination, Station, square
-from tauloop.errors import InputError, PoseError, Problem, Problems
+from tauloop.common.errors import InputError, PoseError, Problem, Problems
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.ports import LISTED
 
 #: StepGauge of the straight line in encoder space from the reference pose to the measured ones.
 WAYPOINTS = 12

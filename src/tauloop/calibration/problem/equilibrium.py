@@ -23,14 +23,14 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.loops import closure, nominal, stacked
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.loops import closure, nominal, stacked
 from tauloop.equations.newton_euler import transmission, tree_forces
 from tauloop.equations.tree import TreeMotion, coordinate_rates, symbolic_motion
 from tauloop.equations.values import Entries, dynamic_parameters
-from tauloop.errors import InputError
 from tauloop.mechanism.bodies import called_winches
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

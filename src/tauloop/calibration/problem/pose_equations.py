@@ -10,8 +10,6 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.loops import closure, nominal, stacked
 from tauloop.calibration.measurements.instruments import ORIGIN, Instrument, Nuisance, Scene
 from tauloop.calibration.problem.equilibrium import (
     Equilibrium,
@@ -19,12 +17,14 @@ from tauloop.calibration.problem.equilibrium import (
     equilibrium_equations,
 )
 from tauloop.calibration.problem.unknowns import Unknown
-from tauloop.codegen.evaluator import Evaluator, Kernel, c_function
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import Evaluator, Kernel, c_function
+from tauloop.compiler.program import Evaluate, Program
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.loops import closure, nominal, stacked
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.tree import coordinate_rates, symbolic_motion
 from tauloop.equations.values import BatchFunction, Values
-from tauloop.programs.program import Evaluate, Program
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,6 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.locks import DEFAULT_LOCKS
-from tauloop.assembly.loops import loops
-from tauloop.assembly.spins import assemble_locked
 from tauloop.calibration.measurements.instruments import Nuisance, Position, require_instruments
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.building import build_station
@@ -43,14 +39,18 @@ from tauloop.calibration.problem.unknowns import (
     bounded,
     select_unknowns,
 )
-from tauloop.codegen.evaluator import WORTH_COMPILING, Compiled, Evaluator
+from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.c.calling.evaluator import WORTH_COMPILING, Compiled, Evaluator
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.locks import DEFAULT_LOCKS
+from tauloop.equations.assembly.loops import loops
+from tauloop.equations.assembly.spins import assemble_locked
 from tauloop.equations.topology import integrate
-from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model.encoder_fit import encoder_deviations
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
 
 
 class ResidualKind(ABC):

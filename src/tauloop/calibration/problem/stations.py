@@ -9,8 +9,8 @@ import numpy as np
 from tauloop.calibration.measurements.instruments import Nuisance
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.pose_equations import StationFunctions
+from tauloop.common.records import dataclass
 from tauloop.equations.topology import Topology, integrate
-from tauloop.records import dataclass
 
 #: Newton's method stops when no coordinate moves by more than this, characteristic lengths or rad:
 #: what is left then is its square.

@@ -9,14 +9,14 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from tauloop.calibration.measurements.instruments import TYPICAL, Nuisance
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.options import listed
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.mechanism.description.quantities import interval
+from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, UnitError, si_unit
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import interval
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, si_unit
-from tauloop.options import listed
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: What unknowns and readings are measured in, by SI unit.
 DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}

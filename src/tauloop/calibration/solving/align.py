@@ -18,7 +18,7 @@ from tauloop.calibration.problem.problem import (
 from tauloop.calibration.problem.stations import Station, StationState
 from tauloop.calibration.problem.unknowns import Tolerances, Unknown, select_unknowns
 from tauloop.calibration.solving.registration import kabsch
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
 from tauloop.mechanism.model import Mechanism
 
 #: A target's turn beyond this, rad, is no error of mounting, and far for a search that starts

@@ -7,7 +7,6 @@ from itertools import permutations
 
 import numpy as np
 
-from tauloop.assembly.limits import limits_of
 from tauloop.calibration.measurements.instruments import Contact
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Plane
@@ -17,7 +16,8 @@ from tauloop.calibration.problem.stations import Station
 from tauloop.calibration.solving.exchanges import SECONDS, alike_pairs
 from tauloop.calibration.solving.registration import kabsch, rms_distance
 from tauloop.calibration.solving.row_order import FITS_BETTER, LARGE_ERROR, wrong_rows
-from tauloop.errors import Problem, Problems
+from tauloop.common.errors import Problem, Problems
+from tauloop.equations.assembly.limits import limits_of
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
 FLAT = 1e-2

@@ -12,8 +12,8 @@ import numpy as np
 from tauloop.calibration.problem.building import exchanged, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, solve
-from tauloop.errors import IdentificationError, PoseError
-from tauloop.records import dataclass
+from tauloop.common.errors import IdentificationError, PoseError
+from tauloop.common.records import dataclass
 
 #: Processor time for the search where nobody says more, s.
 SECONDS = 10.0

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tauloop.extensions import Offered
-from tauloop.records import dataclass
+from tauloop.common.extensions import Offered
+from tauloop.common.records import dataclass
 
 
 class Loss(ABC):

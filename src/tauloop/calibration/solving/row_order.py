@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from tauloop.calibration.problem.stations import Station
 from tauloop.calibration.solving.registration import kabsch
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
 
 #: Another order is believed when it fits so many times better.
 FITS_BETTER = 5.0

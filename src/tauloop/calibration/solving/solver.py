@@ -7,9 +7,9 @@ from scipy.optimize import least_squares
 
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.calibration.solving.losses import Loss, Squares
-from tauloop.errors import IdentificationError, PoseError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import IdentificationError, PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 SQUARES = Squares()
 #: The search ends when the sum of squares, or the corrections, change by less than these shares.

@@ -11,12 +11,13 @@ import casadi as ca
 import numpy as np
 from scipy.optimize import root
 
+from tauloop.common.errors import InputError, solving
+from tauloop.common.records import dataclass
 from tauloop.drives.axis.simulation import Record
 from tauloop.drives.equations.elements import elastic_backlash
 from tauloop.drives.equations.switches import Direct
 from tauloop.drives.equations.system import build_system
 from tauloop.equations.values import BatchFunction, Values
-from tauloop.errors import InputError, solving
 from tauloop.mechanism.drive_line import (
     DriveLine,
     ElasticBacklash,
@@ -26,7 +27,6 @@ from tauloop.mechanism.drive_line import (
     SingleDrive,
 )
 from tauloop.mechanism.expression import Leaf, Parameter, ParameterTable
-from tauloop.records import dataclass
 
 #: Points on one period of a describing function, while looking for cycles and to the last digits;
 #: the integrand has kinks, so its error falls with their square.

@@ -8,14 +8,14 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, criteria_of, prepared_runs
 from tauloop.drives.axis.source import MARKS, REPORT
 from tauloop.drives.criteria import NAMES, Criteria, weighted
-from tauloop.errors import InputError, Problems
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.records import dataclass
 
 #: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are
 #: not kept.

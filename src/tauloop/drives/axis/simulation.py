@@ -8,15 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.assembly.ports import numbers
-from tauloop.codegen.library import Library, is_forked
-from tauloop.datasets import TIME, Tabular, Variable, time_axis
+from tauloop.common.datasets import TIME, Tabular, Variable, time_axis
+from tauloop.common.errors import EngineError, InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.library import Library, is_forked
 from tauloop.drives.axis.interpreted import InterpretedAxis
 from tauloop.drives.axis.source import REPORT, axis_routines, axis_source
 from tauloop.drives.criteria import NAMES, Criteria, Outcome, priced
 from tauloop.drives.equations.system import AxisSystem, build_system, senseless
 from tauloop.drives.machine.lines import MOTORS, with_motors
-from tauloop.errors import EngineError, InputError, Problem, Problems
+from tauloop.equations.ports import numbers
 from tauloop.integrate.events import Occurrence, ValuePassed
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.sampled import MOST_EVENTS
@@ -24,7 +25,6 @@ from tauloop.integrate.sensitivity import sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.records import dataclass
 
 _LOGGER = logging.getLogger("tauloop")
 

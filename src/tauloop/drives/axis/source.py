@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.source import number
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.source import number
 from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.routine import Routine, RoutineCall
 from tauloop.integrate.system import HybridSystem

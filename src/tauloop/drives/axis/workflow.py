@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, replace
 
-from tauloop.assembly.named_values import numbers_of
-from tauloop.datasets import Variable
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
 from tauloop.drives.machine.lines import MOTORS, with_motors
-from tauloop.errors import InputError, Problems
+from tauloop.equations.named_values import numbers_of
 from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
+from tauloop.mechanism.description.units import ONE
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.mechanism.units import ONE
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 #: Samples per second of a record, and most of them.
 RATE, MOST = 400, 1_000_000

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import casadi as ca
 
+from tauloop.common.records import dataclass
 from tauloop.drives.equations.switches import Switches
 from tauloop.equations.values import Values
 from tauloop.mechanism.drive_line import Control, DualDrive, Pid
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

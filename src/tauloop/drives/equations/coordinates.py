@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from tauloop.errors import DescriptionError
+from tauloop.common.errors import DescriptionError
+from tauloop.common.records import dataclass
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.expression import Expression
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

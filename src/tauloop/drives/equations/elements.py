@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.common.records import dataclass
 from tauloop.drives.equations.switches import Switches, SwitchModes
-from tauloop.records import dataclass
 
 #: Gap below which the elastic backlash element is a plain spring and damper (Modelica's
 #: ElastoBacklash).

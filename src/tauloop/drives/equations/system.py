@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
 from tauloop.drives.equations.control import ControlLaw, control_law, pid_states
 from tauloop.drives.equations.coordinates import LineCoordinates, coordinates
 from tauloop.drives.equations.elements import (
@@ -19,7 +21,6 @@ from tauloop.drives.equations.elements import (
 )
 from tauloop.drives.equations.switches import Direct, SwitchModes
 from tauloop.equations.values import BatchFunction, Values
-from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.events import ValuePassed
 from tauloop.mechanism.drive_line import (
     Connection,
@@ -32,7 +33,6 @@ from tauloop.mechanism.drive_line import (
 )
 from tauloop.mechanism.expression import ZERO, ParameterTable
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.records import dataclass
 
 #: Inputs of the equations: reference, reference before its step, force on the judged inertia, and
 #: the speed to which the integrator knows zero (m/s or rad/s of the inertia with dry friction).

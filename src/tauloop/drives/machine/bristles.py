@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tauloop.common.errors import InputError
 from tauloop.drives.machine.lines import on_the_load
-from tauloop.errors import InputError
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, LuGre
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
 from tauloop.mechanism.model import Friction as MachineFriction, Mechanism

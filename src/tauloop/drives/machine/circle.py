@@ -12,7 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError, Problems, solving
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, provenance
 from tauloop.drives.machine.path import (
     PATH_INTEGRATOR,
     DrivenMachine,
@@ -20,17 +25,12 @@ from tauloop.drives.machine.path import (
     Variation,
     has_two_motors,
 )
-from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
-from tauloop.options import Options, option
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Result, provenance
 
 #: Laps: half a lap to come to speed, one that is measured in the middle, half a lap to come to
 #: rest.

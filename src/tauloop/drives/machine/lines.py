@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.mechanism.drive_line import (
     Compliance,
     Connection,

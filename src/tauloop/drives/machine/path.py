@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.datasets import Variable, columns, time_axis
+from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.errors import EngineError, InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.compiler.functions.extended import energy_program
 from tauloop.drives.axis.simulation import signal_variables
 from tauloop.drives.equations.system import senseless
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
@@ -29,7 +33,6 @@ from tauloop.drives.machine.lines import (
 from tauloop.drives.machine.routines import sampled_machine
 from tauloop.drives.machine.sensitivity import machine_directions
 from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
-from tauloop.errors import EngineError, InputError, Problem
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.sampled import (
@@ -47,9 +50,6 @@ from tauloop.mechanism.omissions import omission_evidence
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
 from tauloop.motion import Trajectory
-from tauloop.programs.extended import energy_program
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 if TYPE_CHECKING:
     import xarray as xr

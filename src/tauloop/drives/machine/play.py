@@ -9,20 +9,20 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
-from tauloop.assembly.limits import coordinate_limits
-from tauloop.assembly.loops import nominal
-from tauloop.datasets import Variable
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.compiler.functions.tool import tool_twist
+from tauloop.equations.assembly.limits import coordinate_limits
+from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError, PoseError, Problem, solving
-from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.workspace_map import Workspace, workspace_grid
+from tauloop.kinematics.workspaces.map import Workspace, workspace_grid
+from tauloop.kinematics.workspaces.pose_axes import pose_axes
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.programs.tool import tool_twist
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 #: Play of an actuator where nothing else is said, m or rad (the issue's 10 um).
 PLAY = 10e-6

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.functions.rates import actuator_motion
 from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight, unit_quaternions
 from tauloop.integrate.system import HybridSystem
-from tauloop.programs.catalogue import KINEMATICS
-from tauloop.programs.rates import actuator_motion
 
 
 def sampled_machine(system: MachineSystem) -> HybridSystem:

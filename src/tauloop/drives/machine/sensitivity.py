@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.common.errors import InputError, Problems
+from tauloop.compiler.functions.rates import independent_rate_program
 from tauloop.drives.machine.system import MachineSystem
-from tauloop.errors import InputError, Problems
 from tauloop.integrate.sampled import Course
 from tauloop.integrate.sensitivity import SensitivityDirection, by_parameter, require_known, starts
 from tauloop.mechanism.expression import leaves
-from tauloop.programs.rates import independent_rate_program
 
 
 def machine_directions(

@@ -8,6 +8,9 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.compiler.functions.rates import RateProgram, independent_rate_program
 from tauloop.drives.equations.system import (
     INPUTS,
     Equations,
@@ -17,14 +20,11 @@ from tauloop.drives.equations.system import (
 )
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError, Problem
 from tauloop.mechanism.bodies import cable_problems, dry_friction
 from tauloop.mechanism.drive_line import DriveLine, LineFriction
 from tauloop.mechanism.expression import ParameterTable, leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.programs.rates import RateProgram, independent_rate_program
-from tauloop.records import dataclass
 
 #: Inputs of a line on a machine: those of a line of its own, speed of the reference, and torque fed
 #: forward.

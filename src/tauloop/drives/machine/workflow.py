@@ -7,24 +7,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.named_values import full_name, named_values, numbers_of, ranges_of
-from tauloop.assembly.ports import Port
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import Options, listed, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
 from tauloop.drives.axis.workflow import parameters_of
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
 from tauloop.drives.machine.lines import play_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
 from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
-from tauloop.errors import InputError, Problems
+from tauloop.equations.named_values import full_name, named_values, numbers_of, ranges_of
+from tauloop.equations.ports import Port
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
 from tauloop.kinematics.watched import events_of
+from tauloop.mechanism.description.quantities import pairs_reader, quantity
+from tauloop.mechanism.description.units import ONE
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader, quantity
-from tauloop.mechanism.units import ONE
 from tauloop.model import Model
-from tauloop.options import Options, listed, option
-from tauloop.progress import Progress
-from tauloop.records import dataclass
 
 #: What the variations are called in options.
 WORDS = {

@@ -8,10 +8,10 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from tauloop.errors import InputError
-from tauloop.interrupts import interruptible
-from tauloop.options import Options, option
-from tauloop.records import dataclass
+from tauloop.common.errors import InputError
+from tauloop.common.interrupts import interruptible
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
 
 #: Costs (N,) of points (N, n), all in one call.
 BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.drives.tuning.evaluations import BatchCost
-from tauloop.errors import InputError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Points evaluated in one call.
 CHUNK = 4096

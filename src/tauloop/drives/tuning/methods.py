@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy.optimize import minimize
 
+from tauloop.common.errors import EngineError, Problems
+from tauloop.common.interrupts import interruptible
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
 from tauloop.drives.tuning.evaluations import Evaluations, box_differences
-from tauloop.errors import EngineError, Problems
-from tauloop.interrupts import interruptible
-from tauloop.options import Options, option
-from tauloop.records import dataclass
 
 #: Gradient (n,) of a cost at a point (n,), in the units of the bounds.
 Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]

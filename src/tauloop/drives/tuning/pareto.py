@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.interrupts import interruptible
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.drives.tuning.evaluations import PRICE_OF_NOTHING
 from tauloop.drives.tuning.methods import pymoo_module, run_generations
 from tauloop.drives.tuning.search import checked_box
-from tauloop.errors import InputError, Problems
-from tauloop.interrupts import interruptible
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Criteria (N, k) of points (N, n), all to be made small.
 BatchCriteria: TypeAlias = Callable[[np.ndarray], np.ndarray]

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.datasets import Variable
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, Problem, Problems, solving
+from tauloop.common.interrupts import interruptible
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
-from tauloop.errors import InputError, Problem, Problems, solving
-from tauloop.interrupts import interruptible
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 #: Neighbours that test a best point lie this far along each axis, as a share of the range.
 NEIGHBOUR = 0.01

@@ -9,8 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from tauloop.assembly.named_values import ranges_of
-from tauloop.datasets import Variable, rows
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, plain, provenance
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import (
@@ -33,13 +36,10 @@ from tauloop.drives.tuning.methods import (
 )
 from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
 from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.equations.named_values import ranges_of
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.mechanism.units import si_unit
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.result import Result, plain, provenance
 
 #: How criteria over their weights become one cost.
 COMBINED = {"sum": weighted_sum, "worst": weighted_worst}

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import casadi as ca
 
+from tauloop.common.errors import InputError
+from tauloop.common.extensions import Offered
+from tauloop.common.records import dataclass
 from tauloop.equations.formulations.generalized_momentum import generalized_momentum_forces
 from tauloop.equations.formulations.hamilton import hamilton_forces
 from tauloop.equations.formulations.lagrange import lagrange_forces
 from tauloop.equations.newton_euler import tree_forces
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries
-from tauloop.errors import InputError
-from tauloop.extensions import Offered
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.common.records import dataclass
 from tauloop.equations.energy import freedom_momentum, kinetic_energy, potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import friction_forces
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

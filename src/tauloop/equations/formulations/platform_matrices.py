@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.common.records import dataclass
 from tauloop.equations.energy import gravity_energy, require_energy
 from tauloop.equations.formulations.lagrange import koditschek_matrices
 from tauloop.equations.formulations.state_symbols import StateSymbols
@@ -16,7 +17,6 @@ from tauloop.equations.inertial_elements import InertialElement, inertial_elemen
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Entries
 from tauloop.mechanism.model import Mechanism
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

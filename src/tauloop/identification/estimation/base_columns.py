@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.data import RegressionData
-from tauloop.records import dataclass
 
 #: Blocks of every log; each is left out in turn, in all logs at once.
 BLOCKS = 6

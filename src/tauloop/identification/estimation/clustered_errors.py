@@ -11,10 +11,10 @@ from typing import final
 import numpy as np
 import scipy.special
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.options import option
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.error_models import ErrorModel, EstimatingEquations
-from tauloop.options import option
-from tauloop.records import dataclass
 
 #: What errors are clustered by.
 CLUSTERS = ("block", "log")

@@ -15,13 +15,13 @@ from typing import final
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.options import option, require
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.logs import decimate
 from tauloop.logs.signals import filter_reach
-from tauloop.options import option, require
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,7 +12,10 @@ from typing import final
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.options import option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
 from tauloop.identification.estimation.error_models import EstimatingEquations
 from tauloop.identification.estimation.estimators import (
@@ -22,9 +25,6 @@ from tauloop.identification.estimation.estimators import (
     WeightedLeastSquares,
     white,
 )
-from tauloop.options import option
-from tauloop.records import dataclass
-from tauloop.result import Evidence
 
 #: Instruments with a smaller correlation with the regressor are weak.
 WEAK = 0.1

@@ -13,13 +13,13 @@ from typing import final
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.options import option, require
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
-from tauloop.options import option, require
-from tauloop.records import dataclass
-from tauloop.result import Evidence
-from tauloop.shown import Shown
 
 #: Noise below this share of the RMS force is rounding; it keeps the weights of noise-free data
 #: finite.

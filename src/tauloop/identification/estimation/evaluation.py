@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.records import dataclass
 from tauloop.identification.regression.data import RegressionData
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problems, solving
+from tauloop.common.errors import IdentificationError, Problems, solving
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import (
     AutocorrelatedErrors,
@@ -30,7 +31,6 @@ from tauloop.identification.regression.base_parameters import (
     base_parameters,
 )
 from tauloop.identification.regression.data import RegressionData
-from tauloop.result import Evidence, plain, provenance
 
 #: The largest force lies between this and one over it, N or N m, where forces are to be squared.
 LEAST_FORCE = 1e-100

@@ -10,7 +10,10 @@ import numpy as np
 import scipy.special
 from scipy.optimize import brentq
 
-from tauloop.errors import IdentificationError, Problem, solving
+from tauloop.common.errors import IdentificationError, Problem, solving
+from tauloop.common.records import dataclass
+from tauloop.common.result import plain
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.clustered_errors import COVERED
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
@@ -18,9 +21,6 @@ from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import listing
-from tauloop.records import dataclass
-from tauloop.result import plain
-from tauloop.shown import Shown
 
 #: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine,
 #: ...

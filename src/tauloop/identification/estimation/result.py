@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import InputError, Problem
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result
 from tauloop.identification.estimation.estimators import Estimate, Estimator
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.estimation.timing_terms import TimingTerm
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
-from tauloop.records import dataclass
-from tauloop.result import Result
 
 #: First entry of the JSON file; a change of its meaning changes the number.
 FORMAT = "tauloop-identification/1"

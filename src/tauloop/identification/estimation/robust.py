@@ -11,7 +11,9 @@ from typing import final
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.options import option
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.estimators import (
     ROUNDING_SHARE,
@@ -21,8 +23,6 @@ from tauloop.identification.estimation.estimators import (
     white,
 )
 from tauloop.identification.regression.data import RegressionData
-from tauloop.options import option
-from tauloop.records import dataclass
 
 #: Standard deviation of normal errors over the median of their absolute values.
 _NORMAL_OVER_MEDIAN = 1.482602218505602

@@ -17,12 +17,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import EstimatingEquations, score_variances
 from tauloop.identification.estimation.estimators import Estimate
 from tauloop.logs.rates import FEWEST, in_band
-from tauloop.records import dataclass
 
 #: Last parts of the names of terms whose forces jump; no transmission is taken to bend by these.
 JUMPING = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import chdtrc
 
-from tauloop.errors import InputError
-from tauloop.records import dataclass
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

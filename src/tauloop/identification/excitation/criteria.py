@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from tauloop.records import dataclass
+from tauloop.common.records import dataclass
 
 #: Eigenvalues of the normal matrix below this share of the largest count as this: they are
 #: rounding.

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, solving
+from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.interrupts import leavable
+from tauloop.common.result import Evidence, plain, provenance
 from tauloop.identification.excitation.criteria import ConditionNumber
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import Bound
@@ -17,15 +19,13 @@ from tauloop.identification.excitation.progress import Search
 from tauloop.identification.excitation.result import Conditions, Excitation, LimitUse, Start
 from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.excitation.starts import Report
-from tauloop.interrupts import leavable
 from tauloop.logs import read_log, samples
-from tauloop.logs.channels import TIME
+from tauloop.logs.log import TIME
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.motion.sampled import SampledMotion
-from tauloop.result import Evidence, plain, provenance
 
 #: Limits may be exceeded by this share: rounding.
 ROUNDING = 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tauloop.errors import InputError, Problem
+from tauloop.common.errors import InputError, Problem
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Actuator, Mechanism
 from tauloop.mechanism.suggestions import unknown_names

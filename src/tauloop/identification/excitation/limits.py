@@ -7,19 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.cut_freedoms import CutFreedoms
-from tauloop.assembly.named_values import numbers_of
-from tauloop.assembly.ports import coordinate_units, velocity_units
-from tauloop.errors import InputError, Problems
-from tauloop.kinematics.clearance import RodClearance
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.cut_freedoms import CutFreedoms
+from tauloop.equations.named_values import numbers_of
+from tauloop.equations.ports import coordinate_units, velocity_units
+from tauloop.geometry.clearance import RodClearance
 from tauloop.kinematics.singularities import least_distance
 from tauloop.mechanism.bodies import cables
-from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import (
+    ACCELERATION,
+    ANGLE,
+    ANGULAR_SPEED,
+    LENGTH,
+    SPEED,
+    Dimension,
+)
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.mechanism.units import ACCELERATION, ANGLE, ANGULAR_SPEED, LENGTH, SPEED, Dimension
 from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.records import dataclass
 
 #: Limits by channel: one number for all, or one for each by name; channels not named have none.
 PerChannel = float | Mapping[str, float]

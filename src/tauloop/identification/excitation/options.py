@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 from pathlib import Path
 
+from tauloop.common.options import Options, each, option
+from tauloop.common.records import dataclass
 from tauloop.identification.excitation.criteria import (
     CRITERIA,
     ConditionNumber,
@@ -13,8 +15,6 @@ from tauloop.identification.excitation.criteria import (
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion.sampled import SampledMotion
-from tauloop.options import Options, each, option
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

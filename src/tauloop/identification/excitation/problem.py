@@ -8,11 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.assembly.cut_freedoms import cut_freedoms
-from tauloop.assembly.ports import ACTUATORS, Entry
-from tauloop.codegen.evaluator import Compiled
+from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.state import State
+from tauloop.equations.assembly.cut_freedoms import cut_freedoms
+from tauloop.equations.ports import ACTUATORS, Entry
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import IdentificationError, InputError, Problem, Problems
+from tauloop.geometry.clearance import RodClearance, rod_clearance
 from tauloop.identification.excitation.limits import (
     SINGULARITIES,
     Bound,
@@ -32,19 +36,15 @@ from tauloop.identification.regression.base_parameters import (
 )
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.identification.regression.ties import Ties, ties
-from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.description.units import ANGLE, LENGTH
 from tauloop.mechanism.expression import Constant, Expression
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.model import Model, Motion
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
-from tauloop.options import Options, option
-from tauloop.programs.state import State
-from tauloop.records import dataclass
 
 #: Samples of the shortest period in the grid on which an excitation is optimised, in that on which
 #: the best are polished, and in that on which they are judged.

@@ -1,9 +1,9 @@
 """A search for an excitation on its way: random series, starts of the optimiser, and the best that is judged so far.
 
-The search runs in a thread that may be left at any time (`tauloop.interrupts.leavable`). What it
-has found stands in attributes that are replaced as a whole, so that who has left it reads what
-belongs together; nothing else of the problem is then touched, for the thread may still be at work
-with it.
+The search runs in a thread that may be left at any time (`tauloop.common.interrupts.leavable`).
+What it has found stands in attributes that are replaced as a whole, so that who has left it reads
+what belongs together; nothing else of the problem is then touched, for the thread may still be at
+work with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from time import monotonic
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.records import dataclass
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, Judgement
 from tauloop.identification.excitation.result import Conditions, RandomSummary
@@ -21,7 +22,6 @@ from tauloop.identification.excitation.search import RandomSearch, random_search
 from tauloop.identification.excitation.solver import STOPPED, StartOutcome
 from tauloop.identification.excitation.starts import Report, Work, solve_all
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.records import dataclass
 
 #: Random series from whose regressors the base parameters are found.
 FOR_BASE = 20

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.ports import Port
-from tauloop.datasets import Variable, columns, time_axis
-from tauloop.errors import InputError, Problem
+from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result
+from tauloop.equations.ports import Port
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.logs.writing import write_log
+from tauloop.logs.files.writing import write_log
 from tauloop.model import Model
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
-from tauloop.records import dataclass
-from tauloop.result import Result
 
 #: First entry of the JSON document; a change of its meaning changes the number.
 FORMAT = "tauloop-excitation/1"

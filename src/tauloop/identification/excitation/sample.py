@@ -14,15 +14,15 @@ from collections.abc import Mapping
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.cut_freedoms import cut_motions
+from tauloop.common.records import dataclass
+from tauloop.compiler.catalogue import EMBEDDING, KINEMATICS, REGRESSORS, TENSIONS
+from tauloop.compiler.program import Newton, Program
+from tauloop.equations.assembly.cut_freedoms import cut_motions
+from tauloop.geometry.clearance import RodClearance
 from tauloop.identification.excitation.limits import Bound, quantities
-from tauloop.kinematics.clearance import RodClearance
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model, Motion
-from tauloop.model.casadi_face import unfolded
-from tauloop.programs.catalogue import EMBEDDING, KINEMATICS, REGRESSORS, TENSIONS
-from tauloop.programs.program import Newton, Program
-from tauloop.records import dataclass
+from tauloop.model.faces.casadi_face import unfolded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
+from tauloop.common.records import dataclass
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
-from tauloop.records import dataclass
 
 #: Sizes at which a random series is tried, from the largest that its channels' limits allow; the
 #: first that keeps all other limits is taken.

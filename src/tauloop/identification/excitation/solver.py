@@ -10,6 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
 from tauloop.identification.excitation.criteria import (
     ConditionNumber,
     CriterionFunction,
@@ -18,8 +20,6 @@ from tauloop.identification.excitation.criteria import (
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
 from tauloop.motion.fourier import fourier_basis
-from tauloop.options import Options, option
-from tauloop.records import dataclass
 
 #: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than
 #: this: whatever is chosen in the end is judged again on the finer grid, with its loops closed, and

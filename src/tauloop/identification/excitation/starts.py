@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.processes import process_begins
+from tauloop.common.records import dataclass
 from tauloop.identification.excitation.criteria import ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.solver import (
@@ -20,8 +22,6 @@ from tauloop.identification.excitation.solver import (
     Watch,
 )
 from tauloop.mechanism.model import Mechanism
-from tauloop.processes import process_begins
-from tauloop.records import dataclass
 
 #: Called with the phase, what is done and what there is to do.
 Report = Callable[[str, float, float], None]

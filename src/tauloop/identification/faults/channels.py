@@ -17,7 +17,8 @@ from itertools import combinations
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import (
     Measured,
@@ -30,7 +31,6 @@ from tauloop.identification.faults.measured_motion import (
 from tauloop.identification.faults.misfits import ROUNDING, STEPS, Misfits
 from tauloop.identification.regression.ties import Ties
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 #: A sign, an exchange or a scale is wrong where undoing it lessens the misfit of all outputs by
 #: this factor ...

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from tauloop.errors import Problem, Problems
-from tauloop.logs.channels import Log, by_channel
+from tauloop.common.errors import Problem, Problems
+from tauloop.logs.log import Log, by_channel
 
 #: Two channels are one, up to a factor and an offset, when they differ by at most this share of
 #: their range.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tauloop.errors import Problem, Problems
+from tauloop.common.errors import Problem, Problems
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.regression.base_parameters import base_parameters

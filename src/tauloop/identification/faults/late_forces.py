@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import PoseError, Problem
+from tauloop.common.errors import PoseError, Problem
+from tauloop.common.records import dataclass
 from tauloop.identification.faults.measured_motion import Measured
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.friction.presliding import dahl_state
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import leading_transmission, regressor_rows
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 #: Samples of a log that are used, at most: its first ones.
 LONGEST = 20_000

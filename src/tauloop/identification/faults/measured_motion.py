@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.fft
 
+from tauloop.common.records import dataclass
 from tauloop.logs import channels, sample_period, samples
-from tauloop.logs.channels import Log
-from tauloop.logs.saturation import LEFT_OUT
+from tauloop.logs.checks.saturation import LEFT_OUT
+from tauloop.logs.log import Log
 from tauloop.logs.signals import butterworth
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 #: Where only slow motion is looked at, motion and forces are filtered at so many times the
 #: frequency below which so much of the velocities' power is.

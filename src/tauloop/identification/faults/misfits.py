@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.faults.measured_motion import Measured, Moved, as_is, late_by, scaled
 from tauloop.identification.friction.presliding import dahl_state

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem, solving
+from tauloop.common.errors import IdentificationError, Problem, solving
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.block_fits import BlockFits, gained, pooled
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
@@ -20,7 +21,6 @@ from tauloop.identification.friction.presliding import REST, presliding_state
 from tauloop.identification.regression.columns import asymmetric_friction, stribeck_friction
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge
-from tauloop.records import dataclass
 
 #: A law is missing where it lessens the error of an output on blocks that were not fitted by this
 #: share, ...

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem, solving
+from tauloop.common.errors import IdentificationError, Problem, solving
+from tauloop.common.records import dataclass
 from tauloop.identification.regression.data import RegressionData
 from tauloop.logs.rates import FEWEST, in_band
-from tauloop.records import dataclass
 
 #: Blocks of a log; so many of them must tell the same sign.
 BLOCKS, ALIKE = 12, 11

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem, Problems
+from tauloop.common.errors import IdentificationError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
 from tauloop.identification.estimation.block_fits import LONGEST
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.channels import channel_faults
@@ -43,8 +45,6 @@ from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Signals, butterworth, channels, sample_period, samples
 from tauloop.logs.rates import wider
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.
 FRICTION = ("viscous", "coulomb")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tauloop.errors import Problem, Problems
-from tauloop.logs.bad_samples import bad_samples
-from tauloop.logs.channels import Log, by_channel, samples
-from tauloop.logs.saturation import LEFT_OUT, PLATEAU, left_out, limits_reached, moving
+from tauloop.common.errors import Problem, Problems
+from tauloop.logs.checks.bad_samples import bad_samples
+from tauloop.logs.checks.saturation import LEFT_OUT, PLATEAU, left_out, limits_reached, moving
+from tauloop.logs.log import Log, by_channel, samples
 
 
 def clipped(
@@ -51,6 +51,6 @@ def spikes(log: Log) -> tuple[Problem, ...]:
 
     Returns:
         One problem for each channel: how many samples, when, and the first of them with its
-        neighbours (see `tauloop.logs.bad_samples`).
+        neighbours (see `tauloop.logs.checks.bad_samples`).
     """
     return tuple(stretch.problem for stretch in bad_samples(log) if stretch.kind == "spikes")

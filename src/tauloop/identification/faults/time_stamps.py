@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tauloop.errors import Problem
-from tauloop.logs.channels import Log
-from tauloop.logs.stamps import stamp_jitter
+from tauloop.common.errors import Problem
+from tauloop.logs.checks.stamps import stamp_jitter
+from tauloop.logs.log import Log
 
 #: Positions follow the stamps with a share of one, to this, and beyond this many standard
 #: deviations.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import PoseError, Problem
+from tauloop.common.errors import PoseError, Problem
 from tauloop.identification.faults.measured_motion import Measured
 from tauloop.identification.faults.misfits import measured_outputs
 from tauloop.identification.regression.from_log import regressor_rows

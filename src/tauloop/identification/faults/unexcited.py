@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem, Problems
+from tauloop.common.errors import Problem, Problems
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import leading_transmission

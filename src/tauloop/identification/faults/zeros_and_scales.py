@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tauloop.errors import AssemblyError, PoseError, Problem
+from tauloop.common.errors import AssemblyError, PoseError, Problem
+from tauloop.common.records import dataclass
 from tauloop.identification.faults.measured_motion import Measured
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import regressor_rows
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 #: Samples that are compared, at most, spread over the log; and fewest.
 COMPARED, FEWEST = 1500, 120

@@ -17,7 +17,7 @@ from tauloop.identification.friction.element_motion import (
 )
 from tauloop.identification.regression.columns import asymmetric_friction, stribeck_friction
 from tauloop.logs import Preparation
-from tauloop.logs.channels import Log
+from tauloop.logs.log import Log
 from tauloop.model import Model
 
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.common.errors import IdentificationError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.regression.from_log import (
     leading_transmission,
     present_rows,
@@ -23,11 +25,9 @@ from tauloop.logs import (
     samples,
     with_cutoffs,
 )
-from tauloop.logs.channels import Log
+from tauloop.logs.log import Log
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,7 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, solving
+from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits, gained, pooled
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
@@ -17,8 +19,6 @@ from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge, split_each
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Last part of the name of such a column.
 PRESLIDING = "presliding"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.common.errors import IdentificationError, Problem
+from tauloop.common.records import dataclass
 from tauloop.identification.friction.columns import columns_along
 from tauloop.identification.friction.element_motion import ElementMotion, elements, require_elements
 from tauloop.identification.friction.presliding import (
@@ -18,7 +19,6 @@ from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.values import si_value
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

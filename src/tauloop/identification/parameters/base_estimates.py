@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,11 +12,11 @@ from itertools import groupby
 import numpy as np
 from scipy.linalg import eigh
 
+from tauloop.common.errors import IdentificationError
+from tauloop.common.options import option, require
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
-from tauloop.errors import IdentificationError
-from tauloop.options import option, require
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Roles outside bodies and rods that cannot be negative; offsets and preloads have either sign.
 NONNEGATIVE = ("inertia", "viscous", "coulomb", "stribeck", "stiffness")

@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, Problems, solving
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import IdentificationError, Problems, solving
+from tauloop.common.options import option, require
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, plain, provenance
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit
@@ -34,9 +37,6 @@ from tauloop.identification.parameters.prior_weight import (
     widened,
 )
 from tauloop.identification.regression.data import RegressionData, split
-from tauloop.options import option, require
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
 
 FORMAT = "tauloop-consistent-identification/1"
 #: An unknown of which the data can determine less than this share is the prior's.

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import IdentificationError
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.data import RegressionData
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping
-from tauloop.records import dataclass
 
 #: A formula that identified base parameters miss by more than this share of its coefficients is not
 #: determined.

@@ -12,8 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.common.errors import IdentificationError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.equations.values import BODY_SUFFIXES
-from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
@@ -21,8 +23,6 @@ from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: What the parameters of a payload are called before the last dot.
 PAYLOAD = "payload"

@@ -10,16 +10,16 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import block_diag
 
+from tauloop.common.errors import InputError, Problems
 from tauloop.equations.values import DynamicParameter, Values
-from tauloop.errors import InputError, Problems
 from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.identification.parameters.regrouping_columns import parsed
 from tauloop.identification.regression.from_log import DYNAMIC_GROUPS
 from tauloop.identification.values import si_value
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import Expression, Leaf, Parameter, leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 
 #: Between a value and its standard deviation.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 from tauloop.identification.parameters.link_quantities import LinkQuantities, LinkQuantity, arrow
 from tauloop.identification.parameters.lmi import convex_solver, solved
 

@@ -17,21 +17,21 @@ from scipy.optimize import least_squares
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, solving
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.identification.parameters.link_equations import LinkEquations
 from tauloop.identification.parameters.link_intervals import LinkSet
 from tauloop.identification.parameters.link_quantities import LinkQuantities
+from tauloop.mechanism.description.quantities import pairs_reader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader
-from tauloop.options import Options, option
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
-from tauloop.shown import Shown
 
 #: Directions of the scaled equations below this share of the largest change nothing.
 UNSEEN = 1e-8

@@ -11,12 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.identification.parameters.cones import Cone, cones
 from tauloop.identification.parameters.link_equations import LinkEquations
-from tauloop.mechanism.units import parse_unit
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.mechanism.description.units import parse_unit
 
 #: Values that agree to this share of their size over all draws are the same function.
 SAME = 1e-9

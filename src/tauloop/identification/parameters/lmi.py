@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, null_space
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.common.errors import IdentificationError, Problem
+from tauloop.common.records import dataclass
 from tauloop.identification.parameters.cones import Cone, divergence
-from tauloop.records import dataclass
 
 #: A coefficient this far above zero, as a share of its scale, is at its bound.
 AT_BOUND = 1e-6

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem, Problems
+from tauloop.common.errors import Problem, Problems
+from tauloop.common.records import dataclass
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.suggestions import listing
-from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 #: A factor is that of a unit from here on, either way: files that say by how much a link is heavier
 #: err by less.

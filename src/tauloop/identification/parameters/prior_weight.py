@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tauloop.records import dataclass
-from tauloop.result import Evidence
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
 
 #: Decades of weights beyond those given that are tried where the best is the first or the last of
 #: them.

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, solving
+from tauloop.common.errors import IdentificationError, InputError, solving
+from tauloop.common.options import Options, listed, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
 from tauloop.identification.parameters.regrouping import (
     AnalyticRegrouping,
     ColumnParameter,
     analytic_regrouping,
 )
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.mechanism.units import si_unit
-from tauloop.options import Options, listed, option
-from tauloop.progress import Progress
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,13 @@ from math import prod
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, Problems
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import IdentificationError, Problems
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, plain, provenance
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
-from tauloop.mechanism.units import Dimension, parse_unit
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.mechanism.description.units import Dimension, parse_unit
 
 #: Stacked regressor (m, n) of the parameters at lengths by name, SI.
 Regressor = Callable[[Mapping[str, float]], np.ndarray]

@@ -7,17 +7,17 @@ from contextlib import suppress
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, PoseError, Problem
+from tauloop.common.errors import IdentificationError, InputError, PoseError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.parameters.regrouping import ColumnParameter
 from tauloop.kinematics.states import RandomStates, random_states
-from tauloop.mechanism import parser
+from tauloop.mechanism.description import parser
+from tauloop.mechanism.description.units import parse_unit
 from tauloop.mechanism.expression import Expression, Leaf, evaluate, leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion, unknown_names
-from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: States over which columns are stacked.
 STATES = 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.identification.options import TermOptions
 from tauloop.identification.parameters.known import known_parameters, known_rests, with_payload
 from tauloop.identification.regression.data import RegressionData

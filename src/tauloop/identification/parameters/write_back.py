@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.errors import InputError
 from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
-from tauloop.errors import InputError
 from tauloop.mechanism.expression import (
     ZERO,
     Call,

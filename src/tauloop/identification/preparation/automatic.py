@@ -14,7 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, PoseError
+from tauloop.common.errors import IdentificationError, InputError, PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.preparation.measured_log import MeasuredLog
@@ -25,8 +27,6 @@ from tauloop.logs import Preparation, common_cutoff, sample_period
 from tauloop.logs.rates import FEWEST, LARGEST_LOSS, amplitude_loss, top_of_motion
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Samples of each log in a trial, at most.
 TRIED = 4_000

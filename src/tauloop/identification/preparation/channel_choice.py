@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
 from tauloop.identification.preparation.trials import Trials
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, Preparation, measured_velocities
-from tauloop.logs.channels import Log, as_signals
+from tauloop.logs.log import Log, as_signals
 from tauloop.logs.velocities import SOURCES
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: A change is taken where it lessens the validation error of all outputs by this share, ...
 BETTER = 0.01

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, Problem, Problems
+from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
+from tauloop.common.records import dataclass
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.automatic import PreparationChoice
@@ -20,14 +21,13 @@ from tauloop.identification.preparation.channel_choice import (
 from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts, of_log
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import MeasuredVelocity, channels, common_cutoff, sample_period
-from tauloop.logs.bad_samples import without_bad_samples
-from tauloop.logs.known_forces import without_known_forces
-from tauloop.logs.saturation import SATURATED, without_saturated
+from tauloop.logs.checks.bad_samples import without_bad_samples
+from tauloop.logs.checks.known_forces import without_known_forces
+from tauloop.logs.checks.saturation import SATURATED, without_saturated
 from tauloop.logs.signals import HIGHEST_CUTOFF
 from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.datasets import Variable, rows
-from tauloop.errors import IdentificationError, solving
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, plain, provenance
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import overall
@@ -23,11 +26,8 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation
-from tauloop.logs.channels import Log, as_signals
+from tauloop.logs.log import Log, as_signals
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance
-from tauloop.shown import Shown
 
 #: A parameter that moves by more standard deviations than this over the filters is decided by the
 #: filter.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.identification.options import IdentificationOptions, LogSource
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.preparation.repairs import Repairs
@@ -17,7 +17,7 @@ from tauloop.identification.preparation.two_runs import SubtractionOptions, subt
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import motion_regressor, require_positions
 from tauloop.logs import Signals, load_recording, samples
-from tauloop.logs.channels import as_signals
+from tauloop.logs.log import as_signals
 from tauloop.model import Model
 
 #: Commanded positions that differ by this share of the stroke (RMS) from the measured ones belong

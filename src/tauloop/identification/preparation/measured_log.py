@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
+from tauloop.common.errors import AssemblyError, InputError, LogError, PoseError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.preparation.periodic import periodic_signals
 from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage, average_periods
 from tauloop.identification.preparation.two_runs import TwoRuns
 from tauloop.logs import Preparation, Signals, channels, prepared_signals, sample_period, samples
-from tauloop.logs.channels import TIME, as_signals
-from tauloop.logs.known_forces import KnownForce
-from tauloop.logs.saturation import LEFT_OUT, left_out
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.logs.checks.known_forces import KnownForce
+from tauloop.logs.checks.saturation import LEFT_OUT, left_out
+from tauloop.logs.log import TIME, as_signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,12 +6,12 @@ from contextlib import suppress
 
 import numpy as np
 
-from tauloop.errors import TauloopError
+from tauloop.common.errors import TauloopError
+from tauloop.common.result import Evidence
 from tauloop.logs import samples
-from tauloop.logs.channels import Log, as_signals
+from tauloop.logs.log import Log, as_signals
 from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
-from tauloop.result import Evidence
 
 #: Samples of a log that are judged, beside those where a channel is at its ends.
 JUDGED = 1000

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
 from tauloop.identification.preparation.periods import PeriodAverage, fourier_derivatives
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import driven_transmission, regression_data
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, Signals, channels, sample_period
-from tauloop.logs.channels import TIME, Channel, Log, as_signals, units_of
+from tauloop.logs.log import TIME, Channel, Log, as_signals, units_of
 from tauloop.logs.preparation import Motion, with_motions
 from tauloop.model import Model
 

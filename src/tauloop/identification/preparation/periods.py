@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.logs import sample_period
-from tauloop.logs.channels import TIME, as_signals, build_log
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.logs.log import TIME, as_signals, build_log
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.limits import require_within_limits
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
+from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.options import IdentificationOptions
@@ -29,11 +31,9 @@ from tauloop.identification.preparation.redundant_encoders import with_all_encod
 from tauloop.identification.regression.from_log import require_channels
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import sample_period, with_cutoffs
-from tauloop.logs.channels import as_signals, units_of
+from tauloop.logs.log import as_signals, units_of
 from tauloop.logs.rates import FEWEST, LARGEST_LOSS, amplitude_loss, top_of_motion
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

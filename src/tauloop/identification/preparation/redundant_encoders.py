@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import AssemblyError, PoseError
+from tauloop.common.errors import AssemblyError, PoseError
+from tauloop.common.result import Evidence
 from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.logs import Signals, channels, samples
 from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
 from tauloop.model.encoder_fit import all_positions, encoder_deviations, least_squares
-from tauloop.result import Evidence
 
 #: Largest misfit, as a share of the machine's characteristic length or in rad: forces follow the
 #: geometry likewise.

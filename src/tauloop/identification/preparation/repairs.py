@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
 from tauloop.identification.options import PreparationOptions
 from tauloop.identification.values import si_value
 from tauloop.logs import FillGaps, LogFile, Signals, held, read_signals, resampled
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

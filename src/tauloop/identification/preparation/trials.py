@@ -17,7 +17,7 @@ from tauloop.identification.regression.from_log import regression_data
 from tauloop.identification.regression.streaming import merge
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import Preparation, common_cutoff, prepared_signals, with_cutoffs
-from tauloop.logs.channels import Log
+from tauloop.logs.log import Log
 from tauloop.model import Model
 
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import scipy.fft
 
-from tauloop.datasets import Variable, rows, time_axis
-from tauloop.errors import IdentificationError, InputError, LogError, Problem, solving
+from tauloop.common.datasets import Variable, rows, time_axis
+from tauloop.common.errors import IdentificationError, InputError, LogError, Problem, solving
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
 from tauloop.logs import channels, read_log, sample_period, samples, units
-from tauloop.logs.channels import TIME, as_signals, build_log, port_channels
+from tauloop.logs.log import TIME, as_signals, build_log, port_channels
 from tauloop.mechanism.suggestions import listing
-from tauloop.options import Options, option
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
 
 if TYPE_CHECKING:
     import xarray as xr

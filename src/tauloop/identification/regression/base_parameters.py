@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import IdentificationError, Problem, Problems
-from tauloop.options import option, require
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import IdentificationError, Problem, Problems
+from tauloop.common.options import option, require
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError
+from tauloop.common.errors import IdentificationError
 from tauloop.identification.regression.data import RegressionData
 
 

@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dtpqrt
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import IdentificationError, Problem, Problems
+from tauloop.common.errors import IdentificationError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import numbers
 from tauloop.identification.regression.ties import Ties, counted, freeze, named
 from tauloop.logs.signals import HIGHEST_CUTOFF, filter_reach, low_pass
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Samples taken at a time: many enough for LAPACK to be fast, few enough to stay in the processor's
 #: cache.

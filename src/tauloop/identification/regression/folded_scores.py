@@ -16,12 +16,12 @@ from functools import reduce
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, solving
+from tauloop.common.errors import IdentificationError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.error_models import ScoreSums, correlated, less_followed
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.folding import FoldedIdentification
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -26,17 +26,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, LogError, solving
-from tauloop.files import unreadable, write_file
+from tauloop.common.errors import IdentificationError, LogError, solving
+from tauloop.common.files import unreadable, write_file
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors, jackknife
 from tauloop.identification.estimation.error_models import correlated
 from tauloop.identification.estimation.estimators import CondensedEstimator, Estimate
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.streaming import Condensed, condensed, estimate_condensed
-from tauloop.logs.unpacking import require_archive
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.logs.files.unpacking import require_archive
 
 _FORMAT = "tauloop-triangle/3"
 #: Arrays of a triangle that are kept as they are.

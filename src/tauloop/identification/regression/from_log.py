@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.equations.values import DynamicParameter
-from tauloop.errors import (
+from tauloop.common.errors import (
     AssemblyError,
     IdentificationError,
     InputError,
@@ -17,6 +16,7 @@ from tauloop.errors import (
     Problem,
     solving,
 )
+from tauloop.equations.values import DynamicParameter
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
 from tauloop.logs import (
@@ -30,13 +30,13 @@ from tauloop.logs import (
     samples,
     with_cutoffs,
 )
-from tauloop.logs.channels import Log, Signals, as_signals
+from tauloop.logs.checks.saturation import LEFT_OUT
+from tauloop.logs.log import Log, Signals, as_signals
 from tauloop.logs.matching import channel_problems
-from tauloop.logs.saturation import LEFT_OUT
 from tauloop.logs.signals import filter_reach, low_pass
+from tauloop.mechanism.description.units import si_unit
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import si_unit
 from tauloop.model import Model
 
 #: SI units of lengths and angles.

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem, solving
+from tauloop.common.errors import IdentificationError, Problem, solving
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.identification.estimation.estimators import (
     CondensedEstimator,
     Estimate,
@@ -19,8 +21,6 @@ from tauloop.identification.regression.base_parameters import (
     base_parameters,
 )
 from tauloop.identification.regression.data import RegressionData, split
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import IdentificationError, Problem, Problems
+from tauloop.common.errors import IdentificationError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import numbers
 from tauloop.mechanism.suggestions import unknown_names
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq, minimize
 
-from tauloop.errors import PoseError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 #: Degree of the polynomials.
 DEGREE = 4

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.named_values import QUATERNION, quaternion_start
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.common.errors import InputError, PoseError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.named_values import QUATERNION, quaternion_start
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion.clothoids import polyline
@@ -20,10 +22,8 @@ from tauloop.motion.fastest.limits import PathLimits, PathRows
 from tauloop.motion.fastest.planning import FastestLaw, fastest_law, peaks
 from tauloop.motion.laws import Law, Uniform
 from tauloop.motion.paths import Path, turn_between
-from tauloop.motion.stroke import Stroke, stroke
+from tauloop.motion.strokes import Stroke, stroke
 from tauloop.motion.trajectory import Trajectory
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Points in a leg or a stay at which squares of forces are summed.
 POINTS = 601

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.named_values import full_name, named_values
-from tauloop.errors import InputError, Problems
-from tauloop.mechanism import units
-from tauloop.mechanism.cursor import (
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.named_values import full_name, named_values
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import (
     Choice,
     Cursor,
     ListOf,
@@ -29,14 +31,12 @@ from tauloop.mechanism.cursor import (
     need,
     value,
 )
-from tauloop.mechanism.documents import contents, is_whole
-from tauloop.mechanism.structure import document
-from tauloop.mechanism.values import ValueReader
-from tauloop.mechanism.yaml_nodes import parse_nodes, read_text
+from tauloop.mechanism.description.documents import contents, is_whole
+from tauloop.mechanism.description.structure import document
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import parse_nodes, read_text
 from tauloop.model import Model
 from tauloop.model.tool import Payload
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 FORMAT = "tauloop-cycle/1"
 #: Distance from corners at which blends start where a list says nothing, m.

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.records import dataclass
 from tauloop.motion.clothoids import Chain
 from tauloop.motion.laws import POLYNOMIAL_345, Law
 from tauloop.motion.paths import LOOKS, AxisTurn, Curve, Path
-from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

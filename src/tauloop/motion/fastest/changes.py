@@ -19,13 +19,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.common.records import dataclass
 from tauloop.motion.fastest.law import ProfileLaw
 from tauloop.motion.fastest.limits import LimitRows, PathForces, PathRows
 from tauloop.motion.fastest.planning import FastestLaw, highest_share, law_rate, with_breaks
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
-from tauloop.records import dataclass
 
 #: Points along the path, most steps of IPOPT, and how near to its optimum it comes.
 POINTS, STEPS, TOLERANCE = 400, 500, 1e-7

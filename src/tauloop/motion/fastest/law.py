@@ -6,10 +6,10 @@ from dataclasses import field
 
 import numpy as np
 
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.motion.fastest.sweeps import Profile
 from tauloop.motion.laws import Law, Progress
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Products k t^2 below this are taken for zero in a series.
 SMALL = 1e-6

@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import InputError, PoseError, Problems
+from tauloop.common.errors import InputError, PoseError, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.state import Forces
 from tauloop.mechanism.bodies import cables
 from tauloop.model.tool import Payload
 from tauloop.motion.laws import Progress
-from tauloop.motion.stroke import Stroke
-from tauloop.options import Options, option
-from tauloop.programs.state import Forces
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.motion.strokes import Stroke
 
 #: Directions in which the tool's acceleration is bounded on one side of its path: a circle, but for
 #: 0.02 % of it.

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import PoseError
+from tauloop.common.errors import PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.motion.fastest.law import ProfileLaw
 from tauloop.motion.fastest.limits import LimitRows, PathRows, unmet
 from tauloop.motion.fastest.sweeps import NoProfileError, Profile, sweep
@@ -19,9 +21,7 @@ from tauloop.motion.laws import Law
 from tauloop.motion.limits import sample_times
 from tauloop.motion.peaks import refined, vertices
 from tauloop.motion.scaling import Quadratics, largest_rate
-from tauloop.motion.stroke import Stroke
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.motion.strokes import Stroke
 
 #: Intervals of the grid.
 INTERVALS = 1000

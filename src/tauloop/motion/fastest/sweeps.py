@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linprog
 
-from tauloop.codegen.library import Library
-from tauloop.errors import EngineError
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.errors import EngineError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.c.calling.library import Library
 
 #: Most rows of one point, as `reach.c` has room for.
 MOST_ROWS = 500

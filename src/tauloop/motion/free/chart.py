@@ -13,12 +13,12 @@ import casadi as ca
 import numpy as np
 from scipy.interpolate import BSpline
 
-from tauloop.assembly.ports import EntryPorts
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import EntryPorts
 from tauloop.equations.topology import Topology
-from tauloop.errors import InputError
 from tauloop.motion.paths import Curve, Path, quaternion_product
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Degree of the splines: accelerations are continuous, and linear between knots.
 DEGREE = 3

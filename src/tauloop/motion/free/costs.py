@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model

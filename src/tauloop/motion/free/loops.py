@@ -18,15 +18,15 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
+from tauloop.common.errors import PoseError
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.program import Newton
+from tauloop.compiler.state import health
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import PoseError
 from tauloop.model import Model
-from tauloop.model.casadi_face import unfolded
+from tauloop.model.faces.casadi_face import unfolded
 from tauloop.motion.free.chart import Chart
-from tauloop.motion.stroke import Stroke
-from tauloop.programs.catalogue import KINEMATICS
-from tauloop.programs.program import Newton
-from tauloop.programs.state import health
+from tauloop.motion.strokes import Stroke
 
 #: Passes, each of which makes derivatives of an order more exact.
 PASSES = 2

@@ -8,9 +8,9 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import InputError
-from tauloop.options import Options, option
-from tauloop.records import dataclass
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
 
 #: Rounding of distances at corners, m: so small that it counts for nothing, so large that
 #: derivatives stay finite.

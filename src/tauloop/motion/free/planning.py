@@ -12,7 +12,10 @@ import casadi as ca
 import numpy as np
 from scipy.interpolate import BSpline
 
-from tauloop.errors import AssemblyError, PoseError, Problems
+from tauloop.common.errors import AssemblyError, PoseError, Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 from tauloop.model import Model
 from tauloop.motion.fastest.changes import slowed
 from tauloop.motion.fastest.limits import PathLimits, PathRows
@@ -23,10 +26,7 @@ from tauloop.motion.free.program import FreeProgram, Guess
 from tauloop.motion.free.rows import PointRows, Surroundings, require_no_cables, rows_at
 from tauloop.motion.laws import POLYNOMIAL_345, POLYNOMIAL_4567, Uniform
 from tauloop.motion.limits import fastest_rate
-from tauloop.motion.stroke import Stroke, stroke
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.motion.strokes import Stroke, stroke
 
 #: Intervals of the spline.
 INTERVALS = 24

@@ -13,15 +13,15 @@ import casadi as ca
 import numpy as np
 from scipy.sparse import csc_matrix, eye, vstack
 
-from tauloop.codegen.compiler import build, find_compiler
+from tauloop.common.errors import EngineError, PoseError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.c.calling.compiler import build, find_compiler
 from tauloop.equations.values import mapped
-from tauloop.errors import EngineError, PoseError
 from tauloop.motion.free.chart import DEGREE, bases
 from tauloop.motion.free.loops import ClosedLoops
 from tauloop.motion.free.rows import PointRows
 from tauloop.motion.free.sequential import Sequential
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Collocation points in each interval, beside its start.
 INSIDE = 2

@@ -21,14 +21,24 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.coordinates import unit_free
-from tauloop.assembly.loops import nominal
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.compiler.catalogue import (
+    EMBEDDING,
+    INVERSE_DYNAMICS,
+    KINEMATICS,
+    LOADED_INVERSE_DYNAMICS,
+    TERMS,
+)
+from tauloop.compiler.expressions import ProgramSpec
+from tauloop.equations.assembly.coordinates import unit_free
+from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, symbolic_motion, tree_motion
-from tauloop.errors import InputError
-from tauloop.kinematics.clearance import RodClearance, rod_clearance
+from tauloop.geometry.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
-from tauloop.model.casadi_face import unfolded
+from tauloop.model.faces.casadi_face import unfolded
 from tauloop.model.tool import Payload
 from tauloop.motion.fastest.limits import OTHER_LAW, PathLimits
 from tauloop.motion.free.chart import Chart, PartOfRotation
@@ -36,16 +46,6 @@ from tauloop.motion.free.costs import power, wear
 from tauloop.motion.free.jumps import without_jumps
 from tauloop.motion.free.loops import IteratedLoops
 from tauloop.motion.free.obstacles import Obstacle
-from tauloop.options import Options, option
-from tauloop.programs.catalogue import (
-    EMBEDDING,
-    INVERSE_DYNAMICS,
-    KINEMATICS,
-    LOADED_INVERSE_DYNAMICS,
-    TERMS,
-)
-from tauloop.programs.expressions import ProgramSpec
-from tauloop.records import dataclass
 
 #: Projections that find where a rod is nearest to an obstacle, and points of it that are looked at
 #: afterwards.

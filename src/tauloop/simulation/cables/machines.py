@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tauloop.errors import InputError, Problem
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.expression import ONE, Constant
 from tauloop.mechanism.model import (
@@ -26,7 +27,6 @@ from tauloop.mechanism.model import (
     Rod,
     Telescope,
 )
-from tauloop.records import dataclass
 
 #: Endings of names of what stands for a cable.
 STRETCH, WOUND, DRUM = ".stretch", ".wound", ".drum"

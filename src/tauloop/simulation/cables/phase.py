@@ -9,17 +9,17 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.locks import Locks
-from tauloop.assembly.loops import nominal
+from tauloop.common.errors import InputError, Problems
+from tauloop.compiler.functions.extended import impact_program, multiplier_program
+from tauloop.compiler.functions.tensions import multiplier_rows
+from tauloop.compiler.program import Program
+from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.tree import symbolic_motion
 from tauloop.equations.values import BatchFunction
-from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import Event
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
-from tauloop.programs.extended import impact_program, multiplier_program
-from tauloop.programs.program import Program
-from tauloop.programs.tensions import multiplier_rows
 from tauloop.simulation.cables.machines import WOUND, CableMachine
 from tauloop.simulation.forces import ForceLaw, Wrench
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.ports import Port
-from tauloop.datasets import Variable, columns, time_axis
-from tauloop.errors import Problem
+from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result
+from tauloop.equations.ports import Port
 from tauloop.integrate.events import Occurrence
-from tauloop.logs.channels import log_of
+from tauloop.logs.log import log_of
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result
 from tauloop.simulation.cables.machines import CableMachine
 from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation
 from tauloop.simulation.stepping.steps import Ending

@@ -8,15 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.common.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.common.progress import Progress, Stages
+from tauloop.equations.ports import numbers
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import ForceSharing, Model
 from tauloop.model.force_sharing import EQUAL_SHARES
-from tauloop.progress import Progress, Stages
 from tauloop.simulation.cables.machines import cable_machine
 from tauloop.simulation.cables.phase import CablePhase, Lengths, PhaseForce
 from tauloop.simulation.cables.result import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import expm
 
+from tauloop.common.records import dataclass
 from tauloop.model import Model
-from tauloop.records import dataclass
 
 #: Conditions at both ends of an interval of unit length -> coefficients of the polynomial of fifth
 #: degree.

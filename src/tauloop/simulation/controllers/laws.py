@@ -10,18 +10,18 @@ from typing import final
 
 import numpy as np
 
-from tauloop.assembly.ports import numbers
-from tauloop.errors import Problems
+from tauloop.common.errors import Problems
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import numbers
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.sensitivity import SensitivityDirection
 from tauloop.integrate.tableau import chained
-from tauloop.mechanism.quantities import quantity
-from tauloop.mechanism.units import FREQUENCY
+from tauloop.mechanism.description.quantities import quantity
+from tauloop.mechanism.description.units import FREQUENCY
 from tauloop.model import Model
-from tauloop.options import Options, option
-from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 SPACES = ("joint", "platform")
 

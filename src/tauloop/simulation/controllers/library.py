@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tauloop.extensions import Offered
+from tauloop.common.extensions import Offered
 from tauloop.simulation.controllers.laws import (
     PD,
     CompiledLaw,

@@ -12,16 +12,16 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tauloop.codegen.evaluator import Compiled
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
+from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.functions.tool import WRENCH
 from tauloop.integrate.routine import Own
 from tauloop.integrate.sampled import CompiledSamples, Course, InterpretedSamples, SampledTrace
 from tauloop.integrate.sensitivity import apart, course_along, sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
-from tauloop.programs.tool import WRENCH
-from tauloop.records import dataclass
-from tauloop.result import Evidence
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Controller, Correction, Loop
 from tauloop.simulation.controllers.redundant import spread
 from tauloop.simulation.controllers.system import ControlLayouts, control_system

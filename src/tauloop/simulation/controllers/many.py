@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.ports import numbers
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.evaluator import Compiled
-from tauloop.codegen.precision import Precision
-from tauloop.codegen.rows import RowKernel, row_kernel_letters, without_headers
-from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import InputError, PoseError, solving
+from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.errors import InputError, PoseError, solving
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result
+from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.precision import Precision
+from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, without_headers
+from tauloop.compiler.catalogue import FORWARD_DYNAMICS
+from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.equations.ports import numbers
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.system import HybridSystem
 from tauloop.integrate.tableau import Tableau
@@ -23,10 +27,6 @@ from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.model.tool import Payload
 from tauloop.motion import Trajectory
-from tauloop.programs.catalogue import FORWARD_DYNAMICS
-from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result
 from tauloop.simulation.controllers.laws import (
     RUNGE_KUTTA_4,
     CompiledLaw,

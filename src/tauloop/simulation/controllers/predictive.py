@@ -25,10 +25,10 @@ from typing import final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_discrete_are
 
-from tauloop.errors import InputError, Problems
-from tauloop.options import option
-from tauloop.records import dataclass
-from tauloop.result import Evidence
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
 from tauloop.simulation.controllers.error_steps import ErrorSteps, error_steps
 from tauloop.simulation.controllers.laws import Controller, Correction, Loop
 from tauloop.simulation.controllers.quadratic import QuadraticProgram

@@ -7,7 +7,7 @@ from typing import final
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import InputError
+from tauloop.common.errors import InputError
 
 #: Share of the largest number among them by which conditions of a solution may fail.
 OPTIMAL = 1e-6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.errors import Problem
+from tauloop.common.errors import Problem
+from tauloop.equations.assembly.assembly import Assembly
 from tauloop.model import Model
 
 #: The least spread as a share of the largest: of an encoder that measures exactly beside others

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tauloop.assembly.ports import Port, checked
-from tauloop.datasets import TIME, Variable, columns, time_axis
-from tauloop.errors import AssemblyError, EngineError, InputError, PoseError, Problems, solving
+from tauloop.common.datasets import TIME, Variable, columns, time_axis
+from tauloop.common.errors import (
+    AssemblyError,
+    EngineError,
+    InputError,
+    PoseError,
+    Problems,
+    solving,
+)
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Provenance, Result, provenance
+from tauloop.compiler import State
+from tauloop.equations.ports import Port, checked
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.sensitivity import labelled
@@ -22,9 +32,6 @@ from tauloop.mechanism.omissions import omission_evidence
 from tauloop.model import Model
 from tauloop.model.tool import LOAD_PORTS, Payload, loads
 from tauloop.motion import Trajectory
-from tauloop.programs import State
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.controllers.laws import (
     RUNGE_KUTTA_4,
     Compensation,

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.errors import InputError, Problems
+from tauloop.common.errors import InputError, Problems
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.derivatives.tangents import tangent_program
 from tauloop.integrate.sensitivity import (
     SensitivityDirection,
     by_parameter,
@@ -15,8 +17,6 @@ from tauloop.integrate.sensitivity import (
     starts,
 )
 from tauloop.model import Model
-from tauloop.programs.catalogue import KINEMATICS
-from tauloop.programs.tangents import tangent_program
 from tauloop.simulation.controllers.laws import Loop
 from tauloop.simulation.controllers.system import ControlLayouts
 

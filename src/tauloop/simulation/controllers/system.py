@@ -6,6 +6,17 @@ from collections.abc import Mapping
 
 import casadi as ca
 
+from tauloop.compiler.catalogue import (
+    EMBEDDING,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    KINEMATICS,
+    LOADED_FORWARD_DYNAMICS,
+    MEASURED_MOTION,
+)
+from tauloop.compiler.expressions import ProgramSpec
+from tauloop.compiler.functions.rates import actuator_motion, coordinate_rate
+from tauloop.compiler.functions.tool import PAYLOAD, WRENCH
 from tauloop.integrate.routine import (
     Layout,
     Routine,
@@ -18,17 +29,6 @@ from tauloop.integrate.routine import (
 from tauloop.integrate.system import HybridSystem
 from tauloop.model import Model
 from tauloop.model.motion import Motion
-from tauloop.programs.catalogue import (
-    EMBEDDING,
-    FORWARD_DYNAMICS,
-    INVERSE_DYNAMICS,
-    KINEMATICS,
-    LOADED_FORWARD_DYNAMICS,
-    MEASURED_MOTION,
-)
-from tauloop.programs.expressions import ProgramSpec
-from tauloop.programs.rates import actuator_motion, coordinate_rate
-from tauloop.programs.tool import PAYLOAD, WRENCH
 from tauloop.simulation.controllers.laws import Compensation, Controller
 
 

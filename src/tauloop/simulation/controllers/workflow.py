@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.limits import beyond_limits
-from tauloop.datasets import TIME, Variable
-from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.common.datasets import TIME, Variable
+from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result
+from tauloop.equations.assembly.limits import beyond_limits
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
 from tauloop.integrate.sensitivity import sensitivity_rows
 from tauloop.integrate.tableau import Tableau
 from tauloop.kinematics.watched import events_of
-from tauloop.logs.channels import log_of
-from tauloop.mechanism import units
+from tauloop.logs.log import log_of
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.quantities import pairs_reader, quantity, quantity_reader
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader, quantity, quantity_reader
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
-from tauloop.options import Options, option
-from tauloop.progress import Progress, Stages
-from tauloop.records import dataclass
-from tauloop.result import Evidence, Result
 from tauloop.simulation.controllers.laws import (
     HEUN_3,
     RUNGE_KUTTA_4,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from tauloop.codegen.evaluator import Compiled
-from tauloop.errors import EngineError
+from tauloop.common.errors import EngineError
+from tauloop.compiler.c.calling.evaluator import Compiled
 from tauloop.integrate.integrators import Integrator
 from tauloop.simulation.stepping.compiled import LARGEST, CompiledStepper
 from tauloop.simulation.stepping.interpreted import InterpretedStepper

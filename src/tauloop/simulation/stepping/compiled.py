@@ -6,12 +6,12 @@ from typing import final
 
 import numpy as np
 
-from tauloop.codegen.evaluator import Compiled
-from tauloop.codegen.library import Callback, Library
-from tauloop.codegen.rows import CompiledRows, row_kernel_letters
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import Compiled
+from tauloop.compiler.c.calling.library import Callback, Library
+from tauloop.compiler.c.printing.rows import CompiledRows, row_kernel_letters
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
-from tauloop.records import dataclass
 from tauloop.simulation.stepping.starts import DONE, FULL, many_steps, steps_text
 from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, ManySteps, Steps

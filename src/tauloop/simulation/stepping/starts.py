@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.codegen.c_helpers import c_file
-from tauloop.codegen.evaluator import Evaluator
-from tauloop.codegen.precision import Precision
-from tauloop.codegen.rows import RowKernel, row_kernel_letters, without_headers
+from tauloop.compiler.c.calling.evaluator import Evaluator
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.precision import Precision
+from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, without_headers
 from tauloop.simulation.stepping.stepper import ENDINGS, Stepper
 from tauloop.simulation.stepping.steps import Ending, ManySteps
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tauloop.common.records import dataclass
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
 from tauloop.integrate.sensitivity import (
@@ -15,7 +16,6 @@ from tauloop.integrate.sensitivity import (
     along_start,
     sensitive,
 )
-from tauloop.records import dataclass
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
 
 #: What is known at starts and at the end, and what at starts alone.
 _ENDS, _STARTS = ("time", "y"), ("q", "v", "acting", "polynomials")

@@ -1,0 +1,196 @@
+"""A machine written in another format, with the solids by which others show it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import DescriptionError, InputError, TauloopError
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.equations.assembly.cut_freedoms import SEEN, seen_cuts
+from tauloop.formats.format import Format, Written, named
+from tauloop.formats.library import FORMATS, load
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.sdf.writer import OPEN
+from tauloop.mechanism.model import Freedom, Mechanism
+from tauloop.mechanism.omissions import omission_evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions(Options):
+    """How a machine is written in another format.
+
+    Attributes:
+        to: format to write, by its name (yaml, mjcf, sdf, urdf, or what an installed package
+            brings); that of the target's ending if empty.
+        solids: write designed solids for what the description states none of, so that others show
+            the machine; a machine file gets none, since whoever reads it designs them again.
+        side: side file of a URDF that is read.
+        reading: choices of whoever imports.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ConvertOptions(to="mjcf", solids=False).to
+        'mjcf'
+    """
+
+    to: str = option("", metavar="FORMAT")
+    solids: bool = option(True, flag="--solids/--no-solids")
+    side: Path | None = option(None, flag="")
+    reading: ImportOptions | None = option(None, flag="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion(Result):
+    """The files that were written, and what is not as in the mechanism.
+
+    Attributes:
+        mechanism: what was written.
+        format: name of the format.
+        written: files and notes.
+    """
+
+    mechanism: Mechanism
+    format: str
+    written: Written
+
+    def variables(self) -> Iterator[Variable]:
+        """The machine's parameters."""
+        return self.mechanism.parameters.variables()
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        files, notes = [str(file) for file in self.written.files], self.written.notes
+        return self.plain_data("format", machine=self.mechanism.name, files=files, notes=notes)
+
+
+def convert(
+    source: Mechanism | str | Path,
+    target: str | Path,
+    options: ConvertOptions | None = None,
+) -> Conversion:
+    """Write a machine in another format.
+
+    A machine file reads back to an equal machine, with all its parameters. The others hold numbers:
+    their loops are cut, rods are bodies, and what they cannot hold is listed. What is written is
+    read again before: a machine that would not be readable is refused, and the result is doubtful
+    where forces at random states or the tool differ.
+
+    Args:
+        source: the machine, or what `load` takes.
+        target: file to write; ``arm.urdf`` gets ``arm.urdf.side.yaml`` and meshes in ``arm_meshes``
+            next to it.
+        options: the format, and how the source is read.
+
+    Raises:
+        DescriptionError: the source is wrong, or the format cannot hold this machine or would not
+            be read again.
+        InputError: no format of that name or ending is written, or the file cannot be written.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.convert("five_bar", "five_bar.xml").format
+        'mjcf'
+    """
+    target, options = Path(target), options or ConvertOptions()
+    by_ending = [
+        candidate.name
+        for candidate in FORMATS.values()
+        if candidate.writes and target.suffix.lower() in candidate.endings
+    ]
+    to = options.to or next(iter(by_ending), "")
+    if not to:
+        what, remedy = (
+            f"{target.name} does not say the format",
+            f"choose among {', '.join(FORMATS)}",
+        )
+        raise InputError.of("to", what, remedy)
+    format_ = named(to, FORMATS)
+    mechanism = (
+        source
+        if isinstance(source, Mechanism)
+        else load(source, options.side, options=options.reading)
+    )
+    made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
+    shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
+    checks = _read_back(shown, format_, target) if format_.reads else ()
+    written = format_.write(shown, target)
+    written = replace(written, notes=(*written.notes, *notes))
+    return Conversion(
+        evidence=(*checks, *omission_evidence(mechanism)),
+        provenance=made,
+        mechanism=mechanism,
+        format=format_.name,
+        written=written,
+    )
+
+
+def _read_back(mechanism: Mechanism, format_: Format, target: Path) -> tuple[Evidence, ...]:
+    """Write a machine into a folder of its own, read it again, and return how well forces agree.
+
+    Raises:
+        DescriptionError: what was written cannot be read.
+    """
+    from tauloop.authoring.read_back import read_back_evidence
+
+    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
+        written = format_.write(mechanism, Path(folder) / target.name)
+        try:
+            back = format_.read(written.files[0], written.side, None)
+        except DescriptionError as error:
+            what = (
+                f"{format_.title} of this machine would not be read again: {error.problems[0].what}"
+            )
+            remedy = "write it in another format; `--to yaml` writes all of a machine"
+            raise DescriptionError.of(
+                error.problems[0].where, what, remedy, file=mechanism.file
+            ) from None
+        return read_back_evidence(mechanism, back, written.names)
+
+
+def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, ...]]:
+    """The machine where its loops close, cut as Tauloop cuts it, with solids for all of it; and what was changed.
+
+    A machine without a regular reference pose stays as it is.
+    """
+    from tauloop.geometry import machine_solids
+    from tauloop.model import Model
+
+    try:
+        model = Model(mechanism)
+        mechanism = replace(mechanism, solids=machine_solids(model)) if solids else mechanism
+    except TauloopError as error:
+        return mechanism, (f"no solids were designed: {error.problems[0].what}",) * solids
+    topology, q = model.topology, model.assembly.q
+    at = {tree.joint.name: tuple(q[list(tree.q)].tolist()) for tree in topology.tree}
+    ends = dict(zip(topology.coordinate_names, q.tolist(), strict=True))
+    cuts = [j for j in topology.cuts if j.kind in SEEN and not j.is_cut]
+    shut = replace(
+        topology,
+        cuts=tuple(replace(j, freedoms=(Freedom(lower=-np.pi, upper=np.pi),)) for j in cuts),
+    )
+    shifts = seen_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
+    shifts = np.concatenate([q - topology.reference, np.sin(shifts / 2)])
+    moved = [
+        n
+        for n, s in zip((*ends, *(j.name for j in cuts)), shifts.tolist(), strict=True)
+        if abs(s) > OPEN
+    ]
+    joints = [
+        replace(j, reference=at[j.name]) if j.name in at else replace(j, is_cut=True)
+        for j in mechanism.joints
+    ]
+    rods = (
+        replace(r, telescope=r.telescope and replace(r.telescope, reference=ends[r.name]))
+        for r in mechanism.rods
+    )
+    note = f"starts where its loops close: the start values of the file leave them open ({', '.join(moved)})"
+    changed = replace(mechanism, joints=tuple(joints), rods=tuple(rods)), (note,)
+    return changed if moved and model.assembly.substitute is None else (mechanism, ())

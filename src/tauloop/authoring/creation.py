@@ -1,0 +1,370 @@
+"""A machine file of one's own dimensions: written, checked, and what to change where it cannot do its work."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.authoring.templates import TEMPLATES
+from tauloop.authoring.text import NamedValue, named_values, with_values
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import DescriptionError, InputError, PoseError, Problem, TauloopError
+from tauloop.common.files import write_text
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.formats.library import FORMATS, format_of, load
+from tauloop.formats.options import ImportOptions
+from tauloop.kinematics.inspection import Inspection, check
+from tauloop.kinematics.workspaces.map import Reason, workspace_grid
+from tauloop.mechanism.description.quantities import pairs_reader
+from tauloop.mechanism.description.reader import read_machine
+from tauloop.mechanism.description.schema import EDITOR_LINE, SCHEMA_FILE, json_schema
+from tauloop.mechanism.description.structure import IDENTIFIER
+from tauloop.mechanism.description.units import literal
+from tauloop.mechanism.description.yaml_nodes import read_text
+from tauloop.mechanism.shipped import is_shipped_name, source_path
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
+
+#: Poses along each axis of the work volume at which a machine must reach.
+ALONG = 3
+#: One dimension after the other is tried at these multiples of its value, and as many cures are
+#: named at most.
+FACTORS, CURES = (1.25, 0.8, 2.0, 0.5), 3
+#: A cure is narrowed so many times by halving, towards the value that does not do.
+NARROWED = 3
+#: Units of what may be tried: dimensions, and no masses.
+_GEOMETRY = ("m", "rad")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMachineOptions(Options):
+    """Own values of a machine file that is made from another.
+
+    Attributes:
+        values: own values by name, such as "arm_length=0.3 m"; numbers alone are SI; others keep
+            those of the source.
+        side: side file of a URDF.
+        reading: choices of whoever imports a URDF or MJCF.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.NewMachineOptions(values={"arm_length": "250 mm"}).values
+        {'arm_length': '250 mm'}
+    """
+
+    values: Mapping[str, str | float] = option(
+        factory=dict,
+        flag="--set",
+        metavar="NAME=VALUE",
+        read=pairs_reader("values", "arm_length=0.3m"),
+        repeated=True,
+        names="parameters",
+    )
+    side: Path | None = option(None, flag="")
+    reading: ImportOptions | None = option(None, flag="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMachine(Result):
+    """A new machine file, and whether the machine works as described.
+
+    Attributes:
+        text: of the file.
+        source: the template or file that it is made from.
+        dimensions: its named values.
+        changed: names of those that are own ones.
+        inspection: what `check` says of it.
+        cures: one dimension each that alone lets it reach its whole work volume.
+        folder: where files lie that its text names.
+    """
+
+    text: str
+    source: str
+    dimensions: tuple[NamedValue, ...]
+    changed: tuple[str, ...]
+    inspection: Inspection
+    cures: tuple[Problem, ...]
+    folder: Path
+
+    def variables(self) -> Iterator[Variable]:
+        """The machine's parameters."""
+        return self.inspection.model.mechanism.parameters.variables()
+
+    def write(self, path: str | Path) -> tuple[Path, ...]:
+        """Write the machine file, and beside it the schema by which editors complete and check it.
+
+        Raises:
+            DescriptionError: the text names files (drive lines, meshes) that are not there, seen
+                from the new folder.
+            InputError: the folder is not there or cannot be written.
+        """
+        path = Path(path)
+        read_machine(self.text, path.name, path.parent)
+        schema = json.dumps(json_schema(), indent=1) + "\n"
+        return write_text(path, self.text), write_text(path.parent / SCHEMA_FILE, schema)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        machine, inspection = self.inspection.model.mechanism.name, self.inspection.as_dict()
+        return self.plain_data(
+            "source", "dimensions", "changed", "cures", machine=machine, check=inspection
+        )
+
+
+def dimensions(source: str | Path) -> tuple[NamedValue, ...]:
+    """What a new machine from this source is asked for: values with bounds and a note; all named ones where none has.
+
+    Args:
+        source: a template's name, a shipped machine, or a file.
+
+    Raises:
+        DescriptionError: there is no such source, or it is wrong.
+    """
+    named = [
+        item
+        for item, _ in named_values(_source(source, NewMachineOptions(), "machine")[0]).values()
+    ]
+    asked = [item for item in named if item.bounds and item.note]
+    return tuple(
+        asked or [item for item in named if item.value is not None and "." not in item.name]
+    )
+
+
+def new_machine(
+    name: str,
+    source: str | Path,
+    options: NewMachineOptions | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> NewMachine:
+    """Make a machine file of one's own dimensions, and check it: closure, mobility, units, reach over its work volume.
+
+    The work volume is the box of the platform's limits, or of the actuated joints' where the
+    platform has none.
+
+    >>> import tauloop as tl
+    >>> made = tl.new_machine("mine", "delta", tl.NewMachineOptions(values={"arm_length": 0.25}))
+    >>> made.status.value, made.inspection.model.assembly.mobility
+    ('ok', 3)
+
+    Args:
+        name: of the new machine.
+        source: a template's name (`TEMPLATES`), a shipped machine, a machine file, a URDF or an
+            MJCF.
+        options: own values.
+        progress: called with trials done and trials in all, where the machine does not reach and it
+            is sought why.
+
+    Raises:
+        DescriptionError: the source cannot be read.
+        InputError: the name is none, a value is unknown, has another unit or is out of bounds, or
+            the machine does not close with these values: which of them alone would have to change,
+            and to what.
+    """
+    options = options or NewMachineOptions()
+    if not IDENTIFIER.fullmatch(name):
+        raise InputError.of(
+            "name", f"{name!r} is no name", "use letters, digits and _, and begin with a letter"
+        )
+    text, folder, origin = _source(source, options, name)
+
+    def written(values: Mapping[str, str | float]) -> str:
+        return EDITOR_LINE + re.sub(
+            r"\A# yaml-language-server:.*\n", "", with_values(text, name, values, origin)
+        )
+
+    def modelled(body: str) -> Model:
+        return Model(read_machine(body, f"{name}.yaml", folder))
+
+    def reaches(values: Mapping[str, str | float]) -> bool:
+        try:
+            model = modelled(written(values))
+            return not model.assembly.findings and _reach(model)[0] in (None, 1.0)
+        except TauloopError:
+            return False
+
+    own = dict(options.values)
+    body, cures = written(own), tuple[Problem, ...]()
+    try:
+        inspection = check(modelled(body))
+        reach, blamed = _reach(inspection.model)
+    except TauloopError as error:
+        outside = any(problem.where.endswith(".bounds") for problem in error.problems)
+        cures = () if outside else _cures(text, own, reaches, progress)
+        raise InputError([*error.problems, *cures]) from None
+    if reach is not None and reach < 1.0:
+        cures = _cures(text, own, reaches, progress)
+    blame = ", ".join(
+        f"{element} excludes {count}" for element, count in itertools.islice(blamed.items(), 3)
+    )
+    remedy = (
+        " or ".join(item.remedy for item in cures)
+        or "no dimension alone mends it: change several, or the stroke"
+    )
+    advice = f"{blame} of the poses tried; {remedy}"
+    evidence = (
+        Evidence(name="reachable share of the work volume", value=reach, lower=1.0, advice=advice),
+        Evidence(
+            name="problems of the machine",
+            value=float(len(inspection.problems)),
+            upper=0.0,
+            advice="; ".join(
+                f"{item.where}: {item.what}: {item.remedy}" for item in inspection.problems
+            ),
+        ),
+    )
+    return NewMachine(
+        evidence=evidence,
+        provenance=provenance(options={"values": own}, inputs={"source": str(source)}),
+        text=body,
+        source=str(source),
+        dimensions=tuple(item for item, _ in named_values(body).values()),
+        changed=tuple(own),
+        inspection=inspection,
+        cures=cures,
+        folder=folder,
+    )
+
+
+def _source(source: str | Path, options: NewMachineOptions, name: str) -> tuple[str, Path, str]:
+    """Text of a machine file, the folder that it lies in, and what it is called where it is no template.
+
+    Raises:
+        DescriptionError: there is no such source, or it is wrong.
+        InputError: the name of a format alone.
+    """
+    word = str(source)
+    if word in TEMPLATES:
+        path = TEMPLATES[word]
+        return read_text(path), path.parent, ""
+    if word in FORMATS and not Path(word).exists():
+        endings = " or ".join(FORMATS[word].endings)
+        raise InputError.of(
+            "source", f"{word} is a format", f"name the file itself, which ends in {endings}"
+        )
+    try:
+        path, mechanism = source_path(source), load(source, options.side, options=options.reading)
+    except DescriptionError as error:
+        if not is_shipped_name(source):
+            raise
+        what = "there is no template and no shipped machine of this name"
+        near = (
+            suggestion(word, TEMPLATES)
+            or f"there are {', '.join(TEMPLATES)}, and `tauloop machines`"
+        )
+        raise DescriptionError.of(word, what, f"{near}; or name a file") from error
+    if is_shipped_name(source) or format_of(path).name == "yaml":
+        return read_text(path), path.parent, path.name
+    from tauloop.formats.writing.yaml_writer import dumps  # slow to import
+
+    return dumps(replace(mechanism, name=name)), path.parent, path.name
+
+
+def _reach(model: Model) -> tuple[float | None, dict[str, int]]:
+    """Share of the work volume at which the machine works, and how many of its poses each element excludes.
+
+    None without loops, for a serial chain reaches whatever its joints do, and where no limits state
+    a volume.
+    """
+    limits, assembly = model.limits, model.assembly
+    if not assembly.loops.names or assembly.findings:
+        return None, {}
+    columns = model.platform.ports.position.columns
+    axes = {
+        name: np.linspace(low, high, ALONG)
+        for name, low, high in zip(limits.names, limits.lower, limits.upper, strict=True)
+        if name in columns and np.isfinite([low, high]).all()
+    }
+    if 0 < len(axes) <= 3:
+        grid = workspace_grid(model, axes, refined=False)
+        return float((grid.reason == Reason.USABLE).mean()), grid.excluded_by()
+    driven = {model.topology.q_of_v[i] for i in assembly.driven}
+    drawn = limits.of(("drawing",))
+    ends = [
+        (column, low, high)
+        for column, low, high, is_drawn in zip(
+            limits.columns, limits.lower, limits.upper, drawn, strict=False
+        )
+        if column in driven and is_drawn
+    ]
+    if axes or len(ends) != len(driven) or not 0 < len(ends) <= 3:
+        return None, {}
+    corners = np.array(list(itertools.product(*((low, high) for _, low, high in ends))))
+    q = np.tile(assembly.q, (len(corners), 1))
+    q[:, [column for column, _, _ in ends]] = corners
+    blamed: dict[str, int] = {}
+    reached = 0
+    for position in model.actuator_position(q):
+        try:
+            model.forward_kinematics(position[None])
+            reached += 1
+        except PoseError as error:
+            for problem in error.problems:
+                blamed[problem.where] = blamed.get(problem.where, 0) + 1
+    return reached / len(corners), blamed
+
+
+def _cures(
+    text: str,
+    own: Mapping[str, str | float],
+    reaches: Callable[[Mapping[str, str | float]], bool],
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Problem, ...]:
+    """What to change, one dimension alone each: the value nearest to the present one with which all is reached.
+
+    Values that the user states are those of a real machine: they are never changed where any other
+    dimension helps, by `FACTORS`. Only then each of them is tried, towards that of the source.
+    """
+    before, after = (
+        {
+            item.name: item
+            for item, _ in named_values(body).values()
+            if _value(item) and _unit(item) in _GEOMETRY
+        }
+        for body in (text, with_values(text, "trial", own))
+    )
+    stated = [
+        (item, _value(after[name]) / _value(item), 1.0)
+        for name, item in before.items()
+        if name in own
+    ]
+    others = [name for name, item in after.items() if item.bounds and name not in own]
+    any_other = [(after[name], 1.0, factor) for factor in FACTORS for name in others]
+    cures: dict[str, Problem] = {}
+    for first, trials in ((0, any_other), (len(any_other), stated)):
+        for done, (item, bad, good) in enumerate(trials, first):
+            if progress is not None:
+                progress(done, len(any_other) + len(stated))
+            if item.name in cures or not reaches({**own, item.name: item.scaled(good)}):
+                continue
+            for _ in range(NARROWED):
+                middle = (good + bad) / 2
+                good, bad = (
+                    (middle, bad)
+                    if reaches({**own, item.name: item.scaled(middle)})
+                    else (good, middle)
+                )
+            what = f"is {after[item.name].text}; with {item.scaled(good)} the machine reaches its whole work volume"
+            cures[item.name] = Problem(item.name, what, f"set {item.name} to {item.scaled(good)}")
+            if len(cures) == CURES:
+                break
+        if cures:
+            break
+    return tuple(cures.values())
+
+
+def _value(item: NamedValue) -> float:
+    """Its value, SI; zero of a formula, which follows from others."""
+    return item.value or 0.0
+
+
+def _unit(item: NamedValue) -> str:
+    return str(literal(item.text).dimension)

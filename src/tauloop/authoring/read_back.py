@@ -1,0 +1,176 @@
+"""A machine that was written and read again is compared with what was written: forces at random states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.errors import TauloopError
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
+from tauloop.equations.ports import ACTUATORS, PLATFORM
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.motion import Motion
+
+#: Largest difference of forces and of motor speeds that is rounding, of the largest.
+SAME_FORCES = 1e-9
+#: Speeds of the states, of the usual ones: friction of slow motions is seen, and that of fast ones.
+SPEEDS = np.array([1.0, 0.1, 0.01, 0.001])
+#: States that are compared, and how far they are from the reference pose: rad, or characteristic
+#: lengths. Where one is out of reach, all are taken nearer.
+STATES, DISTANCES = len(SPEEDS), (0.02, 0.002, 0.0)
+
+
+def read_back_evidence(
+    before: Mechanism, after: Mechanism, names: Mapping[str, str]
+) -> tuple[Evidence, ...]:
+    """Return the largest differences between a machine and what was read back; a reason where there are none.
+
+    At random states, the forces on the independent coordinates (M a + h, with friction and
+    springs), the speeds of the motors by those of the coordinates, and the pose of the tool are
+    compared.
+
+    Args:
+        before: what was written.
+        after: what was read back.
+        names: names in the file by those of the machine, where they differ.
+    """
+    try:
+        models = Model(before), Model(after)
+    except TauloopError as error:
+        return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
+    reason = "the two have different independent coordinates"
+    for entry in (PLATFORM, ACTUATORS):
+        try:
+            first, second = (
+                model.platform if entry == PLATFORM else model.actuators for model in models
+            )
+            position = _order(first.ports.position.columns, second.ports.position.columns, names)
+            velocity = _order(first.ports.velocity.columns, second.ports.velocity.columns, names)
+            if position and velocity:
+                return _compared(_Pair(models, (first, second), position, velocity, names))
+        except TauloopError as error:
+            reason = f"{error.problems[0].where}: {error.problems[0].what}"
+    return (_not_compared(reason),)
+
+
+def _not_compared(reason: str) -> Evidence:
+    return Evidence(name=f"forces after reading back (not compared: {reason})", value=None)
+
+
+def _order(
+    names: tuple[str, ...], others: tuple[str, ...], renamed: Mapping[str, str]
+) -> list[int]:
+    """Return where each of the names is among others; nothing where one is not there, or there are more."""
+    wanted = [renamed.get(name, name) for name in names]
+    return [others.index(name) for name in wanted] if sorted(wanted) == sorted(others) else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two machines, the motions by which they are compared, and where the columns of the first are in the second."""
+
+    models: tuple[Model, Model]
+    motions: tuple[Motion, Motion]
+    position: list[int]
+    velocity: list[int]
+    renamed: Mapping[str, str]
+
+    def answers(
+        self, x: np.ndarray, v: np.ndarray, a: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return pairs of numbers (N, n): forces on rotations and on lengths, speeds of motors, places of the tool."""
+        length = self.models[0].mechanism.characteristic_length
+        first = _answers(self.motions[0], self.models[0], length, x, v, a)
+        others = (
+            _reordered(x, self.position),
+            _reordered(v, self.velocity),
+            _reordered(a, self.velocity),
+        )
+        forces, speeds, place = _answers(self.motions[1], self.models[1], length, *others)
+        forces = forces[:, self.velocity]
+        motors = [actuator.name for actuator in self.models[1].mechanism.actuators]
+        speeds = speeds[
+            :,
+            [
+                motors.index(self.renamed.get(a.name, a.name))
+                for a in self.models[0].mechanism.actuators
+            ],
+        ]
+        turns = np.array([unit.startswith("rad") for unit in self.motions[0].ports.velocity.units])
+        kinds = [(first[0][:, turns == kind], forces[:, turns == kind]) for kind in (True, False)]
+        return [*kinds, (first[1], speeds), (first[2], place)]
+
+
+def _compared(pair: _Pair) -> tuple[Evidence, ...]:
+    first, model = pair.motions[0], pair.models[0]
+    rng = np.random.default_rng(0)
+    length = model.mechanism.characteristic_length
+    reference = first.ports.at(model.assembly.q)
+    columns = zip(first.ports.position.columns, first.ports.position.units, strict=True)
+    # quaternions stay as they are
+    scales = [
+        (length if unit == "m" else 1.0) * (name in first.ports.velocity.columns)
+        for name, unit in columns
+    ]
+    steps = rng.uniform(-1.0, 1.0, size=(STATES, len(reference))) * scales
+    units = first.ports.velocity.units
+    rates = np.array([1.0 if unit.startswith("rad") else length for unit in units])
+    v, a = rng.uniform(-1.0, 1.0, size=(2, STATES, len(units))) * rates
+    v *= SPEEDS[:, None]
+    answers: list[tuple[np.ndarray, np.ndarray]] = []
+    for distance in DISTANCES:
+        try:
+            answers = pair.answers(reference + distance * steps, v, a)
+            break
+        except TauloopError:
+            if distance == DISTANCES[-1]:
+                raise
+    *forces, place = answers
+    advice = "see the notes on what the format cannot hold; `--to yaml` writes all of a machine"
+    return (
+        Evidence(
+            name="largest difference of forces after reading back, of the largest force",
+            value=max((_relative(*numbers) for numbers in forces if numbers[0].size), default=0.0),
+            upper=SAME_FORCES,
+            advice=advice,
+        ),
+        Evidence(
+            name="largest difference of the tool's pose after reading back, of a typical length",
+            value=float(np.abs(place[1] - place[0]).max()),
+            upper=SAME_FORCES,
+            advice=advice,
+        ),
+    )
+
+
+def _answers(
+    motion: Motion, model: Model, length: float, x: np.ndarray, v: np.ndarray, a: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the forces (N, n) on the given velocities, the speeds of the motors (N, n_u), the tool's pose (N, 12)."""
+    forces = np.einsum("kij,kj->ki", motion.mass_matrix(x), a) + motion.bias(x, v)
+    speeds = np.zeros((len(x), 0))
+    if model.mechanism.actuators:
+        speeds = np.einsum("kij,kj->ki", motion.actuator_jacobian(x), v)
+    tool = motion.tool(x)
+    return (
+        forces,
+        speeds,
+        np.concatenate([tool.place / length, tool.rotation.reshape(len(x), 9)], axis=1),
+    )
+
+
+def _reordered(values: np.ndarray, order: list[int]) -> np.ndarray:
+    """Return columns where they are in the machine that was read back."""
+    columns = np.empty_like(values)
+    columns[:, order] = values
+    return columns
+
+
+def _relative(expected: np.ndarray, actual: np.ndarray) -> float:
+    """Return the largest difference, of the largest number."""
+    largest = float(np.abs(expected).max())
+    difference = float(np.abs(actual - expected).max())
+    return difference / largest if largest > 0.0 else difference

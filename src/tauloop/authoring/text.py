@@ -1,0 +1,185 @@
+"""Named values in the text of a machine file: what each is, and the same text with others; comments stay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import yaml
+
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.units import UnitError, literal, read_quantity
+from tauloop.mechanism.suggestions import unknown_names
+
+_LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: What a changed value says of itself in a file that has other sources.
+OWN = {"status": "chosen", "source": "own dimension"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedValue:
+    """A named value of a machine file.
+
+    Attributes:
+        name: as parameters are called: ``arm_length``, or ``tower1.arm`` of one leg.
+        text: as it is written, with its unit; a formula where it follows from others.
+        note: what it is, in words; "" where the file says nothing.
+        bounds: least and greatest, as written; empty without any.
+    """
+
+    name: str
+    text: str
+    note: str
+    bounds: tuple[str, ...]
+
+    @property
+    def value(self) -> float | None:
+        """Its value, SI; None of a formula."""
+        try:
+            return literal(self.text).value
+        except UnitError:
+            return None
+
+    def written(self, value: str | float) -> str:
+        """A value for it as a machine file has it: a number alone is in SI units and gets its unit.
+
+        Raises:
+            UnitError: a unit of something else.
+        """
+        text = f"{value:.12g}" if isinstance(value, int | float) else value.strip()
+        try:
+            own, other = literal(self.text), literal(text)
+        except UnitError:  # a formula, here or there, which is judged when the file is read
+            return text
+        read_quantity(text, own.dimension, is_si=True)
+        return text if other.unit or not str(own.dimension) else f"{text} {own.dimension}"
+
+    def accepted(self, answer: str) -> str:
+        """An answer as a machine file has it.
+
+        Raises:
+            InputError: a unit of something else, or a value out of bounds.
+        """
+        try:
+            text = self.written(answer)
+            low, high = (
+                (literal(end).value for end in self.bounds)
+                if self.bounds
+                else (-math.inf, math.inf)
+            )
+            value = literal(text).value if self.bounds else low
+        except UnitError as error:
+            raise InputError.of(self.name, error.what, error.remedy) from None
+        if not low <= value <= high:
+            raise InputError.of(
+                self.name, f"{text} is out of bounds", f"give {' to '.join(self.bounds)}"
+            )
+        return text
+
+    def scaled(self, factor: float) -> str:
+        """Its value times a factor, in its own unit and three digits."""
+        own = literal(self.text)
+        return f"{float(f'{own.number * factor:.3g}'):g} {own.unit}".strip()
+
+
+def named_values(text: str) -> dict[str, tuple[NamedValue, yaml.Node]]:
+    """Named values of a machine file by name, each with its node; the text has been read as a machine file."""
+    return {
+        item.name: (item, node) for item, node in _values(_keys(yaml.compose(text, Loader=_LOADER)))
+    }
+
+
+def with_values(text: str, name: str, values: Mapping[str, str | float], origin: str = "") -> str:
+    """The text of a machine file with another name and other values.
+
+    Args:
+        text: of a machine file that has been read.
+        name: of the machine.
+        values: by name of the value; of `tower.arm` each leg's. Numbers are SI.
+        origin: what the file is of, where its description and its sources are another machine's:
+            changed values then say that they are own dimensions, and the description what was
+            changed.
+
+    Raises:
+        InputError: unknown names, and units of something else.
+    """
+    known, problems = named_values(text), Problems()
+    groups = {key: [key] for key in known}
+    for key in known:
+        leg, dot, rest = key.partition(".")
+        if dot and leg.rstrip("0123456789") + dot + rest not in known:
+            groups.setdefault(leg.rstrip("0123456789") + dot + rest, []).append(key)
+    problems += unknown_names(values, groups, "is no named value of this machine")
+    root = _keys(yaml.compose(text, Loader=_LOADER))
+    edits = [(root["name"], name)]
+    if origin and values and isinstance(root.get("description"), yaml.ScalarNode):
+        made = f"Made from {origin}, with values of its own: {', '.join(values)}."
+        story = f"{root['description'].value.rstrip()}\n{made}"
+        edits.append((root["description"], _block(story)))
+    for key, value in values.items():
+        for place in groups.get(key, ()):
+            dimension, node = known[place]
+            try:
+                edits.append(_edit(node, dimension.written(value), bool(origin)))
+            except UnitError as error:
+                problems.add(key, error.what, error.remedy)
+    InputError.raise_if_any(problems)
+    for node, new in sorted(edits, key=lambda edit: edit[0].start_mark.index, reverse=True):
+        # of a block: where the next one begins
+        start, end = node.start_mark.index, node.end_mark.index
+        text = text[:start] + new + text[start + len(text[start:end].rstrip()) :]
+    return text
+
+
+def _values(root: Mapping[str, yaml.Node]) -> Iterator[tuple[NamedValue, yaml.Node]]:
+    for key, node in _keys(root.get("parameters")).items():
+        yield _dimension(key, node), node
+    legs = root.get("legs")
+    for leg in legs.value if isinstance(legs, yaml.SequenceNode) else ():
+        keys = _keys(leg)
+        prefix = getattr(keys.get("name"), "value", "")
+        for key, node in _keys(keys.get("each")).items():
+            for i, item in enumerate(node.value if isinstance(node, yaml.SequenceNode) else (), 1):
+                yield _dimension(f"{prefix}{i}.{key}", item), item
+
+
+def _dimension(name: str, node: yaml.Node) -> NamedValue:
+    keys = _keys(node)
+    bounds = keys.get("bounds")
+    return NamedValue(
+        name=name,
+        text=" ".join(str(keys.get("value", node).value).split()),
+        note=str(getattr(keys.get("note"), "value", "")),
+        bounds=tuple(item.value for item in bounds.value)
+        if isinstance(bounds, yaml.SequenceNode)
+        else (),
+    )
+
+
+def _edit(node: yaml.Node, text: str, is_foreign: bool) -> tuple[yaml.Node, str]:
+    """What is replaced, and by what: the value alone where the file's source holds for it, else with its own source."""
+    keys = _keys(node)
+    if not is_foreign:
+        return keys.get("value", node), _flow(text)
+    rest = {
+        key: yaml.safe_load(yaml.serialize(item)) for key, item in keys.items() if key != "value"
+    }
+    items = ", ".join(f"{key}: {_flow(item)}" for key, item in {**rest, **OWN}.items())
+    return node, f"{{value: {_flow(text)}, {items}}}"
+
+
+def _flow(value: object) -> str:
+    """A value as it stands between braces, on one line."""
+    text = yaml.safe_dump([value], default_flow_style=True, width=10**9, allow_unicode=True)
+    return text.strip()[1:-1]
+
+
+def _block(text: str) -> str:
+    return "|\n" + "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+
+
+def _keys(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {str(key.value): item for key, item in node.value}

@@ -1,0 +1,239 @@
+"""Base of every result: status, evidence and provenance."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tauloop.common.datasets import Tabular, Variable, rows
+from tauloop.common.records import dataclass
+
+
+class Status(enum.Enum):
+    """Whether a result can be relied on. What cannot be computed at all raises an error instead."""
+
+    OK = "ok"
+    DOUBTFUL = "doubtful"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One figure that shows how good a result is, found apart from the algorithm that made the result.
+
+    Attributes:
+        name: what the figure is.
+        value: the figure; None where it is not defined (no dependent column, for one).
+        unit: its unit, "" for a pure number.
+        lower, upper: limits within which it is good; None for no limit.
+        advice: what to do when it is outside its limits.
+    """
+
+    name: str
+    value: float | None
+    unit: str = ""
+    lower: float | None = None
+    upper: float | None = None
+    advice: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the figure is within its limits (an undefined one has none to break)."""
+        if self.value is None:
+            return True
+        return (self.lower is None or self.value >= self.lower) and (
+            self.upper is None or self.value <= self.upper
+        )
+
+    @property
+    def limits(self) -> str:
+        """Within which it is good, in words."""
+        lower = [] if self.lower is None else [f"at least {self.lower:.3g}"]
+        return ", ".join(lower + ([] if self.upper is None else [f"at most {self.upper:.3g}"]))
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.name}: not defined"
+        unit = f" {self.unit}" if self.unit else ""
+        text = f"{self.name}: {self.value:.3g}{unit}" + (
+            f" (good: {self.limits})" if self.limits else ""
+        )
+        return text if self.is_good or not self.advice else f"{text}: {self.advice}"
+
+
+def status_of(evidence: Iterable[Evidence]) -> Status:
+    """OK when every piece of evidence is within its limits."""
+    return Status.OK if all(item.is_good for item in evidence) else Status.DOUBTFUL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a result comes from. It holds no time and no machine, so that equal runs give equal files.
+
+    Attributes:
+        versions: versions of Tauloop, Python and the packages that made the numbers.
+        options: the options of the algorithm, as plain data.
+        inputs: sizes, names or hashes of what went in, as plain data.
+    """
+
+    versions: Mapping[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@functools.cache
+def _installed(package: str) -> str:
+    """Version of a package: what it says itself where it is imported; to look at what is installed takes longer."""
+    if version := getattr(sys.modules.get(package), "__version__", None):
+        return str(version)
+    # a fifth of the time that a function from the cache takes, which asks nothing
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed as a package"
+
+
+def provenance(
+    *,
+    options: Mapping[str, Any],
+    inputs: Mapping[str, Any] | None = None,
+    packages: tuple[str, ...] = ("numpy", "casadi"),
+) -> Provenance:
+    """Provenance with the installed versions of Python, Tauloop and the named packages."""
+    versions = {"python": sys.version.partition(" ")[0]}
+    for package in ("tauloop", *packages):
+        versions[package] = _installed(package)
+    return Provenance(versions=versions, options=dict(options), inputs=dict(inputs or {}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Tabular):
+    """What every result of an application carries.
+
+    Attributes:
+        evidence: figures that show how good the result is.
+        provenance: where the result comes from.
+        needs_forces: whether its numbers depend on the forces that act in the machine.
+    """
+
+    needs_forces: ClassVar[bool] = True
+    evidence: tuple[Evidence, ...]
+    provenance: Provenance
+
+    @property
+    def status(self) -> Status:
+        """OK when every piece of evidence is within its limits."""
+        return status_of(self.evidence)
+
+    def variables(self) -> Iterable[Variable]:
+        """What `to_xarray` and `to_pandas` have: the evidence, where a class does not say otherwise."""
+        figures = {
+            name: [getattr(item, name) for item in self.evidence]
+            for name in ("value", "lower", "upper")
+        }
+        return rows(
+            "evidence",
+            [item.name for item in self.evidence],
+            [item.unit for item in self.evidence],
+            **figures,
+        )
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """Plain data for ``--json``: all that is held, where a class does not say otherwise."""
+        return {item.name: plain(getattr(self, item.name)) for item in fields(self)}
+
+    def plain_data(self, *names: str, **more: Any) -> dict[str, Any]:
+        """Plain data for ``--json``: status, advice, evidence and provenance, attributes by their names, and more."""
+        named = ("status", "advice", "evidence", *names, "provenance")
+        return dict(plain({**more, **{name: getattr(self, name) for name in named}}))
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write `as_dict` as JSON, beside the file first and then renamed.
+
+        Raises:
+            InputError: the folder is not there or cannot be written.
+        """
+        return write_json(path, self.as_dict())
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """One line for each piece of evidence outside its limits: the figure and what to do."""
+        return tuple(str(item) for item in self.evidence if not item.is_good)
+
+
+def plain(value: Any) -> Any:
+    """Plain data (dict, list, str, int, float, bool, None) from results, dataclasses, enums and arrays.
+
+    Raises:
+        ValueError: a number is not finite, or a type has no plain form. Results say None for what
+            is undefined, so this is a fault in Tauloop, not in its input.
+    """
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):  # NumPy's among them
+        if not math.isfinite(value):
+            raise ValueError(f"a result holds the number {value}")
+        return float(value)
+    if isinstance(value, Result):  # within another: as it writes itself
+        return plain(value.as_dict())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list | set | frozenset):
+        return [
+            plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)
+        ]
+    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
+    if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
+        return plain(value.tolist())
+    raise ValueError(f"no plain form of {type(value).__name__}")
+
+
+def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
+    """Write a result, or plain data, as JSON: a reader never sees half a file (see `files.write_file`).
+
+    Raises:
+        InputError: the folder is not there or cannot be written.
+        ValueError: a number is not finite.
+    """
+    from tauloop.common.files import write_text  # most results are read and not written
+
+    text = json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return write_text(path, text)
+
+
+def content(value: Any) -> str:
+    """All that plain objects hold, as a text to take a hash of; `repr` may leave something out.
+
+    Raises:
+        ValueError: an object shows nothing of what it holds.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = ",".join(
+            f"{item.name}={content(getattr(value, item.name))}" for item in fields(value)
+        )
+        return f"{type(value).__qualname__}({inside})"
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if hasattr(value, "tolist"):  # an array; NumPy is not imported for it
+        return f"array{value.tolist()!r}"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{content(key)}:{content(item)}' for key, item in value.items())}}}"
+    if isinstance(value, tuple | list):
+        return f"[{','.join(map(content, value))}]"
+    if isinstance(value, set | frozenset):
+        return f"{{{','.join(sorted(map(content, value)))}}}"
+    if value is None or isinstance(value, str | int | float | Path):
+        return f"{type(value).__name__}:{value!r}"
+    raise ValueError(f"no content of {type(value).__name__}")

@@ -1,0 +1,12 @@
+"""Equations in the order in which they are solved: straight-line code with Newton loops in between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.compiler.state import Forces as Forces, Health as Health, State as State
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

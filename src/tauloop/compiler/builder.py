@@ -1,0 +1,451 @@
+"""Builds programs: one stretch of straight-line code after the other, with Newton loops in between.
+
+Linear blocks are eliminated within the straight-line code, in a pivot order that is chosen at build
+from sampled states, so that nothing is compared at run time and nothing divides by zero where the
+natural order would; closed forms leave their discriminants and eliminations their pivots as
+evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.program import ClosedForm, Evaluate, LinearBlock, Newton, Pivot, Program, Step
+from tauloop.compiler.solving.bounded import Bounded
+from tauloop.compiler.solving.orthogonal import Factors, factors
+from tauloop.compiler.solving.position_equations import blocks
+from tauloop.equations.values import BatchFunction, quantile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What stands for the solution of a step and for what was computed before it.
+
+    Attributes:
+        point: the solution.
+        held: values by name.
+    """
+
+    point: ca.SX
+    held: dict[str, ca.SX]
+
+
+class ProgramBuilder:
+    """A program under construction. Its symbols are the inputs and whatever earlier steps have solved for."""
+
+    def __init__(self, name: str, samples: Mapping[str, np.ndarray]) -> None:
+        """Start an empty program.
+
+        Args:
+            name: name of the program.
+            samples: values (M, n) of inputs at sampled states, from which pivot orders are chosen.
+        """
+        self._name = name
+        self._samples = dict(samples)
+        self._symbols: dict[str, ca.SX] = {}
+        self._steps: list[Step] = []
+        self._closed_forms: list[ClosedForm] = []
+        self._discriminants: list[ca.SX] = []
+        self._extremes: list[ca.SX] = []
+        self._pivots: list[str] = []
+        self._linear_blocks: list[LinearBlock] = []
+        self._pivot_values: list[ca.SX] = []
+        self._count = 0
+        self._emitted: tuple[str, ...] = ()
+        self._evidence: dict[str, int] = {}
+
+    def input(self, name: str, size: int) -> ca.SX:
+        """Declare an input: a column of symbols."""
+        return self._symbol(name, size)
+
+    def declares(self, name: str) -> bool:
+        """Whether an input is declared already."""
+        return name in self._symbols
+
+    def declared(self, name: str) -> ca.SX:
+        """An input that is declared already."""
+        return self._symbols[name]
+
+    def _symbol(self, name: str, size: int) -> ca.SX:
+        self._symbols[name] = ca.SX.sym(name, size)
+        return self._symbols[name]
+
+    def _fresh(self, stem: str) -> str:
+        self._count += 1
+        return f"{stem}_{self._count}"
+
+    def _needed(self, *expressions: ca.SX) -> list[str]:
+        """Names of the symbols that expressions depend on, in order of their declaration."""
+        stack = ca.vertcat(*(ca.vec(e) for e in expressions))
+        return [
+            name
+            for name, symbol in self._symbols.items()
+            if symbol.numel() and ca.depends_on(stack, symbol)
+        ]
+
+    def evaluate(self, outputs: dict[str, ca.SX]) -> None:
+        """Emit straight-line code for the named outputs, columns each; common subexpressions are shared."""
+        names = list(outputs)
+        columns = [ca.densify(ca.vec(outputs[name])) for name in names]
+        needed = self._needed(*columns)
+        shared = ca.cse([ca.SX(column) for column in columns])
+        function = ca.Function(
+            self._fresh(self._name), [self._symbols[name] for name in needed], shared
+        )
+        self._steps.append(
+            Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names))
+        )
+
+    def at_samples(self, expression: ca.SX) -> np.ndarray:
+        """Values (M, numel) of an expression at the sampled states, but where it has none (beyond a dead centre)."""
+        values = self.values_at(expression, {})
+        known = np.isfinite(values).all(axis=1)
+        return values[known] if known.any() else values
+
+    def values_at(self, expression: ca.SX, samples: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Values (M, numel) of an expression at the sampled states, with some inputs in place of theirs."""
+        column = ca.densify(ca.vec(expression))
+        needed = self._needed(column)
+        known = {**self._samples, **samples}
+        arrays = [np.ascontiguousarray(known[name]) for name in needed]
+        count = max((len(array) for array in (*arrays, *samples.values())), default=1)
+        function = BatchFunction(
+            ca.Function("samples", [self._symbols[name] for name in needed], [column])
+        )
+        (values,) = function(arrays, count)
+        return values
+
+    def closed_form(self, record: ClosedForm, discriminant: ca.SX, extremes: ca.SX) -> None:
+        """Keep the evidence of a block that was solved in closed form.
+
+        Args:
+            record: which block.
+            discriminant: the loop closes where it is not negative.
+            extremes: least and greatest psi over the unknown, and the rod's length or zero (3,).
+        """
+        self._closed_forms.append(record)
+        self._discriminants.append(discriminant)
+        self._extremes.append(extremes)
+
+    @property
+    def extremes(self) -> ca.SX:
+        """Extremes of all closed forms so far (3 n,), for the diagnosis of poses out of reach."""
+        return ca.vertcat(ca.SX(0, 1), *self._extremes)
+
+    def newton(
+        self,
+        residual: ca.SX,
+        unknown: ca.SX,
+        start: ca.SX,
+        what: tuple[str, ...],
+        unknowns: tuple[str, ...],
+        samples: np.ndarray,
+        residual_sizes: np.ndarray,
+        sizes: np.ndarray,
+    ) -> ca.SX:
+        """Solve residual(unknown) = 0 by Newton's method; returns the symbols that stand for the solution.
+
+        Args:
+            residual: equations (n,), in terms of `unknown` and of this builder's symbols.
+            unknown: symbols (n,) of the unknowns.
+            start: start values (n,).
+            what: names of the equations.
+            unknowns: names of the unknowns.
+            samples: the solution (M, n) at the sampled states.
+            residual_sizes: units (n,) of the equations, in which what is left of them is an output.
+            sizes: units (n,) of the unknowns, in which steps are measured.
+        """
+        start_name, fixed_name, solution = (
+            self._fresh("start"),
+            self._fresh("fixed"),
+            self._fresh("solution"),
+        )
+        known = ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self._needed(residual)))
+        result = self._symbol(solution, unknown.numel())
+        self._samples[solution] = samples
+        jacobian = ca.jacobian(residual, unknown)
+        at_solution = ca.substitute([jacobian], [unknown], [result])[0]
+        order = pivot_order(_matrices(self.at_samples(at_solution), unknown.numel()))
+        step, pivots = eliminate(jacobian, -residual, order)
+        changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
+        pivots = ca.vertcat(ca.SX(0, 1), *changing)
+        records = self._records(
+            ca.substitute([pivots], [unknown], [result])[0], [", ".join(what)] * len(changing)
+        )
+        outputs = ca.cse(
+            [ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))]
+        )
+        # what no iteration changes is computed once, before the first
+        outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
+        fixed = {fixed_name: ca.vertcat(*expressions)} if expressions else {}
+        if fixed:
+            symbol = self._symbol(fixed_name, len(constants))
+            outputs = ca.substitute(outputs, [ca.vertcat(*constants)], [symbol])
+        self.evaluate({start_name: start, **fixed})
+        needed = self._needed(*outputs)
+        function = ca.Function(
+            self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs
+        )
+        self._steps.append(
+            Newton(
+                function=BatchFunction(function),
+                inputs=tuple(needed),
+                start=start_name,
+                solution=solution,
+                size=unknown.numel(),
+                what=what,
+                unknowns=unknowns,
+                pivots=records,
+                residual_sizes=tuple(map(float, residual_sizes)),
+                sizes=tuple(map(float, sizes)),
+            )
+        )
+        return result
+
+    def solve(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
+        """Solve A x = b block by block.
+
+        Args:
+            A: square matrix (n, n), its structural zeros tell the blocks.
+            b: right sides (n, k).
+            what: what the equations are for, in messages.
+
+        Returns:
+            x (n, k).
+        """
+        A, b = ca.sparsify(A), ca.SX(b)
+        n = A.size1()
+        x = ca.SX(*b.shape)
+        for block in blocks(A.sparsity()):
+            rows, columns = list(block.rows), list(block.columns)
+            others = [j for j in range(n) if j not in columns]
+            right = b[rows, :]
+            if others:
+                right = right - A[rows, others] @ x[others, :]
+            matrix = A[rows, columns]
+            self._keep_block(matrix, what, "elimination")
+            order = (
+                pivot_order(_matrices(self.at_samples(matrix), block.size))
+                if block.size > 1
+                else ((0, 0),)
+            )
+            solution, pivots = eliminate(matrix, right, order)
+            x[columns, :] = solution
+            self._keep_pivots(pivots, what)
+        return x
+
+    def solve_symmetric(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
+        """Solve A x = b for a symmetric positive matrix (n, n), as `solve`; only its lower half is used."""
+        self._keep_block(A, what, "L D L^T")
+        x, pivots = solve_symmetric(A, b)
+        self._keep_pivots(pivots, what)
+        return x
+
+    def orthogonal(self, R: ca.SX, what: str) -> Factors:
+        """Orthogonal factors of a tall matrix (n, m) of full rank."""
+        self._keep_block(R.T, what, "orthogonal factors")
+        factorised = factors(R)
+        self._keep_pivots(factorised.pivots, what)
+        return factorised
+
+    def _keep_block(self, A: ca.SX, what: str, method: str) -> None:
+        how = "constant" if A.is_constant() else "division" if A.size1() == 1 else method
+        self._linear_blocks.append(LinearBlock(what=what, size=A.size1(), method=how))
+
+    def _keep_pivots(self, pivots: ca.SX, what: str) -> None:
+        changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
+        self._pivots += [what] * len(changing)
+        self._pivot_values += changing
+
+    def _records(self, pivots: ca.SX, what: Iterable[str]) -> tuple[Pivot, ...]:
+        """What pivots (n,) are for, and their typical size: the median at the samples where they have one."""
+        sizes = np.abs(self.values_at(pivots, {})).T
+        known = (size[np.isfinite(size)] if np.isfinite(size).any() else size for size in sizes)
+        return tuple(
+            Pivot(what=name, typical=float(quantile(size, 0.5)))
+            for name, size in zip(what, known, strict=True)
+        )
+
+    def nearest(
+        self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]
+    ) -> _Found:
+        """The point y (r,) nearest to the origin with rows y >= sides; a step of its own.
+
+        What is needed behind it is computed before it, so that nothing is computed twice.
+
+        Args:
+            rows: G (n, r).
+            sides: h (n,).
+            held: what the code behind this step needs.
+            outputs: results of the program that are known already.
+        """
+        names = {name: self._fresh(name) for name in ("rows", "sides", *held)}
+        known = {"rows": rows.T, "sides": sides, **held}
+        self.evaluate(
+            {
+                **{names[name]: value for name, value in known.items()},
+                **outputs,
+                **self._new_evidence(),
+            }
+        )
+        self._emitted += tuple(outputs)
+        symbols = {name: self._symbol(names[name], value.numel()) for name, value in held.items()}
+        count, size = rows.shape
+        solution = self._fresh("nearest")
+        step = Bounded(
+            rows=names["rows"], sides=names["sides"], solution=solution, count=count, size=size
+        )
+        self._steps.append(step)
+        return _Found(
+            point=self._symbol(solution, size),
+            held={name: ca.reshape(symbols[name], *value.shape) for name, value in held.items()},
+        )
+
+    def _new_evidence(self) -> dict[str, ca.SX]:
+        """Evidence that no step has left yet."""
+        evidence = {
+            "discriminants": ca.vertcat(ca.SX(0, 1), *self._discriminants),
+            "pivots": ca.vertcat(ca.SX(0, 1), *self._pivot_values),
+        }
+        new = {
+            name: value
+            for name, value in evidence.items()
+            if value.numel() > self._evidence.get(name, 0)
+        }
+        self._evidence |= {name: value.numel() for name, value in new.items()}
+        return new
+
+    def finish(self, outputs: dict[str, ca.SX]) -> Program:
+        """Emit the last straight-line code and close the program."""
+        self.evaluate({**outputs, **self._new_evidence()})
+        return Program(
+            name=self._name,
+            steps=tuple(self._steps),
+            outputs=(*self._emitted, *outputs),
+            closed_forms=tuple(self._closed_forms),
+            pivots=self._records(ca.vertcat(ca.SX(0, 1), *self._pivot_values), self._pivots),
+            linear_blocks=tuple(self._linear_blocks),
+        )
+
+
+def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
+    """Matrices (M, n, n) from their columns in a row."""
+    return columns.reshape(len(columns), size, size).transpose(0, 2, 1)
+
+
+#: A pivot whose worst relative size is at least this share of the best candidate's may be taken for
+#: its sparsity.
+PREFERENCE = 0.2
+
+
+def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
+    """Rows and columns in which to eliminate, chosen for the worst pivot over all samples.
+
+    At every step the candidates are judged by their least size over the samples, relative to the
+    largest entry of their row; among the good ones the one that fills in least is taken
+    (Markowitz).
+
+    Args:
+        samples: matrices (M, n, n) at sampled states.
+
+    Returns:
+        n pairs (row, column).
+    """
+    work = np.array(samples, dtype=float)
+    n = work.shape[1]
+    work = work / np.maximum(np.abs(work).max(axis=2, keepdims=True), 1e-300)
+    work = work / np.maximum(np.abs(work).max(axis=1, keepdims=True), 1e-300)
+    rows, columns = list(range(n)), list(range(n))
+    order: list[tuple[int, int]] = []
+    while rows:
+        block = np.abs(work[:, rows][:, :, columns])
+        largest = np.maximum(block.max(axis=2, keepdims=True), 1e-300)
+        size = (block / largest).min(axis=0) * np.minimum(1.0, block.min(axis=0) / 1e-6)
+        pattern = block.max(axis=0) > 1e-12
+        fill = np.outer(pattern.sum(axis=1) - 1, pattern.sum(axis=0) - 1).astype(float)
+        fill[size < PREFERENCE * size.max()] = np.inf
+        best = np.argmin(fill - 1e-3 * size)
+        i, j = rows[best // len(columns)], columns[best % len(columns)]
+        order.append((i, j))
+        rows.remove(i)
+        columns.remove(j)
+        pivot = work[:, i, j]
+        with np.errstate(all="ignore"):
+            factor = work[:, :, j] / pivot[:, None]
+        factor = np.where(np.isfinite(factor), factor, 0.0)
+        for r in rows:
+            work[:, r] -= factor[:, r, None] * work[:, i]
+    return tuple(order)
+
+
+def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[ca.SX, ca.SX]:
+    """Solve A x = b by elimination in a given order.
+
+    Args:
+        A: matrix (n, n).
+        b: right sides (n, k).
+        order: n pairs (row, column).
+
+    Returns:
+        x (n, k) and the pivots (n,).
+    """
+    A, b = ca.SX(A), ca.SX(b)
+    pivots: list[ca.SX] = []
+    reciprocals: list[ca.SX | None] = []
+    for step, (i, j) in enumerate(order):
+        pivots.append(A[i, j])
+        rest = order[step + 1 :]
+        # the last reciprocal would be used only once: a division is shorter
+        reciprocal = 1 / A[i, j]
+        reciprocals.append(reciprocal if rest else None)
+        for r, _ in rest:
+            if A[r, j].is_zero():
+                continue
+            factor = A[r, j] * reciprocal
+            for _, c in rest:
+                if not A[i, c].is_zero():
+                    A[r, c] = A[r, c] - factor * A[i, c]
+            b[r, :] = b[r, :] - factor * b[i, :]
+    x = ca.SX(*b.shape)
+    for step in range(len(order) - 1, -1, -1):
+        i, j = order[step]
+        value = b[i, :]
+        for _, c in order[step + 1 :]:
+            if not A[i, c].is_zero():
+                value = value - A[i, c] * x[c, :]
+        inverse = reciprocals[step]
+        x[j, :] = value / A[i, j] if inverse is None else value * inverse
+    return x, ca.vertcat(ca.SX(0, 1), *pivots)
+
+
+def solve_symmetric(A: ca.SX, b: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Solve A x = b for a symmetric positive matrix by L D L^T, which needs no pivoting; only the lower half is read.
+
+    Returns:
+        x (n, k) and the pivots D (n,).
+    """
+    n = A.size1()
+    A, x = ca.SX(A), ca.SX(b)
+    L = ca.SX(n, n)
+    reciprocals: list[ca.SX] = []
+    pivots: list[ca.SX] = []
+    for j in range(n):
+        pivots.append(A[j, j])
+        reciprocals.append(1 / A[j, j])
+        for i in range(j + 1, n):
+            L[i, j] = A[i, j] * reciprocals[j]
+        for i in range(j + 1, n):
+            for k in range(j + 1, i + 1):
+                A[i, k] = A[i, k] - L[i, j] * A[k, j]
+    for j in range(n):
+        for i in range(j + 1, n):
+            x[i, :] = x[i, :] - L[i, j] * x[j, :]
+    for j in range(n - 1, -1, -1):
+        x[j, :] = x[j, :] * reciprocals[j]
+        for i in range(j + 1, n):
+            x[j, :] = x[j, :] - L[i, j] * x[i, :]
+    return x, ca.vertcat(ca.SX(0, 1), *pivots)

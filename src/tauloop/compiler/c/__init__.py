@@ -1,0 +1,30 @@
+"""Programs as C: printed, compiled, kept in a cache, called.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.Model(tl.load("delta"), evaluator=tl.compiler.c.Interpreted()).mechanism.name
+    'delta'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.compiler.c.calling.cache import (
+        CacheOptions as CacheOptions,
+        CompiledCache as CompiledCache,
+        compiled_cache as compiled_cache,
+    )
+    from tauloop.compiler.c.calling.evaluator import (
+        Compiled as Compiled,
+        Evaluator as Evaluator,
+        Interpreted as Interpreted,
+    )
+    from tauloop.compiler.c.printing.precision import (
+        Precision as Precision,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,0 +1,1 @@
+"""C text compiled, cached, loaded and called."""

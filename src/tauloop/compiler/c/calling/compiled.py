@@ -1,0 +1,460 @@
+"""Compiled functions in Python: the same ports, called on batches or bound to fixed arrays for single calls."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.common.errors import InputError, PoseError, Problem, Problems
+from tauloop.compiler.c.calling.caller import Call, bound_call, checked_call, counted_call
+from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.library import Library, address
+from tauloop.compiler.c.calling.memory import empty
+from tauloop.compiler.c.calling.signature import HEALTH, CPort, CSignature
+from tauloop.compiler.c.calling.threads import LEAST_SHARE, share_out, shares
+from tauloop.compiler.c.printing.batch_source import LANES, batch_head
+from tauloop.compiler.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
+from tauloop.equations.ports import Port, checked, is_one_row, real, require_finite
+
+if TYPE_CHECKING:
+    from tauloop.compiler.c.printing.source import CFunction
+
+
+#: Inputs that have nominal values, and are no arguments of single calls.
+HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
+#: Samples that go to positions together in steps of a straight line: a whole number of blocks,
+#: which stay in the nearest cache.
+STRETCH = 256
+#: To positions: from one where `start` is, in so many steps of a straight line.
+Way = tuple[np.ndarray, int] | None
+#: Shares for each thread: one that was held up leaves some to the others.
+SHARES = 4
+
+
+class CompiledFunction:
+    """A program as machine code."""
+
+    def __init__(
+        self,
+        function: CSignature,
+        library: Library,
+        nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
+        threads: int = 1,
+    ) -> None:
+        """Take machine code that is there (see `compile_function`, `tauloop.load_function`).
+
+        Args:
+            function: how it is called.
+            library: that holds it.
+            nominal: what ports of bound calls hold at first; zeros without it.
+            threads: how many a batch is shared out over; no number depends on it.
+        """
+        self.function = function
+        self.library, self._library = library.path, library
+        self.nominal = nominal
+        self._threads = threads
+        self._inputs = tuple(port.name for port in function.inputs)
+        self._sizes = {port.name: port.size for port in function.outputs} | {"health": HEALTH}
+
+    def __call__(self, *motion: Any) -> Any:
+        """Outputs at one sample, or at many, of the motion: `function(q, v, a)`; checked, in microseconds.
+
+        Args:
+            motion: the inputs in order but for `start`, `theta`, `weight` and `preload`, which are
+                the nominal ones: arrays (n,) for one sample or (N, n) for many.
+
+        Returns:
+            The output (n,) or (N, n), or a tuple of several.
+
+        Raises:
+            InputError: wrong shapes or values, or too few.
+            PoseError: out of reach or singular; or no tensions within their bounds.
+        """
+        return self._single(*motion)
+
+    @cached_property
+    def _single(self) -> Callable[..., Any]:
+        ports = self._motion
+        outputs = tuple(port.name for port in self.function.outputs)
+        call = self.checked(tuple(port.name for port in ports), self._many)
+        if len(outputs) == 1:
+            return call
+        ends = np.cumsum([port.size for port in self.function.outputs])
+
+        def several(*motion: Any) -> tuple[np.ndarray, ...]:
+            outputs = call(*motion)
+            return (
+                outputs
+                if isinstance(outputs, tuple)
+                else tuple(np.split(outputs[: ends[-1]], ends[:-1]))
+            )
+
+        return several
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(port.name for port in self.function.inputs)
+
+    @property
+    def _motion(self) -> tuple[CPort, ...]:
+        return tuple(port for port in self.function.inputs if port.name not in HELD)
+
+    def _many(self, *motion: Any) -> Any:
+        """The long way: says what is wrong with arguments and poses, and takes many samples."""
+        ports = {
+            port.name: Port(
+                name=port.name,
+                columns=port.columns or tuple(f"{port.name}[{i}]" for i in range(port.size)),
+                units=port.units or ("",) * port.size,
+            )
+            for port in self._motion
+        }
+        if len(motion) > len(ports):
+            what = f"{len(motion)} arrays are too many"
+            raise InputError.of(self.function.name, what, f"give {', '.join(ports)}")
+        arrays, single = checked(ports, dict(zip(ports, motion, strict=False)), finite=False)
+        n = len(next(iter(arrays.values())))
+        held = {
+            port.name: (port.size, self.nominal.get(port.name, 0.0))
+            for port in self.function.inputs
+        }
+        others = {
+            name: np.broadcast_to(held[name][1], (n, held[name][0]))
+            for name in held
+            if name in HELD
+        }
+        outputs, is_sound = self.run({**arrays, **others}, n)
+        health = outputs.pop("health")
+        if not is_sound:
+            require_finite(ports, arrays)
+            require_health(health)
+        values = tuple(array[0] if single else array for array in outputs.values())
+        return values[0] if len(values) == 1 else values
+
+    def checked(
+        self, names: Sequence[str], otherwise: Callable[..., Any], *, whole: bool = False
+    ) -> Callable[..., Any]:
+        """A call of one sample that checks numbers before and health behind; see `checked_call`.
+
+        Args:
+            names: of the inputs that are arguments; the others keep their nominal values.
+            otherwise: what is called where a check fails.
+            whole: whether the copy that it gives has all outputs and the health behind one another
+                also where there is one output alone.
+        """
+        arrays, parts = self._arrays()
+        buffers = [arrays[name] for name in names]
+        is_single = len(self.function.outputs) == 1 and not whole
+        result = arrays[self.function.outputs[0].name] if is_single else arrays["outputs"]
+        return checked_call(
+            self.library, f"{self.function.name}_bound", parts, buffers, result, otherwise
+        )
+
+    def batch(
+        self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Outputs (N, n) by port, `health` among them.
+
+        Args:
+            inputs: float arrays (N, n) by port. Their numbers are not checked: `health` says where
+                some are no finite numbers.
+            n: number of samples N.
+            out: arrays to write into, by port, such as slices of a long result when a motion
+                streams through in chunks; contiguous floats (N, n). Ports that are not named get
+                new arrays.
+
+        Raises:
+            InputError: an input is missing, complex or masked or has another shape; or an array of
+                `out` has another name, shape, type or layout.
+        """
+        return self.run(inputs, n, out)[0]
+
+    def run(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        n: int,
+        out: Mapping[str, np.ndarray] | None = None,
+        way: Way = None,
+    ) -> tuple[dict[str, np.ndarray], bool]:
+        """As `batch`, and whether all samples are in reach and regular, with numbers in and out; see `Kernel`."""
+        n = operator.index(n)
+        outputs = self._output_arrays(n, out)
+        if (
+            way is None
+            and self._counted is not None
+            and all(name in inputs for name in self._inputs)
+        ):
+            bad = self._in_shares(n, [*map(inputs.__getitem__, self._inputs), *outputs.values()])
+            if bad is not None:
+                return outputs, bad == 0
+        return outputs, self._run_any_layout(inputs, outputs, n, way) == 0
+
+    def _output_arrays(self, n: int, out: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+        """Return the arrays to write into, by port: the caller's, once they are checked, and new ones."""
+        if not out:
+            return {name: empty(n, size) for name, size in self._sizes.items()}
+        _require_writable(out, self._sizes, n)
+        return {
+            name: out[name] if name in out else empty(n, size) for name, size in self._sizes.items()
+        }
+
+    @cached_property
+    def _counted(self) -> Callable[..., int | None] | None:
+        """The kernel as a function of Python that checks layouts itself; None where there are no headers of Python."""
+        sizes = [port.size for port in self.function.arguments]
+        return counted_call(
+            self.library, f"{self.function.name}_counted", sizes, len(self._inputs), LANES
+        )
+
+    def _in_shares(self, n: int, arrays: Sequence[np.ndarray]) -> int | None:
+        """Run the kernel on plain arrays; return the number of bad samples, or None where an array is not plain."""
+        assert self._counted is not None
+        if self._threads == 1 or n < 2 * LEAST_SHARE:
+            return self._counted(0, n, n, *arrays)
+        counts: list[int | None] = []
+
+        def work(part: slice) -> None:
+            counts.append(self._counted(part.start, part.stop - part.start, n, *arrays))  # type: ignore[misc]
+
+        share_out(shares(n, SHARES * self._threads), self._threads, work)
+        return None if None in counts else sum(filter(None, counts))
+
+    def _run_any_layout(
+        self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray], n: int, way: Way
+    ) -> int:
+        """Run the kernel on arrays of any layout, which are copied share by share; return the number of bad samples."""
+        arrays = [*_readable(inputs, self.function.inputs, n), *outputs.values()]
+        steps = np.array(
+            [array.shape[1] if len(array) == n else 0 for array in arrays], dtype=np.uintp
+        )
+        if way is None:
+            code = self._library.function(f"{self.function.name}_counted", "n**", "n")
+        else:
+            code = self._library.function(f"{self.function.name}_walked", "n***n", "n")
+        counts: list[int] = []
+
+        def work(part: slice) -> None:
+            rows = [array[part] if len(array) == n else array for array in arrays]
+            rows = [np.ascontiguousarray(array) for array in rows]
+            pointers = np.array([address(array) for array in rows], dtype=np.uintp)
+            counts.append(code(part.stop - part.start, pointers, steps, *(way or ())))
+
+        share_out(shares(n, SHARES * self._threads), self._threads, work)
+        return sum(counts)
+
+    def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
+        """Arrays by port and a call that reads and writes them: for control loops.
+
+        The arrays are filled in place; they live as long as the call does. Those of the inputs lie
+        behind one another in the array `inputs`, those of the outputs in `outputs`. `call(state)`
+        with contiguous float64 numbers puts these at the front of `inputs` first.
+        """
+        arrays, parts = self._arrays()
+        call = bound_call(self.library, f"{self.function.name}_bound", parts, arrays["inputs"])
+        return MappingProxyType(arrays), call
+
+    def _arrays(self) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+        """Arrays of the ports with nominal values, and `inputs` and `outputs` as a whole; and the ports' in order."""
+        sides = {
+            "inputs": self.function.inputs,
+            "outputs": self.function.arguments[len(self.function.inputs) :],
+        }
+        whole = {name: np.zeros(sum(port.size for port in ports)) for name, ports in sides.items()}
+        arrays = {
+            port.name: part
+            for name, ports in sides.items()
+            for port, part in _parts(ports, whole[name])
+        }
+        for name in self.nominal.keys() & arrays.keys():
+            arrays[name][:] = self.nominal[name]
+        return arrays | whole, list(arrays.values())
+
+
+def require_health(
+    health: Any, pivots: float = SMALLEST_PIVOT, residuals: float = CONVERGED, xp: Any = np
+) -> None:
+    """Raise unless all samples (N, 4), an array of some device's, are in reach and regular.
+
+    Raises:
+        PoseError: which is the first that is not, and what it lacks.
+    """
+    least, pivot, residual, _ = health.T
+    kinds = (
+        (
+            ~(least >= 0),
+            "out of reach, or its results are not finite: a loop does not close",
+            least,
+        ),
+        (~(xp.abs(residual) < residuals), "a loop, or a bound of a tension, is missed", residual),
+        (~(pivot > pivots), "singular: a pivot has nearly vanished", pivot),
+    )
+    problems = Problems()
+    for bad, what, figure in kinds:
+        if bool(bad.any()):
+            first = int(xp.argmax(bad))
+            text = f"sample {first} of {len(bad)}: {what} ({float(figure[first]):.3g})"
+            problems.add("motion", text, "`Model` says more: which loop, by how much")
+    PoseError.raise_if_any(problems)
+
+
+def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, np.ndarray]]:
+    """Ports with their parts of an array, one behind the other."""
+    first = 0
+    for port in ports:
+        yield port, whole[first : first + port.size]
+        first += port.size
+
+
+def compile_function(
+    function: CFunction,
+    compiler: Compiler | None = None,
+    *,
+    threads: int = 1,
+    folder: Path | None = None,
+) -> CompiledFunction:
+    """Compile a function (or find it in the cache) and load it.
+
+    Raises:
+        EngineError: the library cannot be made.
+    """
+    # and CasADi, which a function out of the cache does not need
+    from tauloop.compiler.c.printing.source import c_units
+
+    units = c_units(
+        function, f"{function.name}: made by Tauloop, do not edit", _called_text(function)
+    )
+    return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
+
+
+def _called_text(function: CFunction) -> str:
+    """Return the C text of the entries for calls from Python, which take all arrays through one pointer.
+
+    `NAME_bound` computes one sample. `NAME_counted` computes a batch whose arrays advance by
+    `steps` numbers a sample, and returns the number of samples that are out of reach, singular, or
+    far from their start.
+    """
+    name, k = function.name, len(function.arguments)
+    arrays = ", ".join(f"arrays[{i}]" for i in range(k))
+    called = f"""void {name}_bound(double *const *arrays);
+void {name}_bound(double *const *arrays)
+{{
+    {name}({arrays});
+}}
+
+{batch_head(function, is_counted=True)};
+size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps);
+size_t {name}_counted(size_t n, double *const *arrays, const size_t *steps)
+{{
+    return {name}_batch(n, steps, {arrays});
+}}
+"""
+    places = {port.name: i for i, port in enumerate(function.arguments)}
+    walks = places.keys() >= {"position", "start", "q"} and "velocity" not in places
+    return called + _walked_text(function, places) if walks else called
+
+
+def _walked_text(function: CSignature, places: Mapping[str, int]) -> str:
+    """Return the C text of the entry that reaches positions by k steps of a straight line.
+
+    The last step starts from where the others lead. The entry reports the most iterations that one
+    of them took.
+    """
+    name, to, start, count = (
+        function.name,
+        places["position"],
+        places["start"],
+        len(function.arguments),
+    )
+    x, q = function.arguments[to].size, function.arguments[start].size
+    head = f"size_t {name}_walked(size_t n, double *const *arrays, const size_t *steps, const double *from, size_t k)"
+    return f"""
+{head};
+{head}
+{{
+    size_t bad = 0;
+    for (size_t first = 0; first < n; first += {STRETCH}) {{
+        const size_t count = n - first < {STRETCH} ? n - first : {STRETCH};
+        double way[{STRETCH * x}], here[{STRETCH * q}], most[{STRETCH}] = {{0.0}}, *own[{count}];
+        size_t step[{count}];
+        for (size_t i = 0; i < {count}; ++i) own[i] = arrays[i] + first * steps[i], step[i] = steps[i];
+        double *const to = own[{to}], *const there = own[{places["q"]}], *const health = own[{places["health"]}];
+        for (size_t s = 0; s < count; ++s)
+            for (size_t i = 0; i < {q}; ++i) here[s * {q} + i] = own[{start}][s * steps[{start}] + i];
+        own[{to}] = way, own[{start}] = here;
+        step[{to}] = {x}, step[{start}] = {q};
+        for (size_t part = 1; part < k; ++part) {{
+            const double share = (double)part * (1.0 / (double)k);
+            for (size_t s = 0; s < count; ++s)
+                for (size_t i = 0; i < {x}; ++i)
+                    way[s * {x} + i] = from[i] + share * (to[s * steps[{to}] + i] - from[i]);
+            {name}_counted(count, own, step);
+            for (size_t s = 0; s < count; ++s) {{
+                const double *h = health + s * {HEALTH};
+                most[s] = h[3] > most[s] ? h[3] : most[s];
+                for (size_t i = 0; i < {q}; ++i)
+                    if (h[0] >= 0.0 && fabs(h[2]) < {CONVERGED!r}) here[s * {q} + i] = there[s * {q} + i];
+            }}
+        }}
+        own[{to}] = to, step[{to}] = steps[{to}];
+        bad += {name}_counted(count, own, step);
+        for (size_t s = 0; s < count; ++s)
+            if (most[s] > health[s * {HEALTH} + 3]) health[s * {HEALTH} + 3] = most[s], bad += most[s] > {FEW_STEPS};
+    }}
+    return bad;
+}}
+"""
+
+
+def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) -> list[np.ndarray]:
+    """Inputs as arrays (N, n), whose names and sizes machine code trusts; of one row seen as many some."""
+    problems, arrays = [], []
+    for port in ports:
+        try:
+            array = real(inputs[port.name])
+        except KeyError:
+            problems.append(
+                Problem(
+                    where=port.name, what="is missing", remedy=f"give an array ({n}, {port.size})"
+                )
+            )
+        except (TypeError, ValueError, OverflowError) as error:
+            remedy = f"give real numbers in an array ({n}, {port.size})"
+            problems.append(
+                Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy)
+            )
+        else:
+            arrays.append(array)
+            if array.shape != (n, port.size):
+                what = f"has shape {array.shape}, needs ({n}, {port.size})"
+                problems.append(
+                    Problem(where=port.name, what=what, remedy="one row of numbers for each sample")
+                )
+    InputError.raise_if_any(problems)
+    return [np.ascontiguousarray(array[:LANES]) if is_one_row(array) else array for array in arrays]
+
+
+def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:
+    """Refuse arrays that machine code must not write to: it trusts their names, sizes and layout."""
+    problems = Problems()
+    for name, array in out.items():
+        if name not in sizes:
+            remedy = f"outputs are: {', '.join(sizes)}"
+            problems.add(f"out.{name}", "is no output", remedy)
+        elif (
+            array.shape != (n, sizes[name])
+            or array.dtype != np.float64
+            or not array.flags.c_contiguous
+        ):
+            what = f"is {array.dtype} {array.shape}, contiguous: {array.flags.c_contiguous}"
+            remedy = f"give a contiguous float64 array ({n}, {sizes[name]})"
+            problems.add(f"out.{name}", what, remedy)
+        elif not array.flags.writeable:
+            problems.add(f"out.{name}", "is read-only", "give an array of your own")
+    InputError.raise_if_any(problems)

@@ -1,0 +1,330 @@
+"""The system's C compiler, and a cache of what it has made, named by content.
+
+A library is named by the hash of its source, the compiler, the flags and the processor's features,
+written beside and then renamed (`cache`): two processes may build the same one at once, a killed
+compiler leaves nothing, and a library at a given path never changes (loading a changed one again
+would give the old code).
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tauloop.common.errors import EngineError, InputError
+from tauloop.common.interrupts import deferred
+from tauloop.common.processes import following, lifeline
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.cache import cache_folder, is_intact, keep, private, scratch
+
+COMPILERS = ("cc", "gcc", "clang")
+#: -O2 with vectorised loops gives the same speed as -O3 here, and is sooner done. No fast-math:
+#: sums and products keep their order. These flags let loops with sqrt and select be vectorised, and
+#: a product and a sum be rounded once instead of twice (7 to 20 % faster, and no less accurate).
+FLAGS = (
+    *(
+        "-std=c99",
+        "-O2",
+        "-ftree-vectorize",
+        "-march=native",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-ffp-contract=fast",
+    ),
+    *("-fPIC", "-shared"),
+)
+#: The same for any processor of the kind, and rounded alike on all of them.
+PORTABLE_FLAGS = (
+    *(flag for flag in FLAGS if not flag.startswith(("-march", "-ffp"))),
+    "-ffp-contract=off",
+)
+#: gcc's time on addresses and on values of earlier rounds of a loop, of which ours have two: half
+#: of all, for nothing.
+GCC_FLAGS = ("-fno-predictive-commoning", "--param", "iv-max-considered-uses=50")
+#: For kernels in files of their own: gcc orders instructions before it shares out registers (RCID's
+#: forward dynamics 83 to 68 ns, hexapod 97 to 88). Single samples lose by it, and so do the kernels
+#: of small machines.
+GCC_LANE_FLAGS = ("-fschedule-insns", "-fsched-pressure")
+#: Compilers prefer half of AVX-512's registers unless told otherwise.
+WIDE_FLAGS = ("-mprefer-vector-width=512",)
+#: Compilers side by side for each core: their times differ, and so no core waits for the last one.
+CROWD = 3
+#: Longest time for one file, s; a machine with large Newton blocks takes seconds.
+TIMEOUT = 600.0
+#: Longest time for a compiler to state its version, s.
+VERSION_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiler:
+    """A C compiler.
+
+    Attributes:
+        path: the executable.
+        identity: what it prints of its version and of the features that ``-march=native`` stands
+            for.
+        flags: what it is started with.
+        timeout: longest time for one file, s.
+    """
+
+    path: str
+    identity: str
+    flags: tuple[str, ...] = FLAGS
+    timeout: float = TIMEOUT
+
+    @property
+    def is_gcc(self) -> bool:
+        """Whether it is GNU's, of which others only take on the macro."""
+        return "__GNUC__" in self.identity and "__clang__" not in self.identity
+
+
+def compiler_path() -> str | None:
+    """The first C compiler on the path, or None."""
+    return next(filter(None, map(shutil.which, COMPILERS)), None)
+
+
+def find_compiler() -> Compiler | None:
+    """The first C compiler on the path and what it says of itself, or None."""
+    path = compiler_path()
+    return (
+        None
+        if path is None
+        else Compiler(path=path, identity=_identity(path, Path(path).stat().st_mtime_ns))
+    )
+
+
+def file_stamp(path: Path | str) -> str:
+    """A file's version: whoever writes to it changes the second number, and whoever hides that the third."""
+    state = os.stat(path)
+    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
+
+
+def compiler_stamp() -> list[str]:
+    """Which compiler would be used, without starting it."""
+    path = compiler_path()
+    return [] if path is None else [path, file_stamp(os.path.realpath(path))]
+
+
+def processor_stamp() -> list[str]:
+    """What ``-march=native`` depends on: the first processor of the system's list; without a list, the machine."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
+            first = []
+            for line in lines:
+                if not line.strip():
+                    break
+                if not line.startswith(
+                    ("cpu MHz", "bogomips", "processor", "apicid", "core id", "BogoMIPS")
+                ):
+                    first.append(line)
+            return first
+    except OSError:
+        return [platform.node(), platform.machine(), platform.processor()]
+
+
+@functools.cache
+def _identity(path: str, changed: int) -> str:
+    """Version, and the resolved meaning of -march=native (an empty file is preprocessed for its macros).
+
+    Args:
+        path: the compiler; asked once in a process, for two programs have to start.
+        changed: when it was written, so that a newer one is asked again.
+    """
+    version = _output([path, "--version"])
+    features = _output([path, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
+    return version + features
+
+
+def _output(command: list[str]) -> str:
+    try:
+        return run_program(command, VERSION_TIMEOUT).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def run_program(
+    command: Sequence[str], timeout: float, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program and return what it printed; whatever ends the wait early ends it with all that it started.
+
+    Raises:
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it takes longer than the timeout, s.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except BaseException:
+        _end(process)
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a program that leads a group, with all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def build(
+    source: str | Sequence[str],
+    compiler: Compiler,
+    *,
+    threads: bool = False,
+    further: Sequence[str] = (),
+    folder: Path | None = None,
+) -> Path:
+    """Compile a source to a shared library, or find it in the cache.
+
+    Args:
+        source: C text, or several that are compiled side by side; then the last one holds functions
+            of one sample, the others kernels (`c_units`).
+        compiler: the compiler.
+        threads: whether OpenMP's pragmas shall work.
+        further: flags behind the usual ones.
+        folder: the cache; the user's own without it.
+
+    Returns:
+        Path of the library.
+
+    Raises:
+        EngineError: the folder cannot be written, or the compiler fails, with what it printed, or
+            takes too long.
+    """
+    sources = [source] if isinstance(source, str) else list(source)
+    flags = (
+        *compiler.flags,
+        *(GCC_FLAGS if compiler.is_gcc else ()),
+        *(WIDE_FLAGS if compiler.flags == FLAGS and "__AVX512F__" in compiler.identity else ()),
+        *(("-fopenmp",) if threads else ()),
+        *further,
+    )
+    lane_flags = GCC_LANE_FLAGS if compiler.is_gcc else ()
+    key = hashlib.sha256(
+        "\0".join((*sources, compiler.identity, *flags, *lane_flags)).encode()
+    ).hexdigest()[:24]
+    folder = cache_folder() if folder is None else folder
+    library = folder / f"{key}.so"
+    try:
+        if is_intact(library):
+            return library
+        with scratch(private(folder)) as place:
+            result = place / f"{key}.so"
+            texts = [place / f"{key}_{i}.c" for i in range(len(sources))]
+            for path, text in zip(texts, sources, strict=True):
+                path.write_text(text, encoding="ascii")
+            _compile(compiler, flags, lane_flags, texts, result)
+            return keep(result, library)
+    except InputError as error:
+        raise _unwritable(folder, error.problems[0].what) from error
+    except OSError as error:
+        raise _unwritable(folder, f"cannot be kept: {error.strerror or error}") from error
+
+
+def _unwritable(folder: Path, what: str) -> EngineError:
+    remedy = "make room, or allow writing there and to nobody else; without it everything runs interpreted, "
+    return EngineError.of(
+        str(folder), f"compiled code {what}", f"{remedy}some tens of times slower"
+    )
+
+
+def _compile(
+    compiler: Compiler,
+    flags: Sequence[str],
+    lane_flags: Sequence[str],
+    texts: Sequence[Path],
+    result: Path,
+) -> None:
+    """One file to a library, or several to object files, as many at a time as there are cores, and these to one."""
+    command = [compiler.path, *flags]
+    if len(texts) > 1:
+        objects = [path.with_suffix(".o") for path in texts]
+        alone = [compiler.path, *(flag for flag in flags if flag != "-shared"), "-c"]
+        further = [*[lane_flags] * (len(texts) - 1), ()]
+        steps = zip(texts, objects, further, strict=True)
+        _run(
+            [[*alone, *own, str(path), "-o", str(made)] for path, made, own in steps],
+            compiler.timeout,
+        )
+        texts = objects
+    _run([[*command, *map(str, texts), "-o", str(result), "-lm"]], compiler.timeout)
+
+
+def _run(commands: Sequence[list[str]], timeout: float) -> None:
+    """Run compilers side by side; whatever ends the wait early ends them with all that they started."""
+    waiting = deque(commands)
+    running: deque[tuple[list[str], subprocess.Popen[str]]] = deque()
+    try:
+        while waiting or running:
+            while waiting and len(running) < CROWD * (os.cpu_count() or 1):
+                command = waiting.popleft()
+                with deferred():
+                    running.append((command, _started(command)))
+            _require_success(*running[0], timeout)
+            running.popleft()
+    finally:
+        for _, process in running:
+            _end(process)
+
+
+def _started(command: list[str]) -> subprocess.Popen[str]:
+    try:
+        if shutil.which(command[0]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return subprocess.Popen(
+            following(command),
+            stdin=lifeline(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        what = f"the compiler cannot be started: {error.strerror or error}"
+        raise EngineError.of(command[0], what, "run interpreted") from error
+
+
+def _require_success(
+    command: Sequence[str], process: subprocess.Popen[str], timeout: float
+) -> None:
+    """Wait for a compiler to do its work."""
+    compiler = command[0]
+    try:
+        _, output = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        what = f"the compiler was ended after {timeout:g} s: {shlex.join(command)}"
+        raise EngineError.of(compiler, what, _MORE_TIME) from None
+    if process.returncode:
+        reason = " ".join(output.split())[:500] or f"status {process.returncode}"
+        if process.returncode < 0:  # what is printed then is the shell's
+            reason = f"signal {-process.returncode}"
+        what = f"the compiler failed: {reason}"
+        raise EngineError.of(compiler, what, "run interpreted")
+
+
+_MORE_TIME = (
+    "if that command hangs by itself too, install another compiler; if it is slow, allow more time: "
+    "Model(machine, evaluator=tl.compiler.c.Compiled(timeout=1800)), or run interpreted: tl.compiler.c.Interpreted()"
+)

@@ -1,0 +1,207 @@
+"""Processors that exported C is made for, and what their compilers say of it: bytes of code, the deepest stack, calls.
+
+A deepest stack is the longest way through the calls from a function, over the stack of each
+function on it, both as gcc writes them down (-fcallgraph-info=su). A way that comes back to itself
+would be a recursion, and is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from tauloop.common.errors import EngineError
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.compiler import COMPILERS, TIMEOUT, run_program
+
+#: What every target is compiled with: no number kept longer than a float or double, no variable for
+#: errors of sqrtf.
+COMMON_FLAGS = ("-std=c99", "-O2", "-fno-math-errno", "-ffp-contract=off")
+_NODE = re.compile(r'node: \{ title: "(?P<title>[^"]*)" label: "(?P<label>[^"]*)"')
+_EDGE = re.compile(r'edge: \{ sourcename: "(?P<source>[^"]*)" targetname: "(?P<target>[^"]*)"')
+_STACK = re.compile(r"\\n(\d+) bytes \((static|dynamic,bounded)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A processor.
+
+    Attributes:
+        name: of the target.
+        compilers: names of compilers for it, the first that is here is taken.
+        flags: what they need to know of it.
+        package: what brings the compiler.
+    """
+
+    name: str
+    compilers: tuple[str, ...]
+    flags: tuple[str, ...]
+    package: str
+
+
+_ARM, _ARM_PACKAGE = ("arm-none-eabi-gcc",), "gcc-arm-none-eabi (Debian)"
+_HARD = ("-mthumb", "-mfloat-abi=hard")
+#: By name. The generic one is any processor; its figures are those of the computer that exports.
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        target.name: target
+        for target in (
+            Target(name="generic", compilers=("gcc", *COMPILERS), flags=(), package="gcc"),
+            Target(
+                name="cortex-m4f",
+                compilers=_ARM,
+                flags=("-mcpu=cortex-m4", *_HARD, "-mfpu=fpv4-sp-d16"),
+                package=_ARM_PACKAGE,
+            ),
+            Target(
+                name="cortex-m7",
+                compilers=_ARM,
+                flags=("-mcpu=cortex-m7", *_HARD, "-mfpu=fpv5-d16"),
+                package=_ARM_PACKAGE,
+            ),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFigures:
+    """What a target's compiler made of some C.
+
+    Attributes:
+        compiler: the first line that it says of its version.
+        flags: that it was started with.
+        code_bytes, data_bytes: of the object file: instructions with constants, and variables that
+            stay.
+        stack_bytes: deepest stack of each function, without what calls outside of the file take.
+        calls: functions outside of the file that it calls.
+    """
+
+    compiler: str
+    flags: tuple[str, ...]
+    code_bytes: int
+    data_bytes: int
+    stack_bytes: Mapping[str, int]
+    calls: tuple[str, ...]
+
+
+def target_figures(
+    target: Target, files: Mapping[str, str], source: str, functions: Sequence[str]
+) -> TargetFigures:
+    """Compile a file for a target and read what its compiler wrote down.
+
+    Args:
+        target: the processor.
+        files: C texts by name.
+        source: the one to compile.
+        functions: whose deepest stacks are wanted.
+
+    Raises:
+        EngineError: its compiler is not here or fails, or a function calls itself.
+    """
+    compiler = next(filter(None, map(shutil.which, target.compilers)), None)
+    if compiler is None:
+        what = f"{' or '.join(target.compilers)} was not found"
+        raise EngineError.of(target.name, what, f"install {target.package}")
+    flags = (*COMMON_FLAGS, *target.flags)
+    with tempfile.TemporaryDirectory(prefix="tauloop-target-") as scratch:
+        folder = Path(scratch)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="ascii")
+        _ran([compiler, *flags, "-fcallgraph-info=su", "-c", source, "-o", "out.o"], folder)
+        (graph,) = folder.glob("*.ci")
+        frames, calls = _graph(graph.read_text(encoding="utf-8", errors="replace"))
+        code, data = _sizes(_ran([_beside(compiler, "size"), "-A", "-d", "out.o"], folder))
+        undefined = _ran([_beside(compiler, "nm"), "-u", "out.o"], folder).split()
+    return TargetFigures(
+        compiler=_ran([compiler, "--version"]).partition("\n")[0],
+        flags=flags,
+        code_bytes=code,
+        data_bytes=data,
+        stack_bytes={name: deepest(name, frames, calls) for name in functions},
+        calls=tuple(sorted({word for word in undefined if len(word) > 1})),
+    )
+
+
+def deepest(
+    name: str,
+    frames: Mapping[str, int],
+    calls: Mapping[str, Sequence[str]],
+    way: tuple[str, ...] = (),
+) -> int:
+    """Bytes of the longest way through the calls from a function.
+
+    Args:
+        name: the function.
+        frames: bytes that each function takes itself; what is not there takes none.
+        calls: whom each function calls.
+        way: who has called so far.
+
+    Raises:
+        EngineError: a function comes again.
+    """
+    if name in way:
+        raise EngineError.of(
+            name, f"calls itself: {' -> '.join((*way, name))}", "report it: no such code is made"
+        )
+    below = (deepest(called, frames, calls, (*way, name)) for called in calls.get(name, ()))
+    return frames.get(name, 0) + max(below, default=0)
+
+
+def _graph(text: str) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """Bytes of each function, and its calls."""
+    frames, calls = {}, dict[str, list[str]]()
+    for node in _NODE.finditer(text):
+        stack = _STACK.search(node["label"])
+        if stack:
+            frames[node["title"]] = int(stack[1])
+    for edge in _EDGE.finditer(text):
+        calls.setdefault(edge["source"], []).append(edge["target"])
+    return frames, calls
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    """Bytes of instructions with constants, and of variables, from a table of sections."""
+    rows = [line.split() for line in text.splitlines()]
+    sections = [(row[0], int(row[1])) for row in rows if len(row) == 3 and row[1].isdigit()]
+    code = sum(size for name, size in sections if name.startswith((".text", ".rodata")))
+    return code, sum(size for name, size in sections if name.startswith((".data", ".bss")))
+
+
+def _beside(compiler: str, tool: str) -> str:
+    """A tool of the same family as a compiler."""
+    path = Path(compiler)
+    return (
+        str(path.with_name(path.name.removesuffix("gcc") + tool))
+        if path.name.endswith("-gcc")
+        else tool
+    )
+
+
+def _ran(command: list[str], folder: Path | None = None) -> str:
+    """What a program prints.
+
+    Raises:
+        EngineError: it cannot be started, or fails.
+    """
+    try:
+        done = run_program(command, TIMEOUT, folder)
+    except subprocess.TimeoutExpired:
+        what = f"was ended after {TIMEOUT:g} s: {shlex.join(command)}"
+        raise EngineError.of(
+            command[0], what, "see whether that command hangs by itself too"
+        ) from None
+    except OSError as error:
+        raise EngineError.of(command[0], f"cannot be run: {error}", "install it") from error
+    if done.returncode:
+        what = f"fails: {' '.join(done.stderr.split())[:500]}"
+        raise EngineError.of(
+            command[0], what, "name another target, or update it: gcc from version 10 on"
+        )
+    return done.stdout

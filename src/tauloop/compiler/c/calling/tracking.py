@@ -1,0 +1,204 @@
+"""Kinematics followed along a sampled motion in machine code: every sample starts from where the last ones lead.
+
+Consecutive samples lie close together, so that Newton's method from the extrapolation of four
+samples arrives in one step or two, and stays on the assembly mode on which the motion began. A long
+motion is cut into as many parts as a block of the batch kernel has lanes; all lanes walk through
+their parts at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.errors import AssemblyError
+from tauloop.compiler.c.calling.compiler import Compiler
+from tauloop.compiler.c.calling.library import Library
+from tauloop.compiler.c.calling.signature import HEALTH
+from tauloop.compiler.c.printing.batch_source import LANES
+from tauloop.compiler.c.printing.source import CFunction, block_text, c_text, scalar_text
+
+#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers). It
+#: leaves about the square of this, which is rounding; the residual is computed apart, behind the
+#: step.
+LAST_STEP = 3e-8
+#: Samples from which on a motion is worth cutting into parts, whose starts must be reached in the
+#: interpreter.
+LONG_MOTION = 20_000
+#: Parts of one motion must meet at their seams: characteristic lengths, rad or pure numbers.
+SEAM = 1e-8
+
+
+def track_source(function: CFunction, lanes: int) -> str:
+    """C text of the loop over samples, for a function of position and start with q among its outputs.
+
+    The extrapolation is q + d1 + d2 + d3 with the backward differences d of the last four samples,
+    as far as there are so many: a polynomial of third degree. Every lane goes one sample beyond its
+    part, to the first one of the next.
+    """
+    position = next(port for port in function.inputs if port.name == "position").size
+    n = next(port for port in function.outputs if port.name == "q").size
+    theta = next((port.size for port in function.inputs if port.name == "theta"), 0)
+    axis = "" if lanes == 1 else f"[{lanes}]"
+    at = "" if lanes == 1 else "[l]"
+    loop = f"for (size_t l = 0; l < {lanes}; ++l)"
+    call = {
+        "position": "given" if lanes == 1 else "(const double (*)[TL_LANES])given",
+        "start": "guess" if lanes == 1 else "(const double (*)[TL_LANES])guess",
+        "theta": "theta" if lanes == 1 else "(const double (*)[TL_LANES])parameters",
+    }
+    arguments = ", ".join([*(call[port.name] for port in function.inputs), "found", "evidence"])
+    spread = [f"    double parameters[{max(theta, 1)}]{axis};"] if lanes > 1 else []
+    if lanes > 1 and theta:
+        spread.append(
+            f"    {loop} for (size_t i = 0; i < {theta}; ++i) parameters[i]{at} = theta[i];"
+        )
+    elif lanes > 1:
+        spread.append("    (void)parameters;")
+    return "\n".join(
+        [
+            "void track(size_t n, size_t part, const double *position, const double *start, const double *theta,",
+            "    double *q, double *health, double *seam);",
+            "void track(size_t n, size_t part, const double *position, const double *start, const double *theta,",
+            "    double *q, double *health, double *seam)",
+            "{",
+            f"    double given[{position}]{axis}, guess[{n}]{axis}, found[{n}]{axis}, evidence[{HEALTH}]{axis};",
+            f"    double last[{n}]{axis}, d1[{n}]{axis}, d2[{n}]{axis}, d3[{n}]{axis};",
+            *spread,
+            "    (void)theta;",
+            f"    for (size_t i = 0; i < {n}; ++i) {loop} {{",
+            f"        guess[i]{at} = start[l * {n} + i];",
+            f"        last[i]{at} = d1[i]{at} = d2[i]{at} = d3[i]{at} = 0.0;",
+            "    }",
+            "    for (size_t s = 0; s <= part; ++s) {",
+            "        const double one = s > 0 ? 1.0 : 0.0, two = s > 1 ? 1.0 : 0.0, three = s > 2 ? 1.0 : 0.0;",
+            f"        {loop} {{",
+            "            const size_t k = l * part + s < n ? l * part + s : n - 1;",
+            f"            for (size_t i = 0; i < {position}; ++i) given[i]{at} = position[k * {position} + i];",
+            "        }",
+            f"        {function.name}{'' if lanes == 1 else '_block'}({arguments});",
+            f"        for (size_t i = 0; i < {n}; ++i) {loop} {{",
+            f"            const double x = found[i]{at}, e1 = one * (x - last[i]{at});",
+            f"            const double e2 = two * (e1 - d1[i]{at}), e3 = three * (e2 - d2[i]{at});",
+            f"            last[i]{at} = x;",
+            f"            d1[i]{at} = e1;",
+            f"            d2[i]{at} = e2;",
+            f"            d3[i]{at} = e3;",
+            f"            guess[i]{at} = x + e1 + e2 + e3;",
+            "        }",
+            f"        {loop} {{",
+            "            const size_t k = l * part + s;",
+            f"            if (s == part) for (size_t i = 0; i < {n}; ++i) seam[l * {n} + i] = found[i]{at};",
+            "            if (s == part || k >= n) continue;",
+            f"            for (size_t i = 0; i < {n}; ++i) q[k * {n} + i] = found[i]{at};",
+            f"            for (size_t i = 0; i < {HEALTH}; ++i) health[k * {HEALTH} + i] = evidence[i]{at};",
+            "        }",
+            "    }",
+            "}",
+            "",
+        ]
+    )
+
+
+class Tracker:
+    """Machine code that follows a motion, in one part or in as many as there are lanes."""
+
+    def __init__(
+        self,
+        function: CFunction,
+        folder: Path | None = None,
+        *,
+        in_lanes: bool = False,
+        compiler: Compiler | None = None,
+    ) -> None:
+        """Compile, or find in the cache.
+
+        Raises:
+            EngineError: the library cannot be made.
+        """
+        self.parts = LANES if in_lanes else 1
+        function = replace(function, last_step=LAST_STEP)
+        text = block_text(function) if in_lanes else scalar_text(function)
+        source = c_text(
+            f"{text}\n{track_source(function, self.parts)}",
+            f"{function.name}: made by Tauloop, do not edit",
+        )
+        self._n = next(port for port in function.outputs if port.name == "q").size
+        self._track = Library.made(source, compiler, folder=folder).function("track", "nn******")
+
+    def starts(self, n: int) -> np.ndarray:
+        """Numbers of the first samples of all parts of a motion of n samples."""
+        return np.minimum(np.arange(self.parts) * self._length(n), n - 1)
+
+    def _length(self, n: int) -> int:
+        return -(-n // self.parts)
+
+    def __call__(
+        self, position: np.ndarray, start: np.ndarray, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Coordinates (N, n_q), health (N, 4), and by how much parts miss each other at their seams.
+
+        Args:
+            position: given positions (N, n).
+            start: coordinates (parts, n_q) at the samples `starts`.
+            theta: free parameters (n_free,). All are contiguous and already checked.
+        """
+        n = len(position)
+        q, health, seam = (
+            np.empty((n, self._n)),
+            np.empty((n, HEALTH)),
+            np.empty((self.parts, self._n)),
+        )
+        arrays = (position, start, theta, q, health, seam)
+        self._track(n, self._length(n), *arrays)
+        first = self.starts(n)[1:]
+        gap = np.abs(seam[:-1] - q[first])[np.diff(self.starts(n)) == self._length(n)]
+        return q, health, gap.max(axis=0, initial=0.0)
+
+
+#: A step of a coordinate this many times longer than the longest usual one (the 99th percentile) is
+#: a jump.
+JUMP = 50.0
+
+
+def require_continuity(
+    q: np.ndarray, names: tuple[str, ...], scale: np.ndarray, is_angle: np.ndarray
+) -> None:
+    """Raise where a tracked motion jumps, which means that it has left its assembly mode.
+
+    Args:
+        q: coordinates (N, n_q).
+        names: their names.
+        scale: unit displacement (n_q,) of every coordinate, m or rad.
+        is_angle: which coordinates are angles (n_q,); they may jump by full turns.
+
+    Raises:
+        AssemblyError: where, by how much.
+    """
+    if len(q) < 3:
+        return
+    steps = np.zeros(len(q) - 1)
+    sample, coordinate, largest = 0, 0, -1.0
+    for k, values in enumerate(q.T):  # one at a time: long motions fill the memory
+        own = _steps(values, bool(is_angle[k])) / scale[k]
+        if own.max() > largest:
+            coordinate, largest = k, float(own.max())
+            sample = int(own.argmax())
+        np.maximum(steps, own, out=steps)
+    usual = np.quantile(steps, 0.99)
+    if largest > JUMP * usual and largest > 0.1:
+        unit = "rad" if is_angle[coordinate] else "m"
+        what = f"track is lost: it jumps by {largest * scale[coordinate]:.3g} {unit} from sample {sample} to "
+        what += f"{sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a usual step"
+        remedy = "the motion passes a singularity or has a gap there; split it, or sample it more densely"
+        raise AssemblyError.of(names[coordinate], what, remedy)
+
+
+def _steps(values: np.ndarray, is_angle: bool) -> np.ndarray:
+    """Sizes (N - 1,) of the steps of a coordinate, of an angle without full turns."""
+    steps = np.abs(np.diff(values))
+    turned = np.flatnonzero(steps > np.pi) if is_angle else ()
+    steps[turned] = np.abs((steps[turned] + np.pi) % (2 * np.pi) - np.pi)
+    return steps

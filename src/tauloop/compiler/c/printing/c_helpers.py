@@ -1,0 +1,62 @@
+"""C that lies in files beside this module, and what of it generated code calls: elementary functions, lanes, cables."""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib.resources import files
+
+from tauloop.compiler.c.printing.single import in_single
+from tauloop.equations.assembly.nearest import DEPENDENT, MISSED, MOST_CHANGES
+
+#: Pieces that stand in front of those that need them.
+_NEEDED = {
+    "tl_reduced": ("tl_sin", "tl_cos"),
+    "TL_SHUFFLE": ("tl_turn", "tl_back", "tl_squares"),
+    "tl_wholef": ("tl_floorf", "tl_sinf", "tl_cosf", "tl_expf"),
+    "tl_reducedf": ("tl_sinf", "tl_cosf"),
+}
+_SIZES = f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED {MISSED!r}\n#define TL_DEPENDENT {DEPENDENT!r}\n"
+#: In floats conditions of cables are kept to a millionth of the largest side.
+_SINGLE_SIZES = (
+    f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
+)
+
+
+def c_file(package: str, name: str) -> str:
+    """A C file that lies beside the modules of a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def pieces() -> dict[str, str]:
+    """The pieces of `helpers.c` and `single.c` by name, in their order, without the comments in front of them."""
+    texts = _pieces("helpers.c") | _pieces("single.c")
+    nearest = texts["tl_nearest"]
+    return texts | {
+        "tl_nearest": _SIZES + nearest,
+        "tl_nearestf": _SINGLE_SIZES + in_single(nearest),
+    }
+
+
+def _pieces(file: str) -> dict[str, str]:
+    """The pieces of a file."""
+    mark = r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*"
+    _, *parts = re.split(mark, c_file("tauloop.compiler.c", file), flags=re.MULTILINE | re.DOTALL)
+    return {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def mathematics() -> str:
+    """Elementary functions, all of them."""
+    return "\n".join(
+        pieces()[name] for name in ("tl_reduced", "tl_sin", "tl_cos", "tl_atan2", "tl_exp")
+    )
+
+
+def used_helpers(body: str) -> list[str]:
+    """Helpers that a text calls: compilers warn of functions that nobody does."""
+    called = {name for name in pieces() if f"{name}(" in body} | (
+        {"TL_APART"} if "TL_APART" in body else set()
+    )
+    called |= {name for name, users in _NEEDED.items() if called & set(users)}
+    return [text for name, text in pieces().items() if name in called]

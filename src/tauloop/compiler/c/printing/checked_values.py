@@ -1,0 +1,303 @@
+"""Which numbers generated code must check itself, and which follow from others that are checked anyway.
+
+A number that is not finite (infinite or not-a-number) stays so through sums, differences, products,
+square roots, sines and cosines, and as the numerator of a quotient. An input from which such a path
+leads to a checked output, or to a residual of Newton's method, needs no check of its own: the
+output or the residual is not finite either. Pivots that are the same expression need only one
+comparison.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
+
+import casadi as ca
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing.straight import Instruction, instructions
+from tauloop.compiler.program import Evaluate, Newton, Pivot, Program
+
+#: An element of an array: its name and the place in it.
+Element = tuple[str, int]
+#: Operations whose result is not finite where any operand is not.
+_KEEP_ALL = frozenset(
+    {
+        ca.OP_ASSIGN,
+        ca.OP_ADD,
+        ca.OP_SUB,
+        ca.OP_MUL,
+        ca.OP_NEG,
+        ca.OP_SQ,
+        ca.OP_TWICE,
+        ca.OP_SQRT,
+        ca.OP_SIN,
+        ca.OP_COS,
+        ca.OP_FABS,
+    }
+)
+#: Further operations whose result is not a number where any operand is not.
+_KEEP_NAN = _KEEP_ALL | {ca.OP_DIV, ca.OP_INV}
+#: Operations that leave a number's magnitude as it is.
+_KEEP_MAGNITUDE = frozenset({ca.OP_ASSIGN, ca.OP_NEG, ca.OP_FABS})
+#: Arrays of checks that straight-line code writes.
+_CHECKS = ("discriminants", "pivots")
+#: The values that starts of Newton's method have where nothing else is known.
+START = "start"
+#: Functions whose checks are kept: one is printed for single samples and for lanes.
+_KEPT_FUNCTIONS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedValues:
+    """Numbers that generated code checks.
+
+    Attributes:
+        inputs: elements of inputs, in order.
+        outputs: elements of outputs, in order: those from which no other checked one follows.
+        pivot_factors: for each array of pivots, one over the typical size of those that are
+            compared, by place.
+        implied: arrays of discriminants and pivots that need no check for not-a-number, since a
+            checked output follows.
+    """
+
+    inputs: tuple[Element, ...]
+    outputs: tuple[Element, ...]
+    pivot_factors: Mapping[str, Mapping[int, float]]
+    implied: frozenset[str]
+
+
+@functools.lru_cache(maxsize=_KEPT_FUNCTIONS)
+def checked_values(
+    program: Program, inputs: tuple[CPort, ...], outputs: tuple[CPort, ...], most: int
+) -> CheckedValues:
+    """Return what the code of a program checks.
+
+    Args:
+        program: the steps.
+        inputs, outputs: ports of the function.
+        most: numbers per sample of the largest output that is checked. Where an output is not, all
+            inputs are checked.
+    """
+    codes = _codes(program, {port.name for port in outputs})
+    factors = {
+        name: _smallest_factors(program, codes, name, records)
+        for name, records in _eliminations(program)
+    }
+    is_whole = all(port.size <= most for port in outputs)
+    implied = _implied(program, codes, outputs) if is_whole else frozenset()
+    read = _read(program, codes)
+    elements = [(port.name, i) for port in inputs for i in range(port.size)]
+    needed = (
+        x for x in elements if x not in implied and (x in read or x[0] != START or not is_whole)
+    )
+    small = [(port.name, i) for port in outputs if port.size <= most for i in range(port.size)]
+    followed = _followed(program, codes, set(small))
+    return CheckedValues(
+        inputs=tuple(needed),
+        outputs=tuple(x for x in small if x not in followed),
+        pivot_factors=MappingProxyType(factors),
+        implied=_implied_checks(program, codes, outputs) if is_whole else frozenset(),
+    )
+
+
+def _codes(program: Program, outputs: Set[str]) -> list[tuple[Instruction, ...]]:
+    """Return the instructions of each step on which outputs, checks or later steps depend; none of other solvers."""
+    later = [name for step in program.steps for name in step.inputs]
+    later += [step.start for step in program.steps if isinstance(step, Newton)]
+    wanted = {*outputs, "discriminants", "pivots", *later}
+    codes: list[tuple[Instruction, ...]] = []
+    for step in program.steps:
+        if isinstance(step, Evaluate):
+            codes.append(
+                instructions(step.function.function, [name in wanted for name in step.outputs])
+            )
+        elif isinstance(step, Newton):
+            codes.append(instructions(step.function.function, [True, False, False]))
+        else:
+            codes.append(())
+    return codes
+
+
+def _eliminations(program: Program) -> Iterator[tuple[str, Sequence[Pivot]]]:
+    """Yield the arrays of pivots with their records."""
+    for step in program.steps:
+        if isinstance(step, Newton):
+            yield step.pivot_values, step.pivots
+    yield "pivots", program.pivots
+
+
+def _smallest_factors(
+    program: Program, codes: Sequence[Sequence[Instruction]], name: str, records: Sequence[Pivot]
+) -> dict[int, float]:
+    """Return one over the typical size of each pivot by its place, once for pivots that are the same expression."""
+    expressions: dict[int, int] = {}
+    for step, code in zip(program.steps, codes, strict=True):
+        if isinstance(step, Evaluate) and name in step.outputs:
+            port = step.outputs.index(name)
+            written = (
+                x
+                for x in code
+                if x.operation == ca.OP_OUTPUT and x.port is not None and x.port[0] == port
+            )
+            expressions = {x.port[1]: x.operands[0] for x in written if x.port is not None}
+    smallest: dict[int, tuple[int, float]] = {}
+    for i, record in enumerate(records):
+        factor = 1.0 / max(record.typical, 1e-300)
+        expression = expressions.get(i, -1 - i)
+        first, least = smallest.get(expression, (i, factor))
+        smallest[expression] = first, min(least, factor)
+    return dict(smallest.values())
+
+
+def _ports(step: Evaluate | Newton) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of the arrays that a step's code reads and writes."""
+    if isinstance(step, Evaluate):
+        return step.inputs, step.outputs
+    return (step.solution, *step.inputs), (step.residual_values, "", "")
+
+
+def _read(program: Program, codes: Sequence[Sequence[Instruction]]) -> set[Element]:
+    """Return the elements that are read by any step."""
+    read: set[Element] = set()
+    for step, code in zip(program.steps, codes, strict=True):
+        if isinstance(step, Newton):
+            read |= {(step.start, i) for i in range(step.size)}
+        if isinstance(step, Evaluate | Newton):
+            names, _ = _ports(step)
+            read |= {
+                (names[x.port[0]], x.port[1])
+                for x in code
+                if x.operation == ca.OP_INPUT and x.port is not None
+            }
+    return read
+
+
+def _implied(
+    program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
+) -> frozenset[Element]:
+    """Return the elements that make a checked output or a residual not finite where they are not finite."""
+    implied: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
+    for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
+        if isinstance(step, Newton):
+            implied |= {(step.residual_values, i) for i in range(step.size)}
+        if isinstance(step, Evaluate | Newton):
+            implied |= set(_read_elements(step, code, _spoiling(step, code, implied, _KEEP_ALL)))
+        if isinstance(step, Newton):
+            implied |= {(step.start, i) for i in range(step.size) if (step.solution, i) in implied}
+    return frozenset(implied - set(_wrapped(program, codes)))
+
+
+def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterator[Element]:
+    """Yield the elements of which whole turns are taken away: a huge one may become a small one by rounding."""
+    for step, code in zip(program.steps, codes, strict=True):
+        if not isinstance(step, Evaluate | Newton):
+            continue
+        sources: set[int] = set()
+        for instruction in reversed(code):
+            if instruction.operation == ca.OP_FLOOR or instruction.number in sources:
+                sources |= set(instruction.operands)
+        yield from _read_elements(step, code, sources)
+
+
+def _followed(
+    program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]
+) -> set[Element]:
+    """Return the checked elements that make another checked one not finite where they are not finite.
+
+    Back substitution, for instance, computes each unknown from those before it.
+    """
+    followed: set[Element] = set()
+    for step, code in zip(program.steps, codes, strict=True):
+        if not isinstance(step, Evaluate):
+            continue
+        spoiling = _spoiling(step, code, checked, _KEEP_ALL)
+        used: set[int] = set()
+        for instruction in code:
+            if instruction.number in spoiling and instruction.operation in _KEEP_ALL:
+                used |= set(instruction.operands)
+            elif instruction.number in spoiling and instruction.operation == ca.OP_DIV:
+                used.add(instruction.operands[0])
+        for instruction in code:
+            if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
+                element = step.outputs[instruction.port[0]], instruction.port[1]
+                if element in checked and instruction.operands[0] in used:
+                    followed.add(element)
+    return followed
+
+
+def _implied_checks(
+    program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
+) -> frozenset[str]:
+    """Return the arrays of checks in which no element can be not-a-number unless a checked output is, too."""
+    later: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
+    implied: set[str] = set()
+    for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
+        if isinstance(step, Newton):
+            later |= {(step.residual_values, i) for i in range(step.size)}
+        if not isinstance(step, Evaluate | Newton):
+            continue
+        spoiling = _spoiling(step, code, later, _KEEP_NAN)
+        _, results = _ports(step)
+        for name in set(_CHECKS) & set(results):
+            if all(origin in spoiling for origin in _origins(code, results.index(name))):
+                implied.add(name)
+        later |= set(_read_elements(step, code, spoiling))
+        if isinstance(step, Newton):
+            later |= {(step.start, i) for i in range(step.size) if (step.solution, i) in later}
+    return frozenset(implied)
+
+
+def _origins(code: Sequence[Instruction], port: int) -> Iterator[int]:
+    """Yield the number of the instruction that each element of an output has its magnitude from."""
+    by_number = {instruction.number: instruction for instruction in code}
+    for instruction in code:
+        if (
+            instruction.operation == ca.OP_OUTPUT
+            and instruction.port is not None
+            and instruction.port[0] == port
+        ):
+            origin = by_number[instruction.operands[0]]
+            while origin.operation in _KEEP_MAGNITUDE:
+                origin = by_number[origin.operands[0]]
+            yield origin.number
+
+
+def _spoiling(
+    step: Evaluate | Newton, code: Sequence[Instruction], implied: Set[Element], keeping: Set[int]
+) -> set[int]:
+    """Return the instructions whose values make an implied element that the step writes not finite.
+
+    Args:
+        step: of the program.
+        code: its instructions.
+        implied: elements that are checked, or from which checked ones follow.
+        keeping: operations that pass the fault of any operand on.
+    """
+    _, results = _ports(step)
+    spoiling: set[int] = set()
+    for instruction in reversed(code):
+        if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
+            if (results[instruction.port[0]], instruction.port[1]) in implied:
+                spoiling.add(instruction.operands[0])
+        elif instruction.number in spoiling and instruction.operation in keeping:
+            spoiling |= set(instruction.operands)
+        elif instruction.number in spoiling and instruction.operation == ca.OP_DIV:
+            spoiling.add(instruction.operands[0])
+    return spoiling
+
+
+def _read_elements(
+    step: Evaluate | Newton, code: Sequence[Instruction], numbers: Set[int]
+) -> Iterator[Element]:
+    """Yield the elements that some instructions read."""
+    names, _ = _ports(step)
+    for instruction in code:
+        if (
+            instruction.operation == ca.OP_INPUT
+            and instruction.port is not None
+            and instruction.number in numbers
+        ):
+            yield names[instruction.port[0]], instruction.port[1]

@@ -1,0 +1,251 @@
+"""Straight-line code as formulas that are read: plain text, LaTeX, or Python.
+
+What is used once stands where it is used; what is used again, or is long, gets a name of its own.
+Conditions are Iverson's brackets: [a < b] is one where it holds, else zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import casadi as ca
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.printing.straight import instructions
+
+#: How tightly a formula is bound; an operand that is bound less tightly than it must be stands in
+#: parentheses.
+SUM, PRODUCT, POWER, ATOM = range(4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formula:
+    """A formula, how tightly it is bound, and what it is the negative of, if it is shown so."""
+
+    text: str
+    level: int = ATOM
+    minus: Formula | None = None
+
+
+#: Operation: pattern, how tightly it is bound, and how tightly its operands must be.
+Patterns = Mapping[int, tuple[str, int, tuple[int, ...]]]
+_PLAIN: Patterns = {
+    ca.OP_ADD: ("%s + %s", SUM, (SUM, PRODUCT)),
+    ca.OP_SUB: ("%s - %s", SUM, (SUM, PRODUCT)),
+    ca.OP_MUL: ("%s * %s", PRODUCT, (PRODUCT, POWER)),
+    ca.OP_DIV: ("%s / %s", PRODUCT, (PRODUCT, POWER)),
+    ca.OP_TWICE: ("2 * %s", PRODUCT, (POWER,)),
+    ca.OP_INV: ("1 / %s", PRODUCT, (POWER,)),
+    ca.OP_ASSIGN: ("%s", ATOM, (ATOM,)),
+}
+_COMPARED = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+_CALLED = {
+    ca.OP_SQRT: "sqrt",
+    ca.OP_SIN: "sin",
+    ca.OP_COS: "cos",
+    ca.OP_EXP: "exp",
+    ca.OP_FLOOR: "floor",
+    ca.OP_FABS: "abs",
+    ca.OP_SIGN: "sign",
+    ca.OP_ATAN2: "arctan2",
+    ca.OP_FMIN: "minimum",
+    ca.OP_FMAX: "maximum",
+}
+
+
+def _calls(pattern: str, words: Mapping[int, str]) -> dict[int, tuple[str, int, tuple[int, ...]]]:
+    two = (ca.OP_ATAN2, ca.OP_FMIN, ca.OP_FMAX)
+    counts = {op: 2 if op in two else 1 for op in words}
+    return {
+        op: (pattern % (word, ", ".join(["%s"] * counts[op])), ATOM, (SUM,) * counts[op])
+        for op, word in words.items()
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notation:
+    """How formulas are written.
+
+    Attributes:
+        name: of the notation.
+        patterns: of the operations.
+        parentheses: around what is not bound tightly enough.
+        new_name: pattern of the names of intermediate values, with their number.
+        longest: signs from which on a formula gets a name of its own.
+    """
+
+    name: str
+    patterns: Patterns
+    parentheses: str
+    new_name: str
+    longest: int
+
+    def number(self, value: float) -> Formula:
+        """A constant: exactly in Python, in ten digits where people read it."""
+        if value < 0:
+            return self._negative(self.number(-value))
+        text = repr(float(value)) if self.name == "python" else f"{value:.10g}"
+        if self.name == "latex" and "e" in text:
+            digits, _, power = text.partition("e")
+            return Formula(text=rf"{digits} \cdot 10^{{{int(power)}}}", level=PRODUCT)
+        return Formula(text=text)
+
+    def _negative(self, formula: Formula) -> Formula:
+        text = formula.text if formula.level >= PRODUCT else self.parentheses % formula.text
+        return Formula(text=f"-{text}", level=SUM, minus=formula)
+
+    def applied(self, operation: int, operands: Sequence[Formula]) -> Formula:
+        """An operation of formulas.
+
+        Raises:
+            ValueError: it is not known.
+        """
+        first, last = operands[0], operands[-1]
+        if operation == ca.OP_NEG:
+            return first.minus or self._negative(first)
+        if operation in (ca.OP_ADD, ca.OP_SUB) and last.minus:
+            return self.applied(
+                ca.OP_SUB if operation == ca.OP_ADD else ca.OP_ADD, [first, last.minus]
+            )
+        if operation in (ca.OP_MUL, ca.OP_DIV) and (first.minus or last.minus):
+            size = self.applied(operation, [first.minus or first, last.minus or last])
+            return size if first.minus and last.minus else self._negative(size)
+        if operation not in self.patterns:
+            raise ValueError(f"no formula for CasADi's operation {operation}")
+        pattern, level, needed = self.patterns[operation]
+        texts = (
+            operand.text if operand.level >= least else self.parentheses % operand.text
+            for operand, least in zip(operands, needed, strict=True)
+        )
+        return Formula(text=pattern % tuple(texts), level=level)
+
+
+_BRACKETS = {op: (f"[%s {sign} %s]", ATOM, (SUM, SUM)) for op, sign in _COMPARED.items()}
+PLAIN = Notation(
+    name="text",
+    patterns={
+        **_PLAIN,
+        **_calls("%s(%s)", _CALLED),
+        **_BRACKETS,
+        ca.OP_SQ: ("%s^2", POWER, (ATOM,)),
+        ca.OP_NOT: ("[not %s]", ATOM, (SUM,)),
+        ca.OP_IF_ELSE_ZERO: ("%s * %s", PRODUCT, (PRODUCT, POWER)),
+    },
+    parentheses="(%s)",
+    new_name="t%d",
+    longest=90,
+)
+PYTHON = Notation(
+    name="python",
+    patterns={
+        **_PLAIN,
+        **_calls("np.%s(%s)", _CALLED),
+        **{
+            op: (f"np.where(%s {sign} %s, 1.0, 0.0)", ATOM, (SUM, SUM))
+            for op, sign in _COMPARED.items()
+        },
+        ca.OP_SQ: ("%s**2", POWER, (ATOM,)),
+        ca.OP_NOT: ("np.where(%s == 0.0, 1.0, 0.0)", ATOM, (SUM,)),
+        ca.OP_IF_ELSE_ZERO: ("np.where(%s != 0.0, %s, 0.0)", ATOM, (SUM, SUM)),
+    },
+    parentheses="(%s)",
+    new_name="t%d",
+    longest=90,
+)
+_LATEX_WORDS = {
+    ca.OP_SIN: r"\sin",
+    ca.OP_COS: r"\cos",
+    ca.OP_EXP: r"\exp",
+    ca.OP_SIGN: r"\mathrm{sgn}",
+    ca.OP_ATAN2: r"\mathrm{atan2}",
+    ca.OP_FMIN: r"\min",
+    ca.OP_FMAX: r"\max",
+}
+_LATEX_SIGNS = {ca.OP_LT: "<", ca.OP_LE: r"\leq", ca.OP_EQ: "=", ca.OP_NE: r"\neq"}
+LATEX = Notation(
+    name="latex",
+    patterns={
+        **_PLAIN,
+        **_calls(r"%s\left( %s \right)", _LATEX_WORDS),
+        **{
+            op: (rf"\left[ %s {sign} %s \right]", ATOM, (SUM, SUM))
+            for op, sign in _LATEX_SIGNS.items()
+        },
+        ca.OP_MUL: (r"%s \, %s", PRODUCT, (PRODUCT, POWER)),
+        ca.OP_DIV: (r"\frac{%s}{%s}", PRODUCT, (SUM, SUM)),
+        ca.OP_INV: (r"\frac{1}{%s}", PRODUCT, (SUM,)),
+        ca.OP_TWICE: (r"2 \, %s", PRODUCT, (POWER,)),
+        ca.OP_SQ: (r"{%s}^{2}", POWER, (ATOM,)),
+        ca.OP_SQRT: (r"\sqrt{%s}", ATOM, (SUM,)),
+        ca.OP_FABS: (r"\left| %s \right|", ATOM, (SUM,)),
+        ca.OP_FLOOR: (r"\lfloor %s \rfloor", ATOM, (SUM,)),
+        ca.OP_NOT: (r"\left[ %s = 0 \right]", ATOM, (SUM,)),
+        ca.OP_IF_ELSE_ZERO: (r"%s \, %s", PRODUCT, (PRODUCT, POWER)),
+    },
+    parentheses=r"\left( %s \right)",
+    new_name="t_{%d}",
+    longest=140,
+)
+
+
+class Writer:
+    """Writes straight-line code in one notation, one assignment after the other.
+
+    Attributes:
+        notation: how.
+        lines: assignments so far, left and right sides.
+    """
+
+    def __init__(self, notation: Notation) -> None:
+        """Begin with nothing."""
+        self.notation = notation
+        self.lines: list[tuple[str, str]] = []
+        self._count = 0
+
+    def count_from(self, other: Writer) -> None:
+        """Go on with the numbers of new names where another has stopped."""
+        self._count = other._count
+
+    def named(self, formula: Formula, name: str | None = None) -> Formula:
+        """The formula under a name, its own or a new one."""
+        if name is None:
+            self._count += 1
+            name = self.notation.new_name % self._count
+        self.lines.append((name, formula.text))
+        return Formula(text=name)
+
+    def written(
+        self, function: ca.Function, inputs: Sequence[Sequence[Formula]], wanted: Sequence[bool]
+    ) -> list[list[Formula]]:
+        """The outputs of a function, dense columns of scalars; those that are not wanted stay empty.
+
+        Args:
+            function: of SX symbols.
+            inputs: formulas of every number of every input.
+            wanted: which outputs are.
+        """
+        code = instructions(function, wanted)
+        used = Counter(k for instruction in code for k in instruction.operands)
+        results = {
+            instruction.operands[0] for instruction in code if instruction.operation == ca.OP_OUTPUT
+        }
+        known: dict[int, Formula] = {}
+        zero = Formula(text="0.0" if self.notation is PYTHON else "0")
+        outputs = [
+            [zero] * (function.numel_out(i) if wanted[i] else 0) for i in range(function.n_out())
+        ]
+        for step in code:
+            if step.operation == ca.OP_OUTPUT:
+                assert step.port is not None
+                outputs[step.port[0]][step.port[1]] = known[step.operands[0]]
+            elif step.port is not None:
+                known[step.number] = inputs[step.port[0]][step.port[1]]
+            elif step.operation == ca.OP_CONST:
+                known[step.number] = self.notation.number(step.constant)
+            else:
+                formula = self.notation.applied(step.operation, [known[k] for k in step.operands])
+                is_long = len(formula.text) > self.notation.longest and step.number not in results
+                is_new = used[step.number] > 1 or is_long
+                known[step.number] = self.named(formula) if is_new else formula
+        return outputs

@@ -1,0 +1,93 @@
+"""Operations of generated functions: what is left to compute after shared expressions and unread values are gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import casadi as ca
+
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing.source import CFunction, wanted_values
+from tauloop.compiler.c.printing.straight import needed_instructions
+from tauloop.compiler.program import Evaluate, Newton, Program
+from tauloop.equations.values import BatchFunction
+
+#: Kinds of operations, in the order of tables.
+KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
+_KIND = {
+    ca.OP_ADD: "additions",
+    ca.OP_SUB: "additions",
+    ca.OP_TWICE: "additions",
+    ca.OP_MUL: "multiplications",
+    ca.OP_SQ: "multiplications",
+    ca.OP_DIV: "divisions",
+    ca.OP_INV: "divisions",
+    ca.OP_SQRT: "roots",
+    ca.OP_SIN: "trigonometric",
+    ca.OP_COS: "trigonometric",
+    ca.OP_ATAN2: "trigonometric",
+}
+#: A change of sign is absorbed by the addition that follows, so it counts as nothing.
+_FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
+
+
+def operations(function: CFunction) -> dict[str, dict[str, int]]:
+    """Operations of one sample by kind: `once`, and those of `each_iteration` of all Newton loops together.
+
+    What nearest points take depends on the numbers and is left out.
+    """
+    wanted = wanted_values(function)
+    once: Counter[str] = Counter()
+    iterated: Counter[str] = Counter()
+    for step in function.program.steps:
+        if isinstance(step, Evaluate):
+            once += _count(step.function.function, [name in wanted for name in step.outputs])
+        elif isinstance(step, Newton):
+            iterated += _count(step.function.function, [False, True, True])
+            once += _count(step.function.function, [True, False, False])
+    return {
+        key: {kind: counts[kind] for kind in KINDS}
+        for key, counts in (("once", once), ("each_iteration", iterated))
+    }
+
+
+def output_operations(program: Program, *outputs: str) -> dict[str, dict[str, int]]:
+    """Operations, as `operations` counts them, that some outputs of a program need."""
+    wanted = tuple(CPort(name=output, size=0) for output in outputs)
+    return operations(CFunction(name="counted", program=program, inputs=(), outputs=wanted))
+
+
+def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
+    """Operations, as `operations` counts them, of all outputs of straight-line code."""
+    counts = _count(function, [True] * function.n_out())
+    return {
+        "once": {kind: counts[kind] for kind in KINDS},
+        "each_iteration": dict.fromkeys(KINDS, 0),
+    }
+
+
+def restricted(program: Program, output: str, entries: Sequence[int]) -> Program:
+    """The same program with only some entries of one output and no evidence, to count what they alone need.
+
+    Args:
+        program: whose last step gives the output.
+        output: its name.
+        entries: which numbers of the output stay, in this order.
+    """
+    *before, last = program.steps
+    if not isinstance(last, Evaluate) or output not in last.outputs:
+        raise ValueError(f"{output} is not an output of the last step of {program.name}")
+    inputs = last.function.function.sx_in()
+    results = last.function.function.call(inputs)
+    chosen = ca.cse([results[last.outputs.index(output)][list(entries)]])
+    step = replace(
+        last, function=BatchFunction(ca.Function(program.name, inputs, chosen)), outputs=(output,)
+    )
+    return replace(program, steps=(*before, step), outputs=(output,), closed_forms=(), pivots=())
+
+
+def _count(function: ca.Function, wanted: Sequence[bool]) -> Counter[str]:
+    codes = (function.instruction_id(k) for k in needed_instructions(function, wanted))
+    return Counter(_KIND.get(code, "others") for code in codes if code not in _FREE)

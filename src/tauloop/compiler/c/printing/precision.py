@@ -1,0 +1,63 @@
+"""What numbers generated code computes in, and where its loops end and its verdicts lie then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from tauloop.compiler.c.printing import single
+from tauloop.compiler.c.printing.source import CFunction
+from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
+
+#: A way back onto the loops has arrived where it leaves less than this, which is rounding.
+RETURNED = 1e-13
+
+
+class Precision(Enum):
+    """What numbers are computed in.
+
+    Attributes:
+        DOUBLE: 64 bits.
+        SINGLE: 32 bits: half the memory, and many times the operations on most graphics processors.
+    """
+
+    DOUBLE = "double"
+    SINGLE = "single"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of arrays."""
+        return np.dtype(np.float64 if self is Precision.DOUBLE else np.float32)
+
+    @property
+    def smallest_pivot(self) -> float:
+        """Share of its typical size below which a pivot means a singular pose."""
+        return SMALLEST_PIVOT if self is Precision.DOUBLE else single.SMALLEST_PIVOT
+
+    @property
+    def converged(self) -> float:
+        """Residual above which a loop is missed, characteristic lengths or pure numbers."""
+        return CONVERGED if self is Precision.DOUBLE else single.CONVERGED
+
+    @property
+    def returned(self) -> float:
+        """What a way back onto the loops may leave: rounding, m or pure numbers."""
+        return RETURNED if self is Precision.DOUBLE else single.RETURNED
+
+    def written(self, text: str) -> str:
+        """Text of doubles in this precision."""
+        return text if self is Precision.DOUBLE else single.in_single(text)
+
+    def limited(self, function: CFunction) -> CFunction:
+        """A function whose loops end where this precision ends."""
+        if self is Precision.DOUBLE:
+            return function
+        return replace(
+            function,
+            last_step=single.LAST_STEP,
+            most_steps=single.NEWTON_ITERATIONS,
+            largest=single.LARGEST,
+        )

@@ -1,0 +1,145 @@
+"""The order of straight-line code: results are ready when they are needed, and few values wait at a time.
+
+Compilers keep the order that they are given, up to small changes. In the order in which equations
+are written down a processor waits for chains of operations, or holds more values than it has
+registers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import casadi as ca
+
+from tauloop.compiler.c.printing.straight import Instruction
+
+#: Cycles until a result can be used, of what takes longer than sums and products, and of these.
+LATENCIES = {
+    ca.OP_DIV: 13,
+    ca.OP_INV: 13,
+    ca.OP_SQRT: 20,
+    ca.OP_SIN: 60,
+    ca.OP_COS: 60,
+    ca.OP_ATAN2: 80,
+    ca.OP_EXP: 60,
+}
+LATENCY = 4
+#: Values that fit into registers (of x86 without AVX-512), and instructions that start in one
+#: cycle.
+REGISTERS = 16
+WIDTH = 2
+
+
+def scheduled(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """The same instructions in another order (list scheduling).
+
+    While registers are free, that instruction comes next which starts the longest chain to the end;
+    while there are none, the one that frees the most, and if all need one more, the one that has
+    waited longest, which keeps to the part of the machine that has been begun. Arguments and
+    constants stand before what reads them first: they are read from memory wherever they are
+    needed.
+
+    Args:
+        code: instructions with every value before its use.
+    """
+    return _Schedule(code).run()
+
+
+class _Schedule:
+    """Progress of a list scheduling; instructions are named by their places in the code."""
+
+    def __init__(self, code: Sequence[Instruction]) -> None:
+        every = range(len(code))
+        place = {
+            instruction.number: i
+            for i, instruction in enumerate(code)
+            if instruction.operation != ca.OP_OUTPUT
+        }
+        is_read = [instruction.operation in (ca.OP_INPUT, ca.OP_CONST) for instruction in code]
+        operands = [[place[k] for k in dict.fromkeys(instruction.operands)] for instruction in code]
+        self._code = code
+        self._sources = [[j for j in operands[i] if is_read[j]] for i in every]
+        self._operands = [[j for j in operands[i] if not is_read[j]] for i in every]
+        self._users: list[list[int]] = [[] for _ in every]
+        for i in every:
+            for j in self._operands[i]:
+                self._users[j].append(i)
+        self._latency = [LATENCIES.get(instruction.operation, LATENCY) for instruction in code]
+        self._chain = [0] * len(code)
+        for i in reversed(every):
+            self._chain[i] = self._latency[i] + max(
+                (self._chain[j] for j in self._users[i]), default=0
+            )
+        self._done = [False] * len(code)
+        self._available = [0] * len(code)
+        self._missing = [len(self._operands[i]) for i in every]
+        self._uses = [len(users) for users in self._users]
+        # registers that an instruction takes: one for its result, less those of operands that
+        # nobody else needs.
+        self._takes = [
+            int(bool(self._users[i])) - sum(self._uses[j] == 1 for j in self._operands[i])
+            for i in every
+        ]
+        self._urgent = [0] * len(code)
+        self._frugal = [(0, 0)] * len(code)
+        self._oldest = [(0, 0, 0)] * len(code)
+        for i in every:
+            self._rank(i)
+        self._now = [i for i in every if not self._missing[i] and not is_read[i]]
+        self._waiting: list[tuple[int, int]] = []
+
+    def run(self) -> tuple[Instruction, ...]:
+        """All instructions, one after the other."""
+        scheduled: list[Instruction] = []
+        cycle = started = held = 0
+        while self._now or self._waiting:
+            if started == WIDTH or not self._now:
+                cycle, started = cycle + 1 if self._now else max(cycle + 1, self._waiting[0][0]), 0
+            while self._waiting and self._waiting[0][0] <= cycle:
+                self._now.append(heapq.heappop(self._waiting)[1])
+            i = self._next(is_short=held >= REGISTERS)
+            held += self._takes[i]
+            started += 1
+            for j in self._sources[i]:
+                if not self._done[j]:
+                    self._done[j] = True
+                    scheduled.append(self._code[j])
+            scheduled.append(self._code[i])
+            self._finish(i, cycle)
+        return tuple(scheduled)
+
+    def _next(self, is_short: bool) -> int:
+        """Take the next instruction out of those that can start."""
+        i = min(self._now, key=(self._frugal if is_short else self._urgent).__getitem__)
+        if is_short and self._takes[i] > 0:
+            i = min((*self._now, *(k for _, k in self._waiting)), key=self._oldest.__getitem__)
+        if self._available[i] and (self._available[i], i) in self._waiting:
+            self._waiting.remove((self._available[i], i))
+            heapq.heapify(self._waiting)
+        else:
+            self._now.remove(i)
+        return i
+
+    def _finish(self, i: int, cycle: int) -> None:
+        """Note that an instruction has started: some operands have one user left, some users wait for nothing else."""
+        self._done[i] = True
+        for j in self._operands[i]:
+            self._uses[j] -= 1
+            if self._uses[j] == 1:
+                last = next(k for k in self._users[j] if not self._done[k])
+                self._takes[last] -= 1
+                self._rank(last)
+        for k in self._users[i]:
+            self._missing[k] -= 1
+            self._available[k] = max(self._available[k], cycle + self._latency[i])
+            if not self._missing[k]:
+                self._rank(k)
+                heapq.heappush(self._waiting, (self._available[k], k))
+
+    def _rank(self, i: int) -> None:
+        """Keys of the three ways to choose; the least is taken."""
+        takes, chain = self._takes[i], self._chain[i]
+        self._urgent[i] = takes - chain
+        self._frugal[i] = (takes, -chain)
+        self._oldest[i] = (takes, self._available[i], -chain)

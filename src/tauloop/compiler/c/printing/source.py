@@ -1,0 +1,794 @@
+"""C source of programs: a function for one sample, and a kernel for batches, from the same steps.
+
+The source is C99 with only math.h: no heap, no global state, no branches on data (but in nearest
+points), deterministic text. A batch is cut into blocks of lanes; within a block every value is an
+array over lanes and every stretch of straight-line code one loop over lanes, which compilers turn
+into vector instructions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import field
+
+import casadi as ca
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.signature import LARGEST, CSignature
+from tauloop.compiler.c.printing.batch_source import (
+    FEW_LANES,
+    LANES,
+    LANES_OF_WIDE_REGISTERS,
+    MOST_LINES,
+    NUMBERS_IN_CACHE,
+    batch_text,
+)
+from tauloop.compiler.c.printing.c_helpers import used_helpers
+from tauloop.compiler.c.printing.checked_values import CheckedValues, Element, checked_values
+from tauloop.compiler.c.printing.scheduling import scheduled
+from tauloop.compiler.c.printing.single import in_single
+from tauloop.compiler.c.printing.straight import (
+    Instruction,
+    Piece,
+    instructions,
+    pieces,
+    with_reciprocals,
+)
+from tauloop.compiler.program import (
+    NEWTON_ITERATIONS,
+    NEWTON_LONGEST_STEP,
+    Evaluate,
+    Newton,
+    Program,
+)
+from tauloop.compiler.solving.bounded import Bounded
+
+#: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of
+#: lanes, and of the pieces of longer ones, which are functions of their own: compilers share out
+#: registers in a time that grows with the square of a function's length. Lanes gain by short pieces
+#: (hexapod 112 to 94 ns, a leg of 3900 operations 339 to 293 ns), single samples do not.
+LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
+LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
+#: The same of one thread among many: values that outlive a piece would go through memory, and a
+#: graphics processor's compiler shares out a function's registers in seconds.
+LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
+#: Stretches from this many instructions on get an order of their own: calls of large machines take
+#: a tenth to a fifth less (RCID's forward dynamics 280 to 220 ns). Short ones fit into a
+#: processor's view anyway (Delta would lose 7 %).
+SCHEDULED_FROM = 600
+#: Lines of a kernel below which a compiler is started once for all: a start takes as long as some
+#: hundred lines.
+SHORT = 600
+#: Chains of additions into which a sum of squares is split: each addition waits four cycles for the
+#: one before it.
+CHAINS_OF_SQUARES = 4
+#: Numbers of an input from which on its squares are summed in vectors (`tl_squares`).
+NUMBERS_OF_VECTOR = 4
+#: In front of the names of values that the health is computed from, which no port has.
+LOCAL = "health_"
+#: The array of values that outlive their piece.
+KEPT = "kept"
+#: Newton's loop ends after a step this short (characteristic lengths, rad or pure numbers), unless
+#: a function has its own.
+LAST_STEP = 1e-8
+#: An array that a kernel declares: how many numbers of each sample it holds.
+_ARRAY_OF_LANES = re.compile(r"^    double \w+\[(\d+)\]\[TL_LANES\];$", re.MULTILINE)
+#: Words that C keeps for itself.
+_RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main".split()
+)
+
+_BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
+_COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+_CALLS = {
+    ca.OP_SQRT: "sqrt",
+    ca.OP_SIN: "tl_sin",
+    ca.OP_COS: "tl_cos",
+    ca.OP_ATAN2: "tl_atan2",
+    ca.OP_EXP: "tl_exp",
+    ca.OP_FABS: "fabs",
+    ca.OP_FLOOR: "floor",
+    ca.OP_FMIN: "fmin",
+    ca.OP_FMAX: "fmax",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CFunction(CSignature):
+    """A program with the ports that its C function shall have.
+
+    Attributes:
+        program: the steps.
+        last_step: Newton's loop ends after a step this short (characteristic lengths, rad or pure
+            numbers).
+        most_steps: it gives up after this many.
+        largest: root of the sum of squares of inputs and outputs from which on the first number of
+            health is -1e300.
+    """
+
+    program: Program
+    last_step: float = LAST_STEP
+    most_steps: int = field(default=NEWTON_ITERATIONS, repr=False)
+    largest: float = field(default=LARGEST, repr=False)
+
+
+def c_name(text: str) -> str:
+    """A C identifier from any text.
+
+    Raises:
+        InputError: nothing usable is left.
+    """
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
+    if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
+        raise InputError.of(
+            text, "gives no C identifier", "choose a name that begins with a letter"
+        )
+    return name
+
+
+def c_source(
+    functions: Sequence[CFunction],
+    note: str,
+    *,
+    with_batch: bool = True,
+    includes: Sequence[str] = (),
+    further: str = "",
+    single: bool = False,
+    is_counted: bool = False,
+) -> str:
+    """Source of several functions in one file.
+
+    Args:
+        functions: what to print.
+        note: text for the comment at the top (escaped here).
+        with_batch: whether to print the batch kernels too.
+        includes: further headers, in their quotes or brackets.
+        further: text behind the functions.
+        single: whether it is written in floats; without batch kernels then.
+        is_counted: as `batch_text` has it.
+    """
+    parts = []
+    sizes = list[tuple[int, int]]()
+    for function in functions:
+        parts.append(scalar_text(function))
+        if with_batch and not single:
+            block, apart = _text(function, _LANES)
+            sizes.append(_samples_of_a_block(function, block, is_whole=not apart))
+            parts += [
+                *(piece.text for piece in apart),
+                block,
+                batch_text(function, is_counted=is_counted),
+            ]
+    body = "\n".join([*parts, *([further] if further else [])])
+    if single:
+        return c_text(in_single(body), note, ["<stdint.h>", *includes])
+    # of a large kernel, else of one in pieces, if there are such
+    least = min(sizes, default=(LANES, LANES))
+    return c_text(
+        body, note, includes, samples=least if least[0] < LANES else max(sizes, default=least)
+    )
+
+
+def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
+    """Return the source of one function and its counted kernel (`batch_text`), for a library to be called from Python.
+
+    A long one is in several files, to be compiled side by side: the last one holds the function of
+    one sample, those before it the kernel.
+
+    Args:
+        function: what to print.
+        note: text for the comment at the top (escaped here).
+        further: text behind the function of one sample.
+    """
+    block, apart = _text(function, _LANES)
+    if not apart and block.count("\n") < SHORT:
+        return (c_source([function], note, further=further, is_counted=True),)
+    declared = "".join(f"{piece.declaration}\n" for piece in apart)
+    samples = _samples_of_a_block(function, block, is_whole=not apart)
+    return (
+        *(
+            c_text("\n".join(texts), note, samples=samples)
+            for texts in _filling([piece.alone for piece in apart])
+        ),
+        c_text(
+            f"{declared}\n{block}\n{batch_text(function, is_counted=True)}", note, samples=samples
+        ),
+        c_text(f"{scalar_text(function)}\n{further}", note),
+    )
+
+
+def _filling(texts: Sequence[str]) -> list[list[str]]:
+    """Texts in groups, in order, each as long as is worth a start of the compiler."""
+    groups: list[list[str]] = []
+    lines = SHORT
+    for text in texts:
+        if lines >= SHORT:
+            groups.append([])
+            lines = 0
+        groups[-1].append(text)
+        lines += text.count("\n")
+    return groups
+
+
+def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> tuple[int, int]:
+    """Samples of a block, and of one where registers are wide.
+
+    Args:
+        function: what is computed.
+        block: its kernel, which declares what lives between its steps and pieces.
+        is_whole: whether the kernel is in one piece.
+    """
+    numbers = sum(port.size for port in function.arguments) + sum(
+        map(int, _ARRAY_OF_LANES.findall(block))
+    )
+    if numbers > NUMBERS_IN_CACHE:
+        return FEW_LANES, FEW_LANES
+    return LANES, LANES_OF_WIDE_REGISTERS if is_whole else LANES
+
+
+def c_text(
+    body: str, note: str, includes: Sequence[str] = (), *, samples: tuple[int, int] = (LANES, LANES)
+) -> str:
+    """A whole file: headers and helpers as the functions need them, and the functions.
+
+    Args:
+        body: the functions.
+        note: text for the comment at the top (escaped here).
+        includes: further headers, in their quotes or brackets.
+        samples: of a block of lanes, and of one where registers are wide.
+    """
+    head = [
+        f"/* {comment(note)} */",
+        *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)),
+        "",
+    ]
+    if "TL_LANES" in body:
+        usual, wide = (f"#define TL_LANES {size}" for size in samples)
+        head += (
+            [usual, ""]
+            if usual == wide
+            else ["#ifdef __AVX512F__", wide, "#else", usual, "#endif", ""]
+        )
+    return "\n".join([*head, *used_helpers(body), body])
+
+
+def declarations(function: CFunction, *, single: bool = False) -> list[str]:
+    """Prototypes of a function's C entry points."""
+    scalar = _arguments(function, lambda name: f"double *{name}")
+    if single:
+        return [in_single(f"void {function.name}({scalar});")]
+    return [f"void {function.name}({scalar});", f"void {function.name}_batch(size_t n, {scalar});"]
+
+
+def comment(text: str) -> str:
+    """Text that cannot end a comment, nor hold anything but printable ASCII (other signs become escapes)."""
+    plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
+    plain = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+
+
+def c_string(text: str) -> str:
+    """A C string of exactly this text in UTF-8: signs that mean something in C, or that C does not have, in octal."""
+    plain = (
+        chr(byte)
+        if (chr(byte).isalnum() and byte < 128) or chr(byte) in " _.-"
+        else f"\\{byte:03o}"
+        for byte in text.encode()
+    )
+    return '"' + "".join(plain) + '"'
+
+
+def _arguments(function: CFunction, parameter: Callable[[str], str]) -> str:
+    """All arguments of a function, each passed as `parameter` says of its name."""
+    inputs = function.inputs
+    return ", ".join(
+        ("const " if port in inputs else "") + parameter(port.name) for port in function.arguments
+    )
+
+
+Access = Callable[[str, int], str]
+
+
+def _straight(
+    code: Piece,
+    constants: dict[int, str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    access: Access,
+    indent: str,
+) -> list[str]:
+    """A piece of straight-line code as statements; every intermediate value has its own name.
+
+    Args:
+        code: the instructions.
+        constants: C text of the values that are constants.
+        inputs, outputs: names of the arrays that it reads and writes.
+        access: how an element of an array is written.
+        indent: before every line.
+    """
+    lines = [f"const double t{k} = {access(KEPT, place)};" for k, place in code.fetched.items()]
+    for instruction in code.instructions:
+        a = [constants.get(k, f"t{k}") for k in instruction.operands]
+        if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
+            lines.append(f"{access(outputs[instruction.port[0]], instruction.port[1])} = {a[0]};")
+        elif instruction.port is not None:
+            lines.append(
+                f"const double t{instruction.number} = {access(inputs[instruction.port[0]], instruction.port[1])};"
+            )
+        elif instruction.number not in constants:
+            lines.append(
+                f"const double t{instruction.number} = {_expression(instruction.operation, a)};"
+            )
+    lines += [f"{access(KEPT, place)} = t{k};" for k, place in code.stored.items()]
+    return [indent + line for line in lines]
+
+
+def _whole(
+    function: ca.Function,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    wanted: set[str],
+    access: Access,
+    indent: str,
+) -> list[str]:
+    """The statements of a CasADi function for some of its outputs, in one piece."""
+    code = with_reciprocals(instructions(function, [name in wanted for name in outputs]))
+    return _straight(
+        Piece(instructions=code, fetched={}, stored={}),
+        _constants(code),
+        inputs,
+        outputs,
+        access,
+        indent,
+    )
+
+
+def _constants(code: Sequence[Instruction]) -> dict[int, str]:
+    return {
+        instruction.number: number(instruction.constant)
+        for instruction in code
+        if instruction.operation == ca.OP_CONST
+    }
+
+
+def number(value: float) -> str:
+    """A number as C reads it back exactly."""
+    text = repr(float(value))
+    if text in ("inf", "-inf", "nan"):
+        raise ValueError(f"a constant of the program is {text}")
+    text = text if any(mark in text for mark in ".e") else text + ".0"
+    return f"({text})" if text.startswith("-") else text
+
+
+def _expression(op: int, a: list[str]) -> str:
+    if op in _BINARY:
+        return f"{a[0]} {_BINARY[op]} {a[1]}"
+    if op in _CALLS:
+        return f"{_CALLS[op]}({', '.join(a)})"
+    if op in _COMPARE:
+        return f"{a[0]} {_COMPARE[op]} {a[1]} ? 1.0 : 0.0"
+    simple = {
+        ca.OP_ASSIGN: lambda: a[0],
+        ca.OP_NEG: lambda: f"-{a[0]}",
+        ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
+        ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
+        ca.OP_INV: lambda: f"1.0 / {a[0]}",
+        # without whole numbers: of these more fit into a register, and a loop of lanes would be
+        # unrolled for them
+        ca.OP_SIGN: lambda: f"({a[0]} > 0.0 ? 1.0 : 0.0) - ({a[0]} < 0.0 ? 1.0 : 0.0)",
+        ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
+        ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
+    }
+    if op not in simple:
+        raise ValueError(f"no C for CasADi's operation {op}")
+    return simple[op]()
+
+
+def _stored(function: CFunction) -> dict[str, int]:
+    """Values that live between steps, with their sizes: everything that is neither input nor output."""
+    sizes: dict[str, int] = {}
+    ports = {port.name for port in function.arguments}
+    for step in function.program.steps:
+        if isinstance(step, Evaluate):
+            for name, size in zip(step.outputs, step.function.output_sizes, strict=True):
+                sizes[name] = size
+        else:
+            sizes[step.solution] = step.size
+            if isinstance(step, Newton) and step.pivots:
+                sizes[step.pivot_values] = len(step.pivots)
+    wanted = wanted_values(function)
+    return {name: size for name, size in sizes.items() if name in wanted and name not in ports}
+
+
+def wanted_values(function: CFunction) -> set[str]:
+    """Values that must be computed: outputs, evidence, and whatever later steps read."""
+    wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
+    for step in function.program.steps:
+        if isinstance(step, Newton):
+            wanted |= {step.start, step.solution, step.pivot_values, *step.inputs}
+        else:
+            wanted |= set(step.inputs)
+    return wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """How a function is written: for one sample, or for a block of lanes, every value an array over them.
+
+    Attributes:
+        suffix: behind the function's name.
+        access: how an element of an array is written.
+        loop: what opens a stretch of straight-line code.
+        width: behind the size of an array that is declared.
+        parameter: how an array is passed, of its name.
+        ended: condition on which Newton's loop ends, of its last step.
+        whole: instructions of a stretch that stays in one piece.
+        longest: instructions of a piece of a longer one.
+        kind: before the function's name.
+        first: parameter in front of the arrays, and what it is called.
+    """
+
+    suffix: str
+    access: Access
+    loop: str
+    width: str
+    parameter: Callable[[str], str]
+    ended: Callable[[float], str]
+    whole: int
+    longest: int
+    kind: str = "static void"
+    first: tuple[str, str] | None = None
+
+    @property
+    def is_lanes(self) -> bool:
+        """Whether values are arrays over lanes."""
+        return bool(self.width)
+
+    @property
+    def is_one_sample(self) -> bool:
+        """Whether the numbers of a port are neighbours in memory."""
+        return not self.is_lanes and self.first is None
+
+    def listed(self, arguments: Iterable[str], which: int) -> str:
+        """Parameters (0) or arguments (1), with the first one in front."""
+        return ", ".join([*([self.first[which]] if self.first else []), *arguments])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Apart:
+    """A function that holds a piece of straight-line code: its name with parameters, and its body."""
+
+    head: str
+    body: str
+
+    @property
+    def text(self) -> str:
+        """The function within the file of the one that calls it."""
+        return f"static void TL_APART {self.head}\n{self.body}"
+
+    @property
+    def alone(self) -> str:
+        """The function in another file than the one that calls it."""
+        return f"{self.declaration}\n\nvoid {self.head}\n{self.body}"
+
+    @property
+    def declaration(self) -> str:
+        """Its prototype there."""
+        return f"void {self.head};"
+
+
+_ONE_SAMPLE = _Layout(
+    suffix="",
+    access=lambda name, i: f"{name}[{i}]",
+    loop="{",
+    width="",
+    parameter=lambda name: f"double *restrict {name}",
+    ended=lambda last: f"!(step_length[0] > {last!r})",
+    whole=LONGEST_STRETCH,
+    longest=LONGEST_PIECE,
+    kind="void",
+)
+_LANES = _Layout(
+    suffix="_block",
+    access=lambda name, i: f"{name}[{i}][l]",
+    loop="for (int l = 0; l < TL_LANES; ++l) {",
+    width="[TL_LANES]",
+    parameter=lambda name: f"double {name}[restrict][TL_LANES]",
+    ended=lambda last: f"tl_all_below(step_length[0], {last!r})",
+    whole=LONGEST_STRETCH_OF_LANES,
+    longest=LONGEST_PIECE_OF_LANES,
+)
+
+
+def _thread(strided: Set[str]) -> _Layout:
+    """One sample of n, whose ports of these names are structures of arrays: number i stands at [i n]."""
+    return _Layout(
+        suffix="_thread",
+        access=lambda name, i: f"{name}[{i} * n]" if name in strided else f"{name}[{i}]",
+        loop="{",
+        width="",
+        parameter=_ONE_SAMPLE.parameter,
+        ended=_ONE_SAMPLE.ended,
+        whole=LONGEST_STRETCH_OF_THREADS,
+        longest=LONGEST_PIECE_OF_THREADS,
+        first=("const size_t n", "n"),
+    )
+
+
+def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
+    """All steps as C lines, and functions that these call: the pieces of stretches that are too long for one."""
+    wanted = wanted_values(function)
+    lines: list[str] = []
+    functions: list[_Apart] = []
+    kept = 0
+    for step in function.program.steps:
+        if isinstance(step, Newton):
+            lines += _newton(step, layout, function)
+            continue
+        if isinstance(step, Bounded):
+            lines += step.lanes_text() if layout.is_lanes else step.scalar_text()
+            continue
+        code = with_reciprocals(
+            instructions(step.function.function, [name in wanted for name in step.outputs])
+        )
+        if SCHEDULED_FROM <= len(code) <= layout.whole:
+            code = scheduled(code)
+        parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
+        for part in parts:
+            used: dict[str, bool] = {}
+
+            def noted(name: str, i: int, used: dict[str, bool] = used) -> str:
+                used[name] = True
+                return layout.access(name, i)
+
+            statements = _straight(part, constants, step.inputs, step.outputs, noted, " " * 8)
+            kept = max(kept, *(place + 1 for place in part.stored.values()), 0)
+            if len(parts) == 1:
+                lines += [f"    {layout.loop}", *statements, "    }"]
+                continue
+            name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
+            lines.append(f"    {name}({layout.listed(used, 1)});")
+            inputs = {port.name for port in function.inputs}
+            parameters = [
+                ("const " if array in inputs else "") + layout.parameter(array) for array in used
+            ]
+            body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
+            functions.append(_Apart(head=f"{name}({layout.listed(parameters, 0)})", body=body))
+    return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
+
+
+def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
+    """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it.
+
+    The pivots are those of the last step, which cost nothing: it begins where the solution is
+    within the last step.
+    """
+    access, inner = layout.access, " " * 12
+    is_kept = step.residual_values in {port.name for port in function.outputs}
+
+    def inside(name: str, i: int) -> str:
+        return (
+            f"{name}_{i}"
+            if name in ("phi", "dx")
+            else access(step.solution if name == "x" else name, i)
+        )
+
+    ports = (("x", *step.inputs), ("phi", "dx", step.pivot_values))
+    left = [_in_units(f"phi_{i}", size) for i, size in enumerate(step.residual_sizes)]
+    update = [f"{inner}double longest = 0.0, limit;"]
+    for i, size in enumerate(step.sizes):
+        length = f"fabs({_in_units(f'dx_{i}', size)})"
+        update.append(f"{inner}longest = {length} > longest ? {length} : longest;")
+    update.append(
+        f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;"
+    )
+    update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
+    update += [f"{inner}{access('step_length', 0)} = longest;"]
+    return [
+        f"    {layout.loop}",
+        *(
+            f"        {access(step.solution, i)} = {access(step.start, i)};"
+            for i in range(step.size)
+        ),
+        "    }",
+        f"    for (int iteration = 1; iteration <= {function.most_steps}; ++iteration) {{",
+        f"        {layout.loop}",
+        *(f"{inner}double dx_{i};" for i in range(step.size)),
+        *_whole(step.function.function, *ports, {"dx", step.pivot_values}, inside, inner),
+        *update,
+        "        }",
+        "        iterations = iteration > iterations ? iteration : iterations;",
+        f"        if ({layout.ended(function.last_step)}) break;",
+        "    }",
+        f"    {layout.loop}",
+        *(f"        double phi_{i};" for i in range(step.size)),
+        *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
+        # a sum, so that not-a-number stays visible
+        *(f"        {access('residual', 0)} += fabs({text});" for text in left),
+        *(
+            f"        {access(step.residual_values, i)} = {text};"
+            for i, text in enumerate(left)
+            if is_kept
+        ),
+        "    }",
+    ]
+
+
+def _in_units(name: str, size: float) -> str:
+    """Return C text of a value over its unit."""
+    return name if size == 1.0 else f"{number(1.0 / size)} * {name}"
+
+
+def _health(function: CFunction, layout: _Layout) -> list[str]:
+    """Return C lines that reduce the checks of a run to four numbers; not-a-number counts as the worst value."""
+    program, access = function.program, layout.access
+    checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
+    # single samples do not gain by fewer sums: gcc orders the rest worse (Delta, inverse dynamics,
+    # call 50 to 53 ns)
+    implied = checked.implied if layout.is_lanes else frozenset()
+    discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
+    pivots = [
+        f"fabs({access(name, i)}) * {number(factor)}"
+        for name, factors in checked.pivot_factors.items()
+        for i, factor in factors.items()
+    ]
+    residual = access("residual", 0) if _has_residual(program) else "0.0"
+    count = "(double)iterations" if _has_newton(program) else "0.0"
+    lines = [
+        *_least(f"{LOCAL}d", discriminants, 1.0, -1e300, is_a_number="discriminants" in implied),
+        *_least(f"{LOCAL}p", pivots, 1e300, 0.0, is_a_number=implied >= {*checked.pivot_factors}),
+        *_squares(function, checked, layout),
+    ]
+    within = f"{LOCAL}squares < {function.largest**2!r} ? {LOCAL}d : -1e300"
+    values = (within, f"{LOCAL}p", residual, count)
+    lines += [f"{access('health', i)} = {value};" for i, value in enumerate(values)]
+    return ["        " + line for line in lines]
+
+
+def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> list[str]:
+    """Return C lines that sum the squares of the checked inputs and of outputs.
+
+    The sum is infinite or not-a-number where one of them is. Most processors square and add in one
+    instruction. Large matrices are left out (regressors would take a tenth longer, or a half):
+    below `LARGEST` their entries, which are products of two velocities and a length, cannot
+    overflow.
+    """
+    in_vectors, one_by_one = [], []
+    for name, first, count in _runs(checked.inputs):
+        if layout.is_one_sample and count >= NUMBERS_OF_VECTOR:
+            in_vectors.append(f"tl_squares({f'{name} + {first}' if first else name}, {count})")
+        else:
+            one_by_one += [layout.access(name, i) for i in range(first, first + count)]
+    outputs = [layout.access(name, i) for name, i in checked.outputs]
+    # the sum of the inputs is done long before the last output is there
+    return [
+        *_sum_of_squares(f"{LOCAL}in", one_by_one, in_vectors),
+        *_sum_of_squares(f"{LOCAL}out", outputs, []),
+        f"const double {LOCAL}squares = {LOCAL}in + {LOCAL}out;",
+    ]
+
+
+def _runs(elements: Sequence[Element]) -> list[tuple[str, int, int]]:
+    """Return elements of arrays in runs of neighbours: name, first place, count."""
+    runs: list[tuple[str, int, int]] = []
+    for name, i in elements:
+        if runs and runs[-1][0] == name and i == runs[-1][1] + runs[-1][2]:
+            runs[-1] = (name, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((name, i, 1))
+    return runs
+
+
+def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> list[str]:
+    """Return C lines that define the sum of the squares of some terms and of further sums."""
+    chains = min(len(terms), CHAINS_OF_SQUARES)
+    lines = [f"double {name}_{k} = {terms[k]} * {terms[k]};" for k in range(chains)]
+    lines += [f"{name}_{k % chains} += {terms[k]} * {terms[k]};" for k in range(chains, len(terms))]
+    sums = [*further, *(f"{name}_{k}" for k in range(chains))]
+    return [*lines, f"const double {name} = {' + '.join(sums) or '0.0'};"]
+
+
+def _least(
+    name: str, values: Sequence[str], most: float, worst: float, *, is_a_number: bool
+) -> list[str]:
+    """Return C lines for the least of some values, at most `most`; `worst` where one is not a number.
+
+    Values are compared in pairs of pairs, so that no long chain of operations is waited for. The
+    constant comes at the end: compilers would merge the choices to branches, or to masks of lanes.
+
+    Args:
+        name: of the least value.
+        values: C text of each.
+        most, worst: its bounds.
+        is_a_number: whether a value that is not a number is found by another check.
+    """
+    lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
+    least = total = [f"{name}_0_{i}" for i in range(len(values))]
+    level = 0
+    while len(least) > 1:
+        level += 1
+        pairs = [(i, i + 1) for i in range(0, len(least) - 1, 2)]
+        for k, (i, j) in enumerate(pairs):
+            lines.append(
+                f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};"
+            )
+            if not is_a_number:
+                lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
+        odd = slice(2 * len(pairs), None)
+        least = [*(f"{name}_{level}_{k}" for k in range(len(pairs))), *least[odd]]
+        total = [*(f"{name}s_{level}_{k}" for k in range(len(pairs))), *total[odd]]
+    if not least:
+        return [f"const double {name} = {most!r};"]
+    within = f"{least[0]} < {most!r} ? {least[0]} : {most!r}"
+    if is_a_number:
+        return [*lines, f"const double {name} = {within};"]
+    return [
+        *lines,
+        f"const double {name} = {total[0]} == {total[0]} ? ({within}) : {number(worst)};",
+    ]
+
+
+def _has_newton(program: Program) -> bool:
+    return any(isinstance(step, Newton) for step in program.steps)
+
+
+def _has_residual(program: Program) -> bool:
+    return any(isinstance(step, Newton | Bounded) for step in program.steps)
+
+
+def _iterated_state(program: Program) -> tuple[str, ...]:
+    return ("step_length",) * _has_newton(program) + ("residual",) * _has_residual(program)
+
+
+def scalar_text(function: CFunction) -> str:
+    """The function of one sample."""
+    text, apart = _text(function, _ONE_SAMPLE)
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
+def thread_text(function: CFunction, strided: Set[str]) -> str:
+    """The function of one thread among many, of one sample each.
+
+    Args:
+        function: what to print.
+        strided: ports whose numbers lie n samples apart, as structures of arrays have them; others
+            lie side by side.
+    """
+    text, apart = _text(function, _thread(strided))
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
+def block_text(function: CFunction) -> str:
+    """The kernel of one block of lanes."""
+    text, apart = _text(function, _LANES)
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
+def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
+    """The function of one sample, or the kernel of one block of lanes, and the pieces that it calls."""
+    iterated = _iterated_state(function.program)
+    parameters = layout.listed([_arguments(function, layout.parameter)], 0)
+    lines = [f"{layout.kind} {function.name}{layout.suffix}({parameters})", "{"]
+    lines += [
+        f"    double {name}[{max(size, 1)}]{layout.width};"
+        for name, size in _stored(function).items()
+    ]
+    if not layout.is_lanes:
+        lines += [f"    double {name}[1] = {{0.0}};" for name in iterated]
+    elif iterated:
+        lines.append(f"    double {', '.join(f'{name}[1]{layout.width}' for name in iterated)};")
+    lines += ["    int iterations = 0;"] * _has_newton(function.program)
+    if layout.is_lanes and _has_residual(function.program):
+        lines += [f"    {layout.loop}", "        residual[0][l] = 0.0;", "    }"]
+    lines += ["    (void)n;"] * (layout.first is not None)
+    lines += [
+        f"    (void){port.name};"
+        for port in function.arguments
+        if port in function.inputs or not port.size
+    ]
+    steps, apart = _steps(function, layout)
+    lines += [*steps, f"    {layout.loop}", *_health(function, layout), "    }", "}", ""]
+    return "\n".join(lines), apart

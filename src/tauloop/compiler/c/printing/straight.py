@@ -1,0 +1,198 @@
+"""Straight-line code as a list of instructions with single assignment, and its division into pieces.
+
+Compilers take longer than in proportion to the length of a stretch of code. A long one is therefore
+cut in pieces; what outlives its piece is kept in an array, whose places are used again when their
+values are no longer needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import casadi as ca
+
+from tauloop.common.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One instruction; its number names the value that it makes.
+
+    Attributes:
+        number: place in CasADi's function.
+        operation: CasADi's code of the operation.
+        operands: numbers of the instructions whose values it takes.
+        port: number of the argument that it reads or writes, and the place in it; None for all
+            others.
+        constant: its value where it is a constant.
+    """
+
+    number: int
+    operation: int
+    operands: tuple[int, ...]
+    port: tuple[int, int] | None = None
+    constant: float = 0.0
+
+
+def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruction, ...]:
+    """Instructions on which the wanted outputs depend, in order."""
+    listed: list[Instruction] = []
+    maker: dict[int, int] = {}
+    for k in range(function.n_instructions()):
+        op = function.instruction_id(k)
+        ins, outs = function.instruction_input(k), function.instruction_output(k)
+        if op == ca.OP_OUTPUT:
+            listed.append(
+                Instruction(
+                    number=k, operation=op, operands=(maker[ins[0]],), port=(outs[0], outs[1])
+                )
+            )
+            continue
+        if op == ca.OP_INPUT:
+            listed.append(Instruction(number=k, operation=op, operands=(), port=(ins[0], ins[1])))
+        elif op == ca.OP_CONST:
+            constant = float(function.instruction_constant(k))
+            listed.append(Instruction(number=k, operation=op, operands=(), constant=constant))
+        else:
+            listed.append(
+                Instruction(number=k, operation=op, operands=tuple(maker[i] for i in ins))
+            )
+        maker[outs[0]] = k
+    needed: set[int] = set()
+    for instruction in reversed(listed):
+        if instruction.operation == ca.OP_OUTPUT:
+            assert instruction.port is not None
+            if wanted[instruction.port[0]]:
+                needed.add(instruction.number)
+        if instruction.number in needed:
+            needed.update(instruction.operands)
+    return tuple(instruction for instruction in listed if instruction.number in needed)
+
+
+def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """The same code, with one reciprocal and products for several quotients by the same value, or one by a constant.
+
+    A division takes as long as four to sixteen products; the results differ by rounding.
+    """
+    constants = {
+        instruction.number: instruction.constant
+        for instruction in code
+        if instruction.operation == ca.OP_CONST and instruction.constant
+    }
+    quotients = Counter(
+        instruction.operands[1] for instruction in code if instruction.operation == ca.OP_DIV
+    )
+    reciprocals = {
+        instruction.operands[0]: instruction.number
+        for instruction in code
+        if instruction.operation == ca.OP_INV
+    }
+    following = max((instruction.number for instruction in code), default=0) + 1
+    made: dict[int, int] = {}
+    rewritten: list[Instruction] = []
+    for instruction in code:
+        if instruction.operation == ca.OP_INV:
+            if instruction.operands[0] in made:
+                rewritten.append(
+                    replace(
+                        instruction,
+                        operation=ca.OP_ASSIGN,
+                        operands=(made[instruction.operands[0]],),
+                    )
+                )
+                continue
+            made[instruction.operands[0]] = instruction.number
+        elif instruction.operation == ca.OP_DIV:
+            above, below = instruction.operands
+            if below in made or below in constants or below in reciprocals or quotients[below] > 1:
+                if below not in made:
+                    made[below], following = following, following + 1
+                    if below in constants:
+                        inverse = Instruction(
+                            number=made[below],
+                            operation=ca.OP_CONST,
+                            operands=(),
+                            constant=1 / constants[below],
+                        )
+                    else:
+                        inverse = Instruction(
+                            number=made[below], operation=ca.OP_INV, operands=(below,)
+                        )
+                    rewritten.append(inverse)
+                rewritten.append(
+                    replace(instruction, operation=ca.OP_MUL, operands=(above, made[below]))
+                )
+                continue
+        rewritten.append(instruction)
+    return tuple(rewritten)
+
+
+def needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[int]:
+    """Numbers of the instructions on which the wanted outputs depend."""
+    return {instruction.number for instruction in instructions(function, wanted)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of straight-line code.
+
+    Attributes:
+        instructions: what it does; arguments and constants are read again wherever they are needed.
+        fetched: values of earlier pieces that it needs, with their places.
+        stored: values that later pieces need, with their places.
+    """
+
+    instructions: tuple[Instruction, ...]
+    fetched: dict[int, int]
+    stored: dict[int, int]
+
+
+def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[Piece, ...]:
+    """Pieces of at most so many instructions, arguments and constants not counted.
+
+    Args:
+        code: the instructions.
+        longest: instructions of a piece.
+        whole: up to so many instructions stay in one piece.
+    """
+    sources = {
+        instruction.number: instruction
+        for instruction in code
+        if instruction.operation in (ca.OP_INPUT, ca.OP_CONST)
+    }
+    working = [instruction for instruction in code if instruction.number not in sources]
+    if len(working) <= max(longest, whole):
+        return (Piece(instructions=tuple(code), fetched={}, stored={}),)
+    size = -(-len(working) // -(-len(working) // longest))  # about equal ones
+    parts = [working[first : first + size] for first in range(0, len(working), size)]
+    home = {instruction.number: p for p, part in enumerate(parts) for instruction in part}
+    last = {
+        operand: p
+        for p, part in enumerate(parts)
+        for instruction in part
+        for operand in instruction.operands
+    }
+    alive: dict[int, int] = {}
+    free: list[int] = []
+    places = 0
+    stretches = []
+    for p, part in enumerate(parts):
+        operands = dict.fromkeys(
+            operand for instruction in part for operand in instruction.operands
+        )
+        fetched = {k: alive[k] for k in operands if k in home and home[k] < p}
+        stored: dict[int, int] = {}
+        for instruction in part:
+            if last.get(instruction.number, p) > p:
+                if not free:
+                    free.append(places)
+                    places += 1
+                alive[instruction.number] = stored[instruction.number] = free.pop()
+        # only now: no place is read and written in the same piece
+        for ended in [k for k in alive if last[k] <= p]:
+            free.append(alive.pop(ended))
+        read = tuple(sources[k] for k in operands if k in sources)
+        stretches.append(Piece(instructions=(*read, *part), fetched=fetched, stored=stored))
+    return tuple(stretches)

@@ -1,0 +1,316 @@
+"""The catalogue: every program that a machine may have, as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from types import MappingProxyType
+
+from tauloop.common.errors import InputError
+from tauloop.compiler.derivatives.derivatives import (
+    by,
+    forward_dynamics_derivatives_program,
+    inverse_dynamics_derivatives_program,
+    kinematics_derivatives_program,
+    moves,
+)
+from tauloop.compiler.derivatives.products import (
+    along,
+    forward_dynamics_products_program,
+    inverse_dynamics_products_program,
+)
+from tauloop.compiler.expressions import MotionState, ProgramSpec
+from tauloop.compiler.functions.hybrid import hybrid_inverse_dynamics_program
+from tauloop.compiler.functions.measured import measured_motion_program
+from tauloop.compiler.functions.motion import (
+    diagnosis_program,
+    embedding_program,
+    forward_dynamics_program,
+    inverse_dynamics_program,
+    jacobian_program,
+    kinematics_program,
+    momentum_forces_program,
+    momentum_program,
+    regressor_program,
+)
+from tauloop.compiler.functions.observer import momentum_observer_program
+from tauloop.compiler.functions.terms import (
+    energies_program,
+    tensions_program,
+    terms_program,
+    tool_program,
+)
+from tauloop.compiler.program import Program
+from tauloop.equations.ports import Entry, factor_of, step_of
+from tauloop.mechanism.suggestions import unknown_names
+
+_STATE = ("position", "velocity")
+_MOTION = ("position", "velocity", "acceleration")
+
+
+#: Positions; with velocities; with accelerations.
+KINEMATICS = tuple(
+    ProgramSpec(
+        name=f"kinematics_{levels}",
+        meaning=f"all coordinates{words} of the machine",
+        build=partial(kinematics_program, levels=levels),
+        inputs=_MOTION[: levels + 1],
+        outputs=("q", "v", "a")[: levels + 1],
+    )
+    for levels, words in enumerate(("", " and velocities", ", velocities and accelerations"))
+)
+DIAGNOSIS = ProgramSpec(
+    name="diagnosis",
+    meaning="what closed forms miss where a pose is out of reach",
+    build=diagnosis_program,
+    inputs=("position",),
+    outputs=("extremes",),
+)
+EMBEDDING = ProgramSpec(
+    name="embedding",
+    meaning="velocities of all coordinates per unit of the given velocities",
+    build=embedding_program,
+    inputs=_STATE,
+    outputs=("G",),
+)
+#: In the actuators' entry, of machines with redundant actuation.
+MEASURED_MOTION = ProgramSpec(
+    name="measured_motion",
+    meaning="motion of the leading actuators that explains the positions and speeds of all best, and shares of forces",
+    build=measured_motion_program,
+    inputs=(*_STATE, "measured", "measured_speed", "spread"),
+    outputs=("x", "speed", "R", "share"),
+)
+#: Jacobians of the actuators' and of the platform's motion.
+JACOBIANS = {
+    of: ProgramSpec(
+        name=f"jacobian_of_{of}",
+        meaning=f"velocities of the {of} per unit of the given velocities",
+        build=partial(jacobian_program, of=of),
+        inputs=_STATE,
+        outputs=("J",),
+    )
+    for of in Entry
+}
+INVERSE_DYNAMICS = ProgramSpec(
+    name="inverse_dynamics",
+    meaning="actuator forces that a motion needs",
+    build=inverse_dynamics_program,
+    inputs=_MOTION,
+    outputs=("force", "closure_force", "tension"),
+)
+HYBRID_INVERSE_DYNAMICS = ProgramSpec(
+    name="hybrid_inverse_dynamics",
+    meaning="actuator forces, and accelerations of passive freedoms",
+    build=hybrid_inverse_dynamics_program,
+    inputs=("position", "velocity", "actuator_acceleration"),
+    outputs=("force", "passive_acceleration"),
+)
+FORWARD_DYNAMICS = ProgramSpec(
+    name="forward_dynamics",
+    meaning="accelerations that actuator forces give",
+    build=forward_dynamics_program,
+    inputs=("position", "velocity", "force"),
+    outputs=("acceleration",),
+)
+_LOAD = ("wrench", "payload")
+#: The same with a payload and a wrench at the tool.
+LOADED_INVERSE_DYNAMICS = replace(
+    INVERSE_DYNAMICS,
+    name="loaded_inverse_dynamics",
+    build=partial(inverse_dynamics_program, loaded=True),
+    inputs=(*_MOTION, *_LOAD),
+)
+LOADED_FORWARD_DYNAMICS = replace(
+    FORWARD_DYNAMICS,
+    name="loaded_forward_dynamics",
+    build=partial(forward_dynamics_program, loaded=True),
+    inputs=("position", "velocity", "force", *_LOAD),
+)
+TERMS = ProgramSpec(
+    name="terms",
+    meaning="mass matrix, Coriolis, gravity and loss terms in the given velocities",
+    build=terms_program,
+    inputs=_STATE,
+    outputs=("mass_matrix", "coriolis", "gravity", "losses"),
+)
+TOOL = ProgramSpec(
+    name="tool",
+    meaning="pose, twist and Jacobian of the tool",
+    build=tool_program,
+    inputs=_STATE,
+    outputs=("jacobian", "place", "rotation", "twist"),
+)
+ENERGIES = ProgramSpec(
+    name="energies",
+    meaning="kinetic and potential energy",
+    build=energies_program,
+    inputs=_STATE,
+    outputs=("kinetic", "potential"),
+)
+MOMENTUM = ProgramSpec(
+    name="momentum",
+    meaning="momenta of all velocities",
+    build=momentum_program,
+    inputs=_STATE,
+    outputs=("momentum",),
+)
+MOMENTUM_FORCES = ProgramSpec(
+    name="momentum_forces",
+    meaning="actuator forces from the rate of the momenta, and the momenta of the next rate",
+    build=momentum_forces_program,
+    inputs=(*_STATE, "momentum_rate"),
+    outputs=("force", "momentum"),
+)
+MOMENTUM_OBSERVER = ProgramSpec(
+    name="momentum_observer",
+    meaning="force from outside on the platform, from momenta sample by sample, and the momenta for the next",
+    build=momentum_observer_program,
+    inputs=(*_STATE, "force", "last_momentum", "last_external_force", "period", "bandwidth"),
+    outputs=("external_force", "momentum"),
+)
+TENSIONS = ProgramSpec(
+    name="tensions",
+    meaning="tensions of cables before they are shared out",
+    build=tensions_program,
+    inputs=_MOTION,
+    outputs=("unforced", "pulls", "map", "needed"),
+)
+#: By what their rows are.
+REGRESSORS = MappingProxyType(
+    {
+        output: ProgramSpec(
+            name=f"regressor_{output}",
+            meaning="matrix Y with actuator forces = Y pi, pi the dynamic parameters",
+            build=partial(regressor_program, output=output),
+            inputs=_MOTION,
+            outputs=("regressor",),
+        )
+        for output in ("actuators", "joints", "leading", "leading_joints")
+    }
+)
+
+
+def _differentiated(
+    spec: ProgramSpec, name: str, build: Callable[[MotionState], Program], outputs: tuple[str, ...]
+) -> ProgramSpec:
+    """The program of the values and Jacobians of another, by the inputs that each of its outputs moves with."""
+    pairs = [
+        (output, argument)
+        for output in outputs
+        for argument in spec.inputs
+        if moves(output, argument)
+    ]
+    return ProgramSpec(
+        name=f"{name}_derivatives",
+        meaning=f"{spec.meaning}, and Jacobians",
+        build=build,
+        inputs=spec.inputs,
+        outputs=(*outputs, *(by(*pair) for pair in pairs)),
+    )
+
+
+_FORCES, _ACCELERATIONS = ("force", "closure_force"), ("acceleration",)
+#: Functions that have derivatives, by name: without and with what acts at the tool.
+DERIVATIVES = MappingProxyType(
+    {
+        "kinematics": (
+            _differentiated(
+                KINEMATICS[2], "kinematics", kinematics_derivatives_program, ("q", "v", "a")
+            ),
+        ),
+        "inverse_dynamics": tuple(
+            _differentiated(
+                spec,
+                spec.name,
+                partial(inverse_dynamics_derivatives_program, loaded=bool(loaded)),
+                _FORCES,
+            )
+            for loaded, spec in enumerate((INVERSE_DYNAMICS, LOADED_INVERSE_DYNAMICS))
+        ),
+        "forward_dynamics": tuple(
+            _differentiated(
+                spec,
+                spec.name,
+                partial(forward_dynamics_derivatives_program, loaded=bool(loaded)),
+                _ACCELERATIONS,
+            )
+            for loaded, spec in enumerate((FORWARD_DYNAMICS, LOADED_FORWARD_DYNAMICS))
+        ),
+    }
+)
+#: Products of the derivatives of dynamics with directions and factors, by the function's name.
+PRODUCTS = MappingProxyType(
+    {
+        spec.name: ProgramSpec(
+            name=f"{spec.name}_products",
+            meaning=f"{spec.meaning}, and products of first and second derivatives",
+            build=build,
+            inputs=(*spec.inputs, *map(step_of, spec.inputs), factor_of(output)),
+            outputs=(
+                output,
+                along(output),
+                *(by(word, name) for word in ("slope", "bend") for name in spec.inputs),
+            ),
+        )
+        for spec, output, build in (
+            (INVERSE_DYNAMICS, "force", inverse_dynamics_products_program),
+            (FORWARD_DYNAMICS, "acceleration", forward_dynamics_products_program),
+        )
+    }
+)
+#: Those that are exported as C and loaded as functions, by the names that they have there.
+EXPORTABLE = MappingProxyType(
+    {
+        "inverse_dynamics": INVERSE_DYNAMICS,
+        "forward_dynamics": FORWARD_DYNAMICS,
+        "regressor": REGRESSORS["actuators"],
+        "positions": KINEMATICS[0],
+        "kinematics": KINEMATICS[2],
+        "momentum": MOMENTUM,
+        "momentum_forces": MOMENTUM_FORCES,
+        "momentum_observer": MOMENTUM_OBSERVER,
+        **{specs[0].name: specs[0] for specs in DERIVATIVES.values()},
+        **{spec.name: spec for spec in PRODUCTS.values()},
+    }
+)
+#: All of them, by name.
+PROGRAMS = MappingProxyType(
+    {
+        spec.name: spec
+        for spec in (
+            *KINEMATICS,
+            DIAGNOSIS,
+            EMBEDDING,
+            MEASURED_MOTION,
+            *JACOBIANS.values(),
+            INVERSE_DYNAMICS,
+            HYBRID_INVERSE_DYNAMICS,
+            FORWARD_DYNAMICS,
+            LOADED_INVERSE_DYNAMICS,
+            LOADED_FORWARD_DYNAMICS,
+            TERMS,
+            TOOL,
+            ENERGIES,
+            MOMENTUM,
+            MOMENTUM_FORCES,
+            MOMENTUM_OBSERVER,
+            TENSIONS,
+            *chain.from_iterable(DERIVATIVES.values()),
+            *PRODUCTS.values(),
+            *REGRESSORS.values(),
+        )
+    }
+)
+
+
+def program_named(name: str) -> ProgramSpec:
+    """The program that a text names.
+
+    Raises:
+        InputError: there is none.
+    """
+    InputError.raise_if_any(unknown_names([name], PROGRAMS, "{!r} is unknown", "program"))
+    return PROGRAMS[name]

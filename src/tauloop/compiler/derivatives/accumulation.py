@@ -1,0 +1,329 @@
+"""Jacobians of expressions by eliminating the vertices of their graph: neither forward nor backward, but the short way.
+
+Every intermediate value is a vertex, every partial derivative an edge. A vertex k is eliminated
+when w_ij += w_kj w_ik for all i before and j behind it; what is left are edges from sources to
+sinks, the Jacobian. Any order is exact; the price differs by factors. The vertex goes first that
+costs fewest operations and joins fewest values that were apart (fill), so that a leg is
+differentiated by the motion of its own ends, not by every coordinate of the platform.
+
+Partial derivatives that agree at random states are the same expression, however they came about. So
+dq''/da = dq'/dv = dq/dx, dq''/dv = 2 dq'/dx and the symmetry of masses are seen, some of which hold
+on the loops' manifold alone.
+
+Values that equations determine get their edges from these (implicit functions), never from the way
+in which they were found. Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 9 and 10
+(elimination, Markowitz), 15.1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import casadi as ca
+import numpy as np
+
+from tauloop.compiler.derivatives.elimination_order import (
+    EXPRESSION,
+    NUMBER,
+    UNIT,
+    elimination_order,
+)
+from tauloop.compiler.fingerprints import CANCELLED, fingerprint
+
+#: Rounds of joining what acts alike.
+ROUNDS = 6
+#: Values that differ by more than this share are not the same, though nine digits of them are.
+AGREEING = 1e-12
+
+
+class _Edge:
+    """A partial derivative, its values at some states (M,), and what it costs to multiply by it."""
+
+    __slots__ = ("kind", "numbers", "weight")
+
+    def __init__(self, weight: ca.SX, numbers: np.ndarray) -> None:
+        self.weight, self.numbers = weight, numbers
+        self.kind = (
+            EXPRESSION if not weight.is_constant() else UNIT if abs(float(weight)) == 1 else NUMBER
+        )
+
+
+class _Known:
+    """Expressions by their values at some states."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[ca.SX, float, np.ndarray]] = {}
+
+    def shared(self, weight: ca.SX, numbers: np.ndarray) -> ca.SX:
+        """The expression that is known to be the same, its double or half, or this one, known from now on."""
+        if weight.is_constant() or weight.is_symbolic():
+            return weight
+        for factor in (1.0, 2.0, 0.5):
+            key, sign = fingerprint(numbers / factor)
+            if key in self._known:
+                known, other, values = self._known[key]
+                if (
+                    np.abs(sign * other / factor * numbers - values) <= AGREEING * np.abs(values)
+                ).all():
+                    return ca.SX((sign * other * factor) * known)
+        self.add(weight, numbers)
+        return weight
+
+    def values(self) -> list[np.ndarray]:
+        """Values of all of them (M,)."""
+        return [numbers for _, _, numbers in self._known.values()]
+
+    def add(self, weight: ca.SX, numbers: np.ndarray) -> None:
+        """Keep an expression, unless there is the same already."""
+        key, sign = fingerprint(numbers)
+        if key and not weight.is_constant():
+            self._known.setdefault(key, (weight, sign, numbers))
+
+
+Operations = dict[int, tuple[int, list[int]]]
+
+
+def taken_apart(
+    symbols: ca.SX, expressions: Sequence[ca.SX]
+) -> tuple[list[ca.SX], Operations, list[list[int]]]:
+    """Values on the way to expressions: themselves, operation and arguments of each by number, and the expressions'."""
+    function = ca.Function(
+        "graph", [symbols], ca.cse([ca.SX(expression) for expression in expressions])
+    )
+    entries = ca.vertsplit(symbols)
+    places: dict[int, int] = {}
+    values: list[ca.SX] = []
+    operations: Operations = {}
+    ends = [[-1] * expression.numel() for expression in expressions]
+    for k in range(function.n_instructions()):
+        code = function.instruction_id(k)
+        inputs, outputs = function.instruction_input(k), function.instruction_output(k)
+        if code == ca.OP_OUTPUT:
+            ends[outputs[0]][outputs[1]] = places[inputs[0]]
+            continue
+        if code == ca.OP_INPUT:
+            value = entries[inputs[1]]
+        elif code == ca.OP_CONST:
+            value = ca.SX(function.instruction_constant(k))
+        else:
+            arguments = [places[i] for i in inputs]
+            value = _value(code, [values[i] for i in arguments])
+            operations[len(values)] = code, arguments
+        places[outputs[0]] = len(values)
+        values.append(value)
+    return values, operations, ends
+
+
+class DerivativeGraph:
+    """The graph of expressions in symbols, with edges that are put in by hand where equations say more."""
+
+    def __init__(
+        self,
+        symbols: ca.SX,
+        expressions: Sequence[ca.SX],
+        sampled: Callable[[ca.SX], np.ndarray],
+        known: Iterable[int] = (),
+        at_hand: Sequence[ca.SX] = (),
+    ) -> None:
+        """Take expressions apart.
+
+        Args:
+            symbols: column of all symbols.
+            expressions: dense columns.
+            sampled: values (M, n) of columns at some states.
+            known: numbers of expressions whose derivatives are put in by hand, entry by entry.
+            at_hand: expressions that are computed anyway.
+        """
+        self._before: dict[int, dict[int, _Edge]] = defaultdict(dict)
+        self._behind: dict[int, dict[int, _Edge]] = defaultdict(dict)
+        self._sampled, self._known = sampled, _Known()
+        for value, numbers in zip(
+            at_hand, sampled(ca.vertcat(ca.SX(0, 1), *at_hand)).T, strict=True
+        ):
+            self._known.add(value, numbers)
+        self._values, operations, self.vertices = taken_apart(symbols, expressions)
+        self._count = len(self._values)
+        names = {symbol.__hash__() for symbol in ca.vertsplit(symbols)}
+        hashes = ((value.__hash__(), vertex) for vertex, value in enumerate(self._values))
+        self._symbols = {name: vertex for name, vertex in hashes if name in names}
+        self._waiting: list[tuple[int, int, ca.SX]] = []
+        by_hand = {vertex for i in known for vertex in self.vertices[i]}
+        for vertex, (code, arguments) in operations.items():
+            if vertex not in by_hand:
+                slopes = _slopes(code, self._values[vertex], [self._values[i] for i in arguments])
+                for argument, slope in zip(arguments, slopes, strict=True):
+                    if not self._values[argument].is_constant():
+                        self.connect(argument, vertex, slope)
+
+    def new(self) -> int:
+        """A vertex that is no expression: a source, a sink, or a sum."""
+        self._count += 1
+        return self._count - 1
+
+    def symbol(self, symbol: ca.SX) -> int | None:
+        """The vertex of a symbol; None where nothing depends on it."""
+        return self._symbols.get(symbol.__hash__())
+
+    def value(self, vertex: int) -> ca.SX:
+        """The expression at a vertex."""
+        return self._values[vertex]
+
+    def connect(self, start: int | None, end: int | None, weight: ca.SX | float) -> None:
+        """Add a partial derivative of one vertex by another; nothing where there is no such vertex."""
+        weight = ca.SX(weight)
+        if start is not None and end is not None and not weight.is_zero():
+            self._waiting.append((start, end, weight))
+
+    def _settle(self) -> None:
+        """Put in the partial derivatives that were added, with their values at the states all at once."""
+        if self._waiting:
+            numbers = self._sampled(ca.vertcat(*(weight for *_, weight in self._waiting))).T
+            for (start, end, weight), values in zip(self._waiting, numbers, strict=True):
+                self._join(start, end, self._known.shared(weight, values), values)
+            self._waiting = []
+
+    def _join(self, start: int, end: int, weight: ca.SX, numbers: np.ndarray) -> None:
+        """Add a partial derivative; what cancels at all states is nothing."""
+        edge = self._before[end].get(start)
+        if edge is not None:
+            total = edge.numbers + numbers
+            if len(total) and (np.abs(total) <= CANCELLED * np.abs(numbers)).all():
+                self._part(start, end)
+                return
+            weight, numbers = self._known.shared(edge.weight + weight, total), total
+        self._before[end][start] = self._behind[start][end] = _Edge(weight, numbers)
+
+    def _part(self, start: int, end: int) -> None:
+        del self._before[end][start], self._behind[start][end]
+
+    def rows(self, ends: Sequence[int], starts: Sequence[int]) -> ca.SX:
+        """Partial derivatives (n, m) of vertices by others."""
+        self._settle()
+        rows = ca.SX(len(ends), len(starts))
+        for i, end in enumerate(ends):
+            for j, start in enumerate(starts):
+                if start in self._before[end]:
+                    rows[i, j] = self._before[end][start].weight
+        return rows
+
+    def starts(self, ends: Iterable[int]) -> list[int]:
+        """Vertices that others depend on, in the order of their numbers."""
+        return sorted({start for end in ends for start in self._before[end]})
+
+    def forget(self, vertices: Iterable[int]) -> None:
+        """Take vertices out, with their edges."""
+        for vertex in vertices:
+            for start in list(self._before[vertex]):
+                self._part(start, vertex)
+            for end in list(self._behind[vertex]):
+                self._part(vertex, end)
+            del self._before[vertex], self._behind[vertex]
+
+    def join_alike(self, kept: Collection[int]) -> None:
+        """Join vertices that act alike on all that is behind them: what is before them is then carried on once."""
+        self._settle()
+        for _ in range(ROUNDS):
+            self._pass_on(kept)
+            alike = defaultdict(list)
+            for vertex in sorted(self._behind):
+                behind = self._behind[vertex]
+                if vertex not in kept and len(behind) > 1 and self._before[vertex]:
+                    marks = [(end, *fingerprint(behind[end].numbers)) for end in sorted(behind)]
+                    first = marks[0][2]
+                    if all(key for _, key, _ in marks):
+                        alike[tuple((end, key, sign * first) for end, key, sign in marks)].append(
+                            (vertex, first)
+                        )
+            several = [members for members in alike.values() if len(members) > 1]
+            if not several:
+                return
+            for members in several:
+                self._add_up(members)
+
+    def _add_up(self, members: Sequence[tuple[int, float]]) -> None:
+        """Put the sum of some vertices, each with its sign, between them and what is behind them."""
+        joint, (first, lead) = self.new(), members[0]
+        for end, edge in list(self._behind[first].items()):
+            self._join(joint, end, lead * edge.weight, lead * edge.numbers)
+        for vertex, sign in members:
+            size = np.ones(0)
+            for end in list(self._behind[vertex]):
+                size = np.ones(len(self._behind[vertex][end].numbers))
+                self._part(vertex, end)
+            self._join(vertex, joint, ca.SX(sign), sign * size)
+            self._before[joint][vertex].kind = EXPRESSION  # so that it is not undone for nothing
+
+    def _pass_on(self, kept: Collection[int]) -> None:
+        """Eliminate vertices that are only added to one other."""
+        stack = sorted(self._alive(kept))
+        while stack:
+            vertex = stack.pop()
+            edges = list(self._behind[vertex].values())
+            if self._before[vertex] and len(edges) == 1 and edges[0].kind == UNIT:
+                stack += sorted(self._before[vertex].keys() - set(kept))
+                self._eliminate(vertex)
+
+    def eliminate(self, kept: Collection[int]) -> None:
+        """Eliminate all vertices but some; which are sources, sinks, or wait for their equations."""
+        self._settle()
+        self._alive(kept)
+        edges = {
+            end: {start: (edge.numbers, edge.kind) for start, edge in starts.items()}
+            for end, starts in self._before.items()
+        }
+        for vertex in elimination_order(edges, self._known.values(), kept):
+            self._eliminate(vertex)
+
+    def _alive(self, kept: Collection[int]) -> set[int]:
+        """Vertices on a path from somewhere to somewhere; the others are taken out."""
+        waiting = {*self._before, *self._behind} - set(kept)
+        stack = list(waiting)
+        while stack:
+            vertex = stack.pop()
+            if vertex in waiting and not (self._before[vertex] and self._behind[vertex]):
+                stack += {*self._before[vertex], *self._behind[vertex]} & waiting
+                self.forget([vertex])
+                waiting.discard(vertex)
+        return waiting
+
+    def _eliminate(self, vertex: int) -> None:
+        for start, first in self._before[vertex].items():
+            for end, second in self._behind[vertex].items():
+                numbers = second.numbers * first.numbers
+                self._join(
+                    start, end, self._known.shared(second.weight * first.weight, numbers), numbers
+                )
+        self.forget([vertex])
+
+
+def _value(code: int, arguments: Sequence[ca.SX]) -> ca.SX:
+    return ca.SX.unary(code, *arguments) if len(arguments) == 1 else ca.SX.binary(code, *arguments)
+
+
+def _slopes(code: int, value: ca.SX, arguments: Sequence[ca.SX]) -> tuple[ca.SX | float, ...]:
+    """Partial derivatives of one operation by its arguments, in as few operations as can be."""
+    if code in _NUMBERS:
+        return _NUMBERS[code]
+    x = arguments[0]
+    if code == ca.OP_MUL:
+        return arguments[1], x
+    if code == ca.OP_DIV:
+        inverse = 1 / arguments[1]
+        return inverse, -(value * inverse)
+    if code == ca.OP_SQ:
+        return (2 * x,)
+    if code == ca.OP_SQRT:
+        return (0.5 / value,)
+    symbols = [ca.SX.sym("x") for _ in arguments]
+    slopes = [ca.jacobian(_value(code, symbols), symbol) for symbol in symbols]
+    return tuple(ca.substitute(slopes, symbols, list(arguments)))
+
+
+_NUMBERS: dict[int, tuple[float, ...]] = {
+    ca.OP_ADD: (1.0, 1.0),
+    ca.OP_SUB: (1.0, -1.0),
+    ca.OP_NEG: (-1.0,),
+    ca.OP_TWICE: (2.0,),
+    ca.OP_ASSIGN: (1.0,),
+}

@@ -1,0 +1,572 @@
+"""Programs of derivatives: values of a function, and their Jacobians by whatever moves it, along the loops' manifold.
+
+A position is moved by displacements d in the components of its velocity (a rotation by the three of
+its angular velocity): dq = N(q) d. Loop equations at all three levels, and the balance of forces,
+give what depends on it by implicit differentiation, block by block, as they gave the values;
+Newton's loops are never differentiated:
+
+    K_d d_d = -K_g d_g,  K_d dv_d = -d(K v),  K_d da_d = -d(K a - k),
+    [S K^T] d[u; lambda] = d(M a + h) - d[S K^T] [u; lambda]
+
+Forward, with G^T K^T = 0: M_r da = -G^T (d(M a + h) - d(S u) - d(K^T) lambda). Redundant actuators
+share forces by the least sum of w u^2: W u = R mu.
+
+Source: `accumulation`; for trees Carpentier, Mansard 2018, Analytical derivatives of rigid body
+dynamics algorithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import TypeVar
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.records import dataclass
+from tauloop.compiler.derivatives.accumulation import DerivativeGraph, taken_apart
+from tauloop.compiler.expressions import MotionState, column
+from tauloop.compiler.functions.motion import balanced_forces, free_accelerations, require_actuated
+from tauloop.compiler.program import Program
+from tauloop.compiler.solving.position_equations import blocks
+from tauloop.equations.named_values import TOOL
+from tauloop.equations.natural_units import natural_units, stribeck_speeds
+from tauloop.equations.ports import force_port
+from tauloop.equations.tree import Configuration, quaternion_rotation
+from tauloop.equations.values import BODY_UNITS
+from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.description.units import si_unit
+
+#: States at which expressions are compared: so many that signs of friction do not agree by chance;
+#: and fewest poses.
+SAMPLES, LEAST = 32, 4
+#: Speeds of slow states over those of Stribeck: joints that move up to thirty times as fast still
+#: show his curve.
+SLOW = (0.3, 0.03)
+_Made = TypeVar("_Made")
+
+
+def by(output: str, argument: str) -> str:
+    """Name of the Jacobian of an output by an input."""
+    return f"{output}_by_{argument}"
+
+
+#: Which rates of a motion move with which of its parts.
+_LEVEL = {"q": 0, "v": 1, "a": 2, "position": 0, "velocity": 1, "acceleration": 2}
+
+
+def moves(output: str, argument: str) -> bool:
+    """Whether an output can move with an input: positions do not with velocities, nor these with accelerations."""
+    return output not in _LEVEL or _LEVEL.get(argument, 0) <= _LEVEL[output]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Equations:
+    """Equations A dy = -mixing d(terms) for unknowns y, which stand as constants in their own terms.
+
+    Attributes:
+        terms: expressions (k,).
+        targets: symbols of the unknowns, or the numbers of velocities whose displacements they are.
+        matrix: A (n, n), at the state itself; None for the unit matrix.
+        mixing: matrix (n, k); None for the unit matrix.
+        is_symmetric: whether A is symmetric positive.
+        is_local: whether its inverse, which serves several levels, joins the graph, so that what is
+            behind it may be eliminated before what is ahead.
+    """
+
+    terms: ca.SX
+    targets: Sequence[ca.SX | int]
+    matrix: ca.SX | None = None
+    mixing: ca.SX | None = None
+    is_symmetric: bool = False
+    is_local: bool = False
+
+
+class Differentiation:
+    """The equations of a state once more, in a symbol for each number that other equations have found."""
+
+    def __init__(self, state: MotionState, v: ca.SX, a: ca.SX) -> None:
+        """Put symbols in place of coordinates, cosines and sines, velocities and accelerations (n_v,)."""
+        self.state, self.topology = state, state.topology
+        self._symbols: list[ca.SX] = []
+        self._actual: list[ca.SX] = []
+        self._equations: list[_Equations] = []
+        self._results: dict[str, ca.SX | Sequence[int]] = {}
+        self.actual = state.configuration
+        resting = set(self.topology.coordinates_of(state.assembly.frozen))
+        q, pairs = ca.SX(self.actual.q), {}
+        for i in range(self.topology.n_q):
+            if i not in resting:
+                q[i] = self.symbols(self.actual.q[i])
+            if self.topology.is_angle[i]:
+                pair = self.actual.pair(i)
+                pairs[i] = pair if i in resting else (self.symbols(pair[0]), self.symbols(pair[1]))
+        self.configuration = Configuration(q, pairs)
+        self._rotations: list[tuple[ca.SX, int, set[int]]] = [
+            (q[q0 : q0 + 4], v0, set())
+            for q0, v0 in self.topology.quaternions
+            if {v0, v0 + 1, v0 + 2} & set(state.moving)
+        ]
+        self.v, self.a = state.at_rest, state.at_rest
+        self.v[state.moving], self.a[state.moving] = (
+            self.symbols(v[state.moving]),
+            self.symbols(a[state.moving]),
+        )
+        self.rows = self.in_symbols(lambda: state.rows(self.v, self.a))
+
+    def symbols(self, actual: ca.SX) -> ca.SX:
+        """Symbols (n,) that stand for expressions."""
+        made = ca.SX.sym("x", actual.numel())
+        self._symbols += ca.vertsplit(made)
+        self._actual += ca.vertsplit(ca.densify(actual))
+        return made
+
+    def in_symbols(self, make: Callable[[], _Made]) -> _Made:
+        """What is made at the coordinates' symbols."""
+        self.state.configuration = self.configuration
+        try:
+            return make()
+        finally:
+            self.state.configuration = self.actual
+
+    def at_state(self, expressions: Sequence[ca.SX]) -> list[ca.SX]:
+        """Expressions with the actual ones put in for symbols."""
+        if not self._symbols:
+            return list(expressions)
+        whole = [ca.vertcat(*self._symbols)], [ca.vertcat(*self._actual)]
+        return list(ca.substitute(list(expressions), *whole))
+
+    def copied(self, expression: ca.SX, own: Sequence[ca.SX]) -> ca.SX:
+        """An expression in which some symbols are constants."""
+        return ca.SX(ca.substitute([expression], [column(own)], [self._constants(own)])[0])
+
+    def _constants(self, own: Sequence[ca.SX]) -> ca.SX:
+        places = {symbol.__hash__(): i for i, symbol in enumerate(self._symbols)}
+        return self.symbols(column(self._actual[places[symbol.__hash__()]] for symbol in own))
+
+    def _closed(self, expression: ca.SX, unknown: Sequence[int]) -> ca.SX:
+        """An expression that does not move with some displacements, by number; of a quaternion, with the others."""
+        q, own = self.configuration.q, list[ca.SX]()
+        for iq in (self.topology.q_of_v[i] for i in unknown if self.topology.q_of_v[i] >= 0):
+            own += [q[iq], *self.configuration.pairs.get(iq, ())]
+        for q0, v0 in self.topology.quaternions:
+            if {v0, v0 + 1, v0 + 2} & set(unknown):
+                turned = ca.vertsplit(q[q0 : q0 + 4])
+                constants = self._constants(turned)
+                expression = ca.substitute([expression], [column(turned)], [constants])[0]
+                self._rotations.append((constants, v0, set(unknown)))
+        return self.copied(expression, own) if own else ca.SX(expression)
+
+    def balance(self, force: ca.SX, multipliers: ca.SX) -> ca.SX:
+        """What is left of M a + h - S u - K^T lambda on the moving coordinates, lambda those of psi."""
+        state, moving = self.state, self.state.moving
+        tau = self.in_symbols(lambda: state.forces(self.v, self.a))
+        rates = column(row.psi_rate for row in self.rows)
+        loops = (
+            ca.jtimes(rates, self.v[moving], multipliers, True)
+            if self.rows
+            else ca.SX(len(moving), 1)
+        )
+        return ca.SX(tau[moving] - (state.transmission.T @ force)[moving] - loops)
+
+    def equations(self, equations: _Equations) -> None:
+        """Add equations, behind those whose unknowns they need."""
+        self._equations.append(equations)
+
+    def loops(self, levels: int) -> None:
+        """Add the loop equations at positions, and at velocities and accelerations as far as levels go."""
+        psi = column(row.psi for row in self.rows)
+        rate, acceleration = (
+            column(getattr(row, f"psi_{name}") for row in self.rows) for name in _LEVELS
+        )
+        for rows, unknown, matrix in self._blocks():
+            terms = self._closed(psi[rows], unknown)
+            self.equations(_Equations(terms=terms, targets=unknown, matrix=matrix, is_local=True))
+            for full, moved in ((self.v, rate), (self.a, acceleration))[:levels]:
+                symbols = [full[i] for i in unknown]
+                terms = self.copied(moved[rows], symbols)
+                self.equations(
+                    _Equations(terms=terms, targets=symbols, matrix=matrix, is_local=True)
+                )
+
+    def loops_at(self, rates: ca.SX) -> None:
+        """Add K z = 0 for some velocities z (n_v,), symbols."""
+        moved = ca.substitute(
+            [column(row.psi_rate for row in self.rows)], [self.v[self.state.moving]], [rates]
+        )[0]
+        places = {i: k for k, i in enumerate(self.state.moving)}
+        for rows, unknown, matrix in self._blocks():
+            symbols = [rates[places[i]] for i in unknown]
+            terms = self.copied(moved[rows], symbols)
+            self.equations(_Equations(terms=terms, targets=symbols, matrix=matrix, is_local=True))
+
+    def _blocks(self) -> list[tuple[list[int], list[int], ca.SX]]:
+        """Rows, unknown velocities and matrix of every block of the loop equations."""
+        state, dependent = self.state, self.state.dependent
+        K = ca.sparsify(state.K[:, dependent])
+        return [
+            (list(b.rows), [dependent[j] for j in b.columns], K[list(b.rows), list(b.columns)])
+            for b in blocks(K.sparsity())
+        ]
+
+    def result(self, name: str, values: ca.SX | Sequence[int]) -> None:
+        """Ask for the derivatives of expressions (n,), or of the displacements of velocities, by number."""
+        self._results[name] = values
+
+    def jacobians(self, sources: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
+        """Jacobians of the results by all sources, as `by` names them.
+
+        Args:
+            sources: inputs of the program by name, those of the motion as they are in its ports.
+        """
+        rotations = [ca.vec(quaternion_rotation(quaternion)) for quaternion, *_ in self._rotations]
+        results = [values for values in self._results.values() if isinstance(values, ca.SX)]
+        asked = [equations.terms for equations in self._equations]
+        free = [symbol for name, symbol in sources.items() if name not in _MOTION]
+        self._graph = DerivativeGraph(
+            column([*self._symbols, *free]),
+            [ca.densify(e) for e in (*rotations, *asked, *results)],
+            self._sampled,
+            range(len(rotations)),
+            self._at_hand(),
+        )
+        vertices = iter(self._graph.vertices)
+        self._tangents = {i: self._graph.new() for i in self.state.moving}
+        self._place([next(vertices) for _ in rotations])
+        starts = {name: self._source(name, symbol) for name, symbol in sources.items()}
+        waiting = [self._joined(equations, next(vertices)) for equations in self._equations]
+        sinks = {
+            name: self._sinks(
+                next(vertices)
+                if isinstance(values, ca.SX)
+                else [self._tangents.get(i) for i in values]
+            )
+            for name, values in self._results.items()
+        }
+        self._solve(
+            [w for w in waiting if w is not None],
+            {*chain(*starts.values()), *chain(*sinks.values())},
+        )
+        pairs = [(output, name) for output in sinks for name in starts if moves(output, name)]
+        made = {
+            by(output, name): self._graph.rows(sinks[output], starts[name])
+            for output, name in pairs
+        }
+        return dict(zip(made, self.at_state(list(made.values())), strict=True))
+
+    def _sampled(self, expressions: ca.SX) -> np.ndarray:
+        """Values (M, n) of a column at some states; none where there are too few to tell expressions apart."""
+        (actual,) = self.at_state([ca.densify(expressions)])
+        return self.state.builder.values_at(actual, self._states)[self._clear]
+
+    @cached_property
+    def _states(self) -> dict[str, np.ndarray]:
+        """Random motions and loads at assembled poses, all in the machine's natural units, parameters next to theirs.
+
+        Terms of every size have to be seen among them: where speeds are far above that of Stribeck,
+        the slope of his curve is nothing, so some states are slow enough for each friction law.
+        """
+        assembly, builder, rng = self.state.assembly, self.state.builder, np.random.default_rng(5)
+        count, natural = len(assembly.states), natural_units(assembly.mechanism)
+        parameters = assembly.mechanism.parameters
+        theta = parameters.vector(self.state.free)
+        beside = theta * rng.uniform(0.98, 1.02, size=(count, len(theta)))
+        small = 1e-3 * natural.sizes(
+            si_unit(parameters[name].unit or "1") for name in self.state.free
+        )
+        states = {"theta": np.where(theta, beside, small * rng.normal(size=beside.shape))}
+        ports = {**self.state.ports.motion, "force": force_port(assembly), "wrench": TOOL}
+        units = {name: port.units for name, port in ports.items()} | {"payload": BODY_UNITS}
+        for name, names in units.items():
+            if builder.declares(name) and name != "position":
+                size = builder.declared(name).numel()
+                states[name] = natural.sizes(names[:size]) * rng.normal(size=(count, size))
+        slow = np.unique(stribeck_speeds(assembly.mechanism, self.topology) * natural.time)
+        speeds = np.resize([1.0, *np.outer(SLOW, slow).ravel()], (count, 1))
+        if "velocity" in states:
+            states["velocity"] = states["velocity"] * speeds
+        if builder.declares("weight"):
+            states["weight"] = rng.uniform(
+                0.5, 2.0, size=(count, builder.declared("weight").numel())
+            )
+        return states
+
+    @cached_property
+    def _clear(self) -> np.ndarray:
+        """Numbers of the states at which everything has a value, the reference pose, which is special, last."""
+        values = self.state.builder.values_at(column(self._actual), self._states)
+        clear = np.flatnonzero(np.isfinite(values).all(axis=1))[::-1][:SAMPLES]
+        poses = self.state.assembly.states[clear] / self.state.assembly.loops.coordinate_scale
+        return clear if len(np.unique(poses.round(6), axis=0)) >= LEAST else clear[:0]
+
+    def _at_hand(self) -> list[ca.SX]:
+        """All that is computed for the values themselves."""
+        (values,) = ca.cse([column(self._actual)])
+        made, operations, _ = taken_apart(column(ca.symvar(values)), [ca.densify(values)])
+        return [made[vertex] for vertex in operations]
+
+    def _place(self, rotations: Sequence[Sequence[int]]) -> None:
+        """Connect displacements with coordinates: dc = -s d, ds = c d of angles, and dR = d x R of quaternions."""
+        graph, q = self._graph, self.configuration.q
+        for i, tangent in self._tangents.items():
+            iq = self.topology.q_of_v[i]
+            if iq >= 0:
+                graph.connect(tangent, graph.symbol(q[iq]), 1)
+                if iq in self.configuration.pairs:
+                    c, s = self.configuration.pairs[iq]
+                    graph.connect(tangent, graph.symbol(c), -s)
+                    graph.connect(tangent, graph.symbol(s), c)
+        for (_, v0, constant), entries in zip(self._rotations, rotations, strict=True):
+            for first in (0, 3, 6):
+                for k in range(3):
+                    following, last = (k + 1) % 3, (k + 2) % 3
+                    for turning, entry, sign in ((following, last, 1), (last, following, -1)):
+                        weight = sign * graph.value(entries[first + entry])
+                        if v0 + turning not in constant:
+                            graph.connect(
+                                self._tangents.get(v0 + turning), entries[first + k], weight
+                            )
+
+    def _source(self, name: str, symbols: ca.SX) -> list[int]:
+        """Vertices of an input: its own, or new ones that are connected with what the ports of a motion give."""
+        graph, ports = self._graph, self.state.ports
+        if name not in _MOTION:
+            own = [graph.symbol(symbol) for symbol in ca.vertsplit(symbols)]
+            return [graph.new() if vertex is None else vertex for vertex in own]
+        made = [graph.new() for _ in range(ports.velocity.size)]
+        for row, i in enumerate(ports.v):
+            full = {"velocity": self.v, "acceleration": self.a}.get(name)
+            end = self._tangents.get(i) if full is None else graph.symbol(full[i])
+            for k, start in enumerate(made):
+                graph.connect(start, end, float(ports.to_v[row, k]))
+        return made
+
+    def _sinks(self, ahead: Sequence[int | None]) -> list[int]:
+        """A new vertex behind each of some, for those may have others behind them."""
+        sinks = [self._graph.new() for _ in ahead]
+        for start, end in zip(ahead, sinks, strict=True):
+            self._graph.connect(start, end, 1)
+        return sinks
+
+    def _joined(
+        self, equations: _Equations, terms: list[int]
+    ) -> tuple[_Equations, list[int], list[int | None]] | None:
+        """Put equations into the graph; None where they are done, else they wait with their rows and targets."""
+        graph = self._graph
+        targets = [
+            self._tangents[t] if isinstance(t, int) else graph.symbol(t) for t in equations.targets
+        ]
+        rows, mixing = terms, equations.mixing
+        if mixing is not None:
+            rows = [graph.new() for _ in targets]
+            for i, row in enumerate(rows):
+                for j, term in enumerate(terms):
+                    graph.connect(term, row, mixing[i, j])
+        if not (equations.matrix is None or equations.is_local or len(rows) == 1):
+            return equations, rows, targets
+        inverse = (
+            ca.SX(ca.DM.eye(len(rows)))
+            if equations.matrix is None
+            else self._inverse(equations.matrix)
+        )
+        for i, target in enumerate(targets):
+            for j, row in enumerate(rows):
+                graph.connect(row, target, -inverse[i, j])
+        return None
+
+    def _inverse(self, A: ca.SX) -> ca.SX:
+        return (
+            self.state.builder.solve(A, ca.SX(ca.DM.eye(A.size1())), "derivatives")
+            if A.size1() > 1
+            else 1 / A
+        )
+
+    def _solve(
+        self, waiting: list[tuple[_Equations, list[int], list[int | None]]], kept: set[int]
+    ) -> None:
+        """Eliminate up to the rows of each block in turn, and solve it for all that its rows depend on."""
+        graph, builder = self._graph, self.state.builder
+        graph.join_alike(
+            kept | {vertex for _, r, t in waiting for vertex in (*r, *t) if vertex is not None}
+        )
+        for k, (equations, rows, targets) in enumerate(waiting):
+            later = {vertex for _, r, t in waiting[k:] for vertex in (*r, *t) if vertex is not None}
+            graph.eliminate(kept | later)
+            starts = graph.starts(rows)
+            (right,) = self.at_state([graph.rows(rows, starts)])
+            assert equations.matrix is not None
+            solve = builder.solve_symmetric if equations.is_symmetric else builder.solve
+            moved = solve(equations.matrix, -right, "derivatives")
+            graph.forget(rows)
+            for i, target in enumerate(targets):
+                for j, start in enumerate(starts):
+                    graph.connect(start, target, moved[i, j])
+        graph.eliminate(kept)
+
+
+#: Names of the rates of loop equations, by level.
+_LEVELS = ("rate", "acceleration")
+_MOTION = ("position", "velocity", "acceleration")
+
+
+def _sources(state: MotionState, *names: str) -> dict[str, ca.SX]:
+    """Inputs of a program by name, free parameters among them where there are some."""
+    inputs = {name: state.builder.declared(name) for name in names}
+    theta = state.builder.declared("theta")
+    return inputs | ({"theta": theta} if theta.numel() else {})
+
+
+def _finish(
+    state: MotionState, values: Mapping[str, ca.SX], jacobians: Mapping[str, ca.SX]
+) -> Program:
+    return state.builder.finish(
+        {**values, **{name: ca.vec(ca.densify(J)) for name, J in jacobians.items()}}
+    )
+
+
+def kinematics_derivatives_program(state: MotionState) -> Program:
+    """Program of all displacements, velocities and accelerations (n_v each) by the motion, Jacobians by columns."""
+    parts = Differentiation(state, state.v, state.a)
+    parts.loops(2)
+    parts.result("q", range(state.topology.n_v))
+    parts.result("v", parts.v)
+    parts.result("a", parts.a)
+    values = {"q": state.configuration.q, "v": state.v, "a": state.a}
+    return _finish(state, values, parts.jacobians(_sources(state, *_MOTION)))
+
+
+def inverse_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
+    """Program of actuator forces and multipliers by the motion, and what acts at the tool where it is `loaded`.
+
+    Raises:
+        AssemblyError: there are passive freedoms.
+        InputError: forces within bounds, which are no smooth function of the motion.
+    """
+    require_smooth(state)
+    if loaded:
+        state.carry()
+    tau = state.forces(state.v, state.a)
+    force, raw = balanced_forces(state, tau)
+    parts = Differentiation(state, state.v, state.a)
+    parts.loops(2)
+    u, multipliers = parts.symbols(force), parts.symbols(raw)
+    balance = parts.balance(u, multipliers)
+    if state.assembly.is_redundant:
+        _share(parts, balance, u, multipliers, tau)
+    else:
+        _determine(parts, balance, ca.vertcat(u, multipliers))
+    scale = column(row.scale for row in parts.rows)
+    parts.result("force", u)
+    parts.result("closure_force", multipliers * scale)
+    values = {"q": state.configuration.q, "force": force, "closure_force": raw * state.scale}
+    return _finish(
+        state, values, parts.jacobians(_sources(state, *_MOTION, *(_LOAD if loaded else ())))
+    )
+
+
+_LOAD = ("wrench", "payload")
+
+
+def require_smooth(state: MotionState) -> None:
+    """Refuse forces that are no smooth function of a motion.
+
+    Raises:
+        AssemblyError: there are passive freedoms.
+        InputError: forces are within bounds.
+    """
+    if cables(state.mechanism):
+        what = "forces within bounds have kinks, where there are no derivatives"
+        raise InputError.of(
+            "cables", what, "take differences, or rods without bounds of their tension"
+        )
+    require_actuated(state.assembly)
+
+
+def _determine(parts: Differentiation, balance: ca.SX, unknown: ca.SX) -> None:
+    """Forces and multipliers that the motion determines."""
+    (A,) = parts.at_state([ca.jacobian(balance, unknown)])
+    A = ca.sparsify(A)
+    for block in blocks(A.sparsity()):
+        own = [unknown[j] for j in block.columns]
+        terms = parts.copied(balance[list(block.rows)], own)
+        parts.equations(
+            _Equations(terms=terms, targets=own, matrix=A[list(block.rows), list(block.columns)])
+        )
+
+
+def _share(
+    parts: Differentiation, balance: ca.SX, u: ca.SX, multipliers: ca.SX, tau: ca.SX
+) -> None:
+    """Forces of redundant actuators: R^T du = G^T d(balance) and W du = R dmu + d(A z), where z = G mu, K z = 0."""
+    state = parts.state
+    moving, G = state.moving, state.embedding
+    weight = state.builder.declared("weight")
+    R = state.transmission @ G
+    weighted = R / ca.repmat(weight, 1, R.size2())
+    mu = state.builder.solve_symmetric(R.T @ weighted, G.T @ tau, "actuator forces")
+    z = parts.symbols((G @ mu)[moving])
+    parts.loops_at(z)
+    shares = state.transmission[:, moving] @ z
+    still = [*ca.vertsplit(u), *ca.vertsplit(multipliers)]
+    terms = ca.vertcat(parts.copied(balance, still), shares)
+    turned = parts.symbols(mu)
+    mixing = ca.horzcat(-G[moving, :].T, weighted.T)
+    parts.equations(
+        _Equations(
+            terms=terms,
+            targets=ca.vertsplit(turned),
+            matrix=R.T @ weighted,
+            mixing=mixing,
+            is_symmetric=True,
+        )
+    )
+    mixing = -ca.horzcat(weighted, ca.diag(1 / weight))
+    parts.equations(
+        _Equations(terms=ca.vertcat(turned, shares), targets=ca.vertsplit(u), mixing=mixing)
+    )
+    places = {i: k for k, i in enumerate(moving)}
+    K = ca.sparsify(-state.K[:, state.dependent].T)
+    for block in blocks(K.sparsity()) if state.dependent else ():
+        own = [multipliers[j] for j in block.columns]
+        rows = [places[state.dependent[i]] for i in block.rows]
+        matrix = K[list(block.rows), list(block.columns)]
+        parts.equations(
+            _Equations(terms=parts.copied(balance[rows], own), targets=own, matrix=matrix)
+        )
+
+
+def forward_dynamics_derivatives_program(state: MotionState, *, loaded: bool = False) -> Program:
+    """Program of the accelerations that forces give, in the given velocities, by the state, forces, and the load.
+
+    M_r da = -G^T (d(M a + h) - d(S) u - d(K^T) lambda - S du), the accelerations a = G a_given + g
+    being those of the result, and M_r as the function has it.
+    """
+    force = state.builder.input("force", len(state.mechanism.actuators))
+    G, bias = state.embedding, state.drift()
+    if loaded:
+        state.carry()
+    reduced, acceleration = free_accelerations(state, force, G, bias)
+    a = G @ acceleration + bias
+    raw = state.loop_forces(state.forces(state.v, a) - state.transmission.T @ force)
+    parts = Differentiation(state, state.v, a)
+    parts.loops(2)
+    multipliers = parts.symbols(raw)
+    balance = parts.balance(force, multipliers)
+    moved = parts.symbols(acceleration)
+    mixing = G[state.moving, :].T
+    parts.equations(
+        _Equations(
+            terms=balance,
+            targets=ca.vertsplit(moved),
+            matrix=reduced,
+            mixing=mixing,
+            is_symmetric=True,
+        )
+    )
+    parts.result("acceleration", moved)
+    sources = _sources(state, *_MOTION[:2], "force", *(_LOAD if loaded else ()))
+    values = {"q": state.configuration.q, "v": state.v, "acceleration": acceleration}
+    return _finish(state, values, parts.jacobians(sources))

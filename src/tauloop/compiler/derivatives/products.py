@@ -1,0 +1,291 @@
+"""Programs of vector products: first derivatives along a direction or weighed by factors, and how these change again.
+
+Of a function f of inputs x, with a direction d and factors w: J d, w^T J, and the gradient of w^T J
+d, in some times the work of f whatever its sizes. Numbers X (displacements, velocities,
+accelerations, forces) obey residuals r(X) = 0, stage by stage; A is a stage's matrix, as the
+function itself has it, and D the derivative along X_d:
+
+    A X_d = -D r                      tangents; J d is among them
+    A^T mu = -(w + mu D_X r)          adjoints, the last stage first; w^T J = mu^T D_x r
+    A^T nu = -(D_X (mu^T D r) + ...)  those of second order; gradient = D_x (mu^T D r + nu^T r)
+
+So Newton's loops are never differentiated. The gradient is by displacements, while d stays as it is
+in the components of the velocity; where there are rotations its matrix is not symmetric, for they
+do not commute.
+
+Source: Griewank, Walther 2008, Evaluating Derivatives, chapters 5 (second-order adjoints) and 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.derivatives.derivatives import Differentiation, by, require_smooth
+from tauloop.compiler.expressions import MotionState, column
+from tauloop.compiler.functions.motion import balanced_forces, force_map, free_accelerations
+from tauloop.compiler.program import Program
+from tauloop.equations.ports import factor_of, step_of
+
+_Solve = Callable[[ca.SX], ca.SX]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """Residuals r (k,) that determine some numbers, by their places (k,): A x = b, and A^T y = c."""
+
+    residual: ca.SX
+    unknown: list[int]
+    solve: _Solve
+    transposed: _Solve
+
+
+class _Products:
+    """Numbers X of a state, displacements first, and the stages that determine them."""
+
+    def __init__(self, state: MotionState, v: ca.SX, a: ca.SX, levels: int) -> None:
+        """Take the loops at positions, and at velocities and accelerations as far as levels go."""
+        self.state, self.parts, self.moving = state, Differentiation(state, v, a), state.moving
+        K = state.K[:, state.dependent]
+        unit = ca.SX(ca.DM.eye(len(state.dependent)))
+        self._inverse = (
+            ca.sparsify(state.builder.solve(K, unit, "products")) if state.dependent else unit
+        )
+        self.dependent = [self.moving.index(i) for i in state.dependent]
+        self._symbols, self._into = self._motion_symbols()
+        self.stages: list[_Stage] = []
+        self.residuals = [
+            column(getattr(row, name) for row in self.parts.rows) for name in _RESIDUALS
+        ]
+        for level, residual in enumerate(self.residuals[: levels + 1]):
+            unknown = [level * len(self.moving) + i for i in self.dependent]
+            self.stages.append(
+                _Stage(
+                    residual=residual, unknown=unknown, solve=self.closed, transposed=self.carried
+                )
+            )
+
+    def closed(self, right: ca.SX) -> ca.SX:
+        """Dependent velocities x with K_d x = b."""
+        return self._inverse @ right
+
+    def carried(self, loads: ca.SX) -> ca.SX:
+        """Multipliers y with K_d^T y = c."""
+        return self._inverse.T @ loads
+
+    def _motion_symbols(self) -> tuple[ca.SX, ca.SX]:
+        """Symbols (s,) that stand for the motion, and how they move with X: q' = N(q) d, c' = -s d, s' = c d."""
+        parts, topology, n = self.parts, self.state.topology, len(self.moving)
+        q, pairs = parts.configuration.q, parts.configuration.pairs
+        symbols: list[ca.SX] = []
+        entries: list[tuple[int, int, ca.SX]] = []
+        for k, i in enumerate(self.moving):
+            iq = topology.q_of_v[i]
+            if iq >= 0:
+                entries.append((len(symbols), k, ca.SX(1)))
+                symbols.append(q[iq])
+                if iq in pairs:
+                    c, s = pairs[iq]
+                    entries += [(len(symbols), k, -s), (len(symbols) + 1, k, c)]
+                    symbols += [c, s]
+        for q0, v0 in topology.quaternions:
+            turned = [v0 + k for k in range(3)]
+            if set(turned) & set(self.moving):
+                w, xyz = q[q0], q[q0 + 1 : q0 + 4]
+                rate = 0.5 * ca.vertcat(-xyz.T, w * ca.SX(ca.DM.eye(3)) - ca.skew(xyz))
+                for k, i in enumerate(turned):
+                    if i in self.moving:
+                        entries += [
+                            (len(symbols) + j, self.moving.index(i), rate[j, k]) for j in range(4)
+                        ]
+                symbols += ca.vertsplit(q[q0 : q0 + 4])
+        into = ca.SX(len(symbols), n)
+        for row, k, entry in entries:
+            into[row, k] = entry
+        rates = ca.SX(ca.DM.eye(2 * n))
+        return ca.vertcat(*symbols, parts.v[self.moving], parts.a[self.moving]), ca.diagcat(
+            into, rates
+        )
+
+    def further(self, actual: ca.SX) -> tuple[ca.SX, list[int]]:
+        """Symbols (k,) of further numbers, and their places."""
+        first, made = self._into.size2(), self.parts.symbols(actual)
+        self._symbols = ca.vertcat(self._symbols, made)
+        self._into = ca.diagcat(self._into, ca.SX(ca.DM.eye(made.numel())))
+        return made, list(range(first, first + made.numel()))
+
+    def entered(self, level: int) -> tuple[list[int], ca.SX]:
+        """Places of the given numbers of a level, and their matrix by what the ports give."""
+        ports = self.state.ports
+        rows = [(k, self.moving.index(i)) for k, i in enumerate(ports.v) if i in self.moving]
+        places = [level * len(self.moving) + i for _, i in rows]
+        return places, ca.SX(ca.DM(ports.to_v[[k for k, _ in rows], :]))
+
+    def _along(self, residual: ca.SX, moved: ca.SX) -> ca.SX:
+        return ca.jtimes(residual, self._symbols, self._into @ moved)
+
+    def _weighed(self, residual: ca.SX, factors: ca.SX) -> ca.SX:
+        """D_X of a residual times factors, at the state."""
+        held = self.parts.symbols(factors)
+        return self.parts.at_state([self._into.T @ ca.jtimes(residual, self._symbols, held, True)])[
+            0
+        ]
+
+    def made(
+        self,
+        sources: Mapping[str, tuple[list[int], ca.SX]],
+        result: tuple[str, list[int], np.ndarray],
+    ) -> dict[str, ca.SX]:
+        """Tangents, adjoints, and those of second order.
+
+        Args:
+            sources: places of the inputs, and the matrices of what is given of them, by name.
+            result: name of the output, places of what it is made of, and their matrix.
+        """
+        builder, (name, places, matrix) = self.state.builder, result
+        stages = [stage for stage in self.stages if stage.unknown]
+        moved, weighed = ca.SX(self._into.size2(), 1), ca.SX(self._into.size2(), 1)
+        for source, (at, entry) in sources.items():
+            moved[at] = entry @ builder.input(step_of(source), entry.size2())
+        for stage in stages:
+            (right,) = self.parts.at_state([self._along(stage.residual, self.parts.symbols(moved))])
+            moved[stage.unknown] = -stage.solve(right)
+        weighed[places] = ca.DM(matrix).T @ builder.input(factor_of(name), matrix.shape[0])
+        adjoints = []
+        for stage in reversed(stages):
+            adjoints.append(-stage.transposed(weighed[stage.unknown]))
+            weighed += self._weighed(stage.residual, adjoints[-1])
+        direction = self.parts.symbols(moved)
+        work = ca.SX(0)
+        for stage, adjoint in zip(reversed(stages), adjoints, strict=True):
+            work += ca.dot(self.parts.symbols(adjoint), self._along(stage.residual, direction))
+        (bent,) = self.parts.at_state([self._into.T @ ca.gradient(work, self._symbols)])
+        for stage in reversed(stages):
+            bent += self._weighed(stage.residual, -stage.transposed(bent[stage.unknown]))
+        return {
+            along(name): ca.DM(matrix) @ moved[places],
+            **{
+                by("slope", source): entry.T @ weighed[at]
+                for source, (at, entry) in sources.items()
+            },
+            **{by("bend", source): entry.T @ bent[at] for source, (at, entry) in sources.items()},
+        }
+
+
+_RESIDUALS = ("psi", "psi_rate", "psi_acceleration")
+
+
+def along(output: str) -> str:
+    """Name of the derivative of an output along a direction."""
+    return f"{output}_along"
+
+
+def inverse_dynamics_products_program(state: MotionState) -> Program:
+    """Program of actuator forces and the products of their derivatives.
+
+    Raises:
+        AssemblyError, InputError: as `inverse_dynamics_derivatives_program`.
+    """
+    require_smooth(state)
+    force, raw = balanced_forces(state, state.forces(state.v, state.a))
+    products = _Products(state, state.v, state.a, 2)
+    (u, places), (multipliers, behind) = products.further(force), products.further(raw)
+    balance = products.parts.balance(u, multipliers)
+    make = _shared if state.assembly.is_redundant else _determined
+    products.stages.append(make(products, balance, u, [*places, *behind]))
+    sources = {
+        name: products.entered(level)
+        for level, name in enumerate(("position", "velocity", "acceleration"))
+    }
+    made = products.made(sources, ("force", places, np.eye(len(places))))
+    return state.builder.finish({"q": state.configuration.q, "force": force, **made})
+
+
+def _determined(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -> _Stage:
+    """M a + h - S u - K^T lambda = 0 for forces and multipliers that the motion determines."""
+    state = products.state
+    inverse = -state.builder.solve(force_map(state), ca.SX(ca.DM.eye(len(unknown))), "products")
+    return _Stage(
+        residual=balance,
+        unknown=unknown,
+        solve=lambda b: inverse @ b,
+        transposed=lambda c: inverse.T @ c,
+    )
+
+
+def _shared(products: _Products, balance: ca.SX, u: ca.SX, unknown: list[int]) -> _Stage:
+    """The same with W u = A z and K z = 0 besides, where redundant actuators share forces by the least sum of w u^2.
+
+    With z = G m + p, K p = b, R = A G: R^T W^-1 R m = -G^T b_1 - R^T W^-1 (b_2 + A p). The matrix
+    is symmetric but for the order and the signs of its rows.
+    """
+    state, n, c = products.state, len(products.moving), len(products.dependent)
+    G, A = state.embedding[products.moving, :], state.transmission[:, products.moving]
+    weight, size, R = state.builder.declared("weight"), u.numel(), A @ G
+    weighted = R / ca.repmat(weight, 1, R.size2())
+    reduced = state.builder.solve_symmetric(R.T @ weighted, ca.SX(ca.DM.eye(R.size2())), "products")
+    z, places = products.further(G @ (reduced @ (R.T @ products.parts.at_state([u])[0])))
+    rates, v = products.residuals[1], products.parts.v[products.moving]
+    closed = ca.substitute([rates], [v], [z])[0]
+
+    def solve(b: ca.SX) -> ca.SX:
+        p = ca.SX(n, 1)
+        p[products.dependent] = products.closed(b[n + size :])
+        own = b[n : n + size] + A @ p
+        z = G @ -(reduced @ (G.T @ b[:n] + weighted.T @ own)) + p
+        u = (b[n : n + size] + A @ z) / weight
+        return ca.vertcat(u, -products.carried((b[:n] + A.T @ u)[products.dependent]), z)
+
+    def transposed(right: ca.SX) -> ca.SX:
+        y = solve(ca.vertcat(right[size + c :], right[:size], -right[size : size + c]))
+        return ca.vertcat(y[size + c :], y[:size], -y[size : size + c])
+
+    residual = ca.vertcat(balance, weight * u - A @ z, closed)
+    return _Stage(
+        residual=residual, unknown=[*unknown, *places], solve=solve, transposed=transposed
+    )
+
+
+def forward_dynamics_products_program(state: MotionState) -> Program:
+    """Program of the accelerations that forces give and the products of their derivatives.
+
+    M a + h - S u - K^T lambda = 0 and K a = k for all accelerations and multipliers: a = G x + p
+    with K_d p = b_2, M_r x = G^T (b_1 - M p).
+    """
+    force = state.builder.input("force", len(state.mechanism.actuators))
+    G, bias = state.embedding, state.drift()
+    reduced, acceleration = free_accelerations(state, force, G, bias)
+    inverse = state.builder.solve_symmetric(reduced, ca.SX(ca.DM.eye(reduced.size1())), "products")
+    a = G @ acceleration + bias
+    raw = state.loop_forces(state.forces(state.v, a) - state.transmission.T @ force)
+    products = _Products(state, state.v, a, 1)
+    n, moving = len(products.moving), products.moving
+    (u, places), (multipliers, behind) = products.further(force), products.further(raw)
+    residual = ca.vertcat(products.parts.balance(u, multipliers), products.residuals[2])
+    M, G = state.mass_matrix(state.v)[moving, moving], G[moving, :]
+
+    def solve(b: ca.SX, M: ca.SX = M) -> ca.SX:
+        p = ca.SX(n, 1)
+        p[products.dependent] = products.closed(b[n:])
+        x = G @ (inverse @ (G.T @ (b[:n] - M @ p))) + p
+        return ca.vertcat(x, -products.carried((b[:n] - M @ x)[products.dependent]))
+
+    def transposed(c: ca.SX) -> ca.SX:
+        # rods of full inertia are symmetric on the manifold alone
+        y = solve(ca.vertcat(c[:n], -c[n:]), M.T)
+        return ca.vertcat(y[:n], -y[n:])
+
+    unknown = [*range(2 * n, 3 * n), *behind]
+    products.stages.append(
+        _Stage(residual=residual, unknown=unknown, solve=solve, transposed=transposed)
+    )
+    sources = {name: products.entered(level) for level, name in enumerate(("position", "velocity"))}
+    sources["force"] = places, ca.SX(ca.DM.eye(len(places)))
+    taken, entered = products.entered(2)
+    made = products.made(
+        sources, ("acceleration", taken, np.linalg.inv(np.asarray(ca.DM(entered))))
+    )
+    return state.builder.finish({"q": state.configuration.q, "acceleration": acceleration, **made})

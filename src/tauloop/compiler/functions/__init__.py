@@ -1,0 +1,1 @@
+"""The functions of a machine as programs: motion, forces, regressors, tools, observers."""

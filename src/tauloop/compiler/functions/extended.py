@@ -1,0 +1,312 @@
+"""Programs in the full coordinates of the extended space: accelerations and multipliers together, and projections.
+
+    [ M  -K^T ] [ a      ]   [ S u + J^T w - h                  ]
+    [ K    0  ] [ lambda ] = [ k - 2 alpha K v - beta^2 psi     ]
+
+holds through leg-side singularities, where the independent coordinates fail. K is that of the kept
+loop equations on the moving velocities; with alpha = beta = 0 nothing holds the loops together but
+the projection after each step.
+
+Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.compiler.builder import ProgramBuilder
+from tauloop.compiler.expressions import Expressions, column, refuse_idle
+from tauloop.compiler.functions.rates import Acting, RateProgram, coordinate_rate
+from tauloop.compiler.program import Program
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.tree import Configuration
+
+#: A mass matrix with a smaller eigenvalue than this share of its largest, free of units, has no
+#: inverse.
+NO_MASS = 1e-12
+
+
+class _Full(Expressions):
+    """A program that starts from all coordinates, and the expressions of its state."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        name: str,
+        formulation: Formulation = NEWTON_EULER,
+        free: tuple[str, ...] = (),
+    ) -> None:
+        values = np.tile(assembly.mechanism.parameters.vector(free), (len(assembly.states), 1))
+        builder = ProgramBuilder(name, {"q": assembly.states, "theta": values})
+        theta = builder.input("theta", len(free))
+        super().__init__(
+            assembly, builder, formulation, {leaf: theta[i] for i, leaf in enumerate(free)}
+        )
+        self.q = self.builder.input("q", self.topology.n_q)
+        self.configuration = Configuration(self.q, {})
+
+    def velocities(self, name: str = "v") -> ca.SX:
+        """Velocities (n_v,), an input, of which the constant ones count as zero."""
+        return self.full(self.builder.input(name, self.topology.n_v)[self.moving])
+
+    def full(self, moving: ca.SX) -> ca.SX:
+        """Velocities (n_v,) from the moving ones."""
+        result = self.at_rest
+        result[self.moving] = moving
+        return result
+
+    def jacobian(self) -> ca.SX:
+        """K of psi on the moving velocities."""
+        v = ca.SX.sym("v", self.topology.n_v)
+        return ca.jacobian(column(row.psi_rate for row in self.rows(v)), v)[:, self.moving]
+
+    def scales(self) -> ca.SX:
+        """Of the kept loop equations (c,): multipliers of phi are those of psi times these."""
+        return column(row.scale for row in self.rows(self.at_rest))
+
+    def with_loops(
+        self, M: ca.SX, forces: ca.SX, demanded: ca.SX, what: str
+    ) -> tuple[ca.SX, ca.SX]:
+        """X and y of [M -K^T; K 0] [x; y] = [forces; demanded] on the moving velocities."""
+        K = self.jacobian()
+        A = ca.blockcat([[M, -K.T], [K, ca.SX(K.size1(), K.size1())]])
+        solution = self.builder.solve(A, ca.vertcat(forces, demanded), what)
+        return solution[: len(self.moving), :], solution[len(self.moving) :, :]
+
+    def accelerations(
+        self, v: ca.SX, M: ca.SX, forces: ca.SX, alpha: float, beta: float
+    ) -> tuple[ca.SX, ca.SX]:
+        """Accelerations of the moving velocities, and multipliers of psi."""
+        rows = self.rows(v)
+        demanded = -column(row.psi_acceleration for row in rows)
+        if alpha or beta:
+            demanded -= column(2 * alpha * row.psi_rate + beta**2 * row.psi for row in rows)
+        return self.with_loops(M, forces, demanded, "accelerations and multipliers")
+
+    def rate_program(
+        self, part: tuple[str, int], rate: ca.SX, v: ca.SX, acting: Acting
+    ) -> RateProgram:
+        """The right-hand side of all coordinates and of one more part of the state, whose rate is known."""
+        q_rate = coordinate_rate(self.topology, self.q, v)
+        outputs = {"rate": ca.vertcat(q_rate, rate, acting.powers(v)), "all_q": self.q, "all_v": v}
+        starts = tuple(iq for iq, _ in self.topology.quaternions)
+        state = (("q", self.topology.n_q), part)
+        return RateProgram(program=self.builder.finish(outputs), state=state, quaternions=starts)
+
+
+def extended_rate_program(
+    assembly: Assembly,
+    alpha: float = 0.0,
+    beta: float = 0.0,
+    *,
+    formulation: Formulation = NEWTON_EULER,
+    with_wrench: bool = False,
+    free: tuple[str, ...] = (),
+) -> RateProgram:
+    """Rates of all coordinates and velocities: q' = N v and M a + h = S u + J^T w + K^T lambda with the loops' K a.
+
+    Args:
+        assembly: the machine.
+        alpha, beta: Baumgarte's factors, 1/s; zero for none.
+        formulation: how forces are found.
+        with_wrench: whether a wrench at the tool is an input.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+    """
+    state = _Full(assembly, "extended_rate", formulation, free)
+    held, moving = state.velocities(), state.moving
+    M = state.mass_matrix(held)[moving, moving]
+    bound = ca.vertcat(M, state.jacobian())
+    refuse_idle(
+        state.topology.velocity_names[i]
+        for k, i in enumerate(moving)
+        if not ca.sparsify(bound[:, k]).nnz()
+    )
+    acting = Acting(state, with_wrench=with_wrench)
+    forces = (acting.generalized - state.forces(held, state.at_rest))[moving]
+    acceleration, _ = state.accelerations(held, M, forces, alpha, beta)
+    return state.rate_program(("v", state.topology.n_v), state.full(acceleration), held, acting)
+
+
+def multiplier_program(
+    assembly: Assembly, formulation: Formulation = NEWTON_EULER, *, with_wrench: bool = False
+) -> Program:
+    """Program of the multipliers (c,) of the kept loop equations at a state under forces: N, or N m for directions.
+
+    Args:
+        assembly: the machine.
+        formulation: how forces are found.
+        with_wrench: whether a wrench at the tool is an input.
+    """
+    state = _Full(assembly, "multipliers", formulation)
+    held, moving = state.velocities(), state.moving
+    M, h = state.mass_matrix(held)[moving, moving], state.forces(held, state.at_rest)
+    acting = Acting(state, with_wrench=with_wrench)
+    _, multipliers = state.accelerations(held, M, (acting.generalized - h)[moving], 0.0, 0.0)
+    return state.builder.finish({"multipliers": multipliers * state.scales()})
+
+
+def impact_program(assembly: Assembly, formulation: Formulation = NEWTON_EULER) -> Program:
+    """Program of an impact on the loop equations: M (v' - v) = K^T s and K v' = -e (K v), e for every equation.
+
+    A cable that is tautened at K v > 0 rebounds with the share e of its speed; s are the impulses,
+    N s. Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with
+    Unilateral Contacts", 1996.
+    """
+    state = _Full(assembly, "impact", formulation)
+    v, moving = state.velocities()[state.moving], state.moving
+    restitution = state.builder.input("restitution", len(assembly.rows))
+    M = state.mass_matrix(state.at_rest)[moving, moving]
+    demanded = -(1 + restitution) * (state.jacobian() @ v)
+    change, impulse = state.with_loops(M, ca.SX(len(moving), 1), demanded, "impact")
+    return state.builder.finish(
+        {"v_after": state.full(v + change), "impulse": impulse * state.scales()}
+    )
+
+
+def hamilton_rate_program(
+    assembly: Assembly,
+    alpha: float,
+    beta: float,
+    *,
+    with_wrench: bool = False,
+    free: tuple[str, ...] = (),
+) -> RateProgram:
+    """Hamilton's equations of index two in the extended space, their loops stabilised after Baumgarte.
+
+    q' = N v with M v = p, and p' = L_q + S u + J^T w + K^T lambda (Poincare's term and friction
+    included); lambda from K v' = k - 2 alpha K v - beta^2 psi. Source: Miller (NUWAR paper), eqs. 3
+    to 8 and section 5.
+
+    Args:
+        assembly: the machine.
+        alpha, beta: Baumgarte's factors, 1/s; zero for none.
+        with_wrench: whether a wrench at the tool is an input.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+
+    Raises:
+        InputError: the mass matrix of the extended space has no inverse, so that momenta give no
+            velocities.
+        DescriptionError: a rod has no kinetic energy.
+    """
+    state = _Full(assembly, "hamilton_rate", free=free)
+    moving, any_v = state.moving, ca.SX.sym("v", state.topology.n_v)
+    p = state.builder.input("momentum", len(moving))
+    M = ca.sparsify(ca.jacobian(state.canonical(any_v).momentum, any_v))[moving, moving]
+    _require_mass(state, M)
+    v = state.full(state.builder.solve_symmetric(M, p, "velocities from momenta"))
+    terms = state.canonical(v)
+    acting = Acting(state, with_wrench=with_wrench)
+    forces = (acting.generalized - terms.remainder)[moving]
+    transport = terms.rate[moving]  # M' v: the motion has no accelerations
+    _, multipliers = state.accelerations(v, M, forces - transport, alpha, beta)
+    rate = forces + state.jacobian().T @ multipliers
+    return state.rate_program(("momentum", len(moving)), rate, v, acting)
+
+
+def _require_mass(state: _Full, M: ca.SX) -> None:
+    """Refuse a mass matrix without an inverse: coordinates to which no inertia belongs have no momentum."""
+    n = len(state.moving)
+    scale = state.assembly.loops.velocity_scale[state.moving]
+    sampled = state.builder.at_samples(M).reshape(-1, n, n) * np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(sampled)
+    worst = int(np.argmin(values[:, 0] / values[:, -1]))
+    if values[worst, 0] <= NO_MASS * values[worst, -1]:
+        names = [state.topology.velocity_names[i] for i in state.moving]
+        massless = [names[i] for i in np.flatnonzero(np.abs(vectors[worst, :, 0]) > 0.1)]
+        raise InputError.of(
+            ", ".join(massless),
+            (
+                "no inertia belongs to this motion when the loops are cut open: the least eigenvalue of the mass "
+                f"matrix is {values[worst, 0] / values[worst, -1]:.2g} of the largest, so momenta give no velocities"
+            ),
+            "use independent coordinates or projection, or give its bodies an inertia",
+            file=state.mechanism.file,
+        )
+
+
+def momentum_map_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
+    """Program of the momenta of the moving velocities, p = dT/dv, from all coordinates and velocities.
+
+    Args:
+        assembly: the machine.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+    """
+    state = _Full(assembly, "momentum_map", free=free)
+    v = state.builder.input("v", state.topology.n_v)
+    return state.builder.finish({"momentum": state.canonical(v).momentum[state.moving]})
+
+
+def energy_program(assembly: Assembly) -> Program:
+    """Program of the kinetic and the potential energy, J, of a state (q, v).
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    state = _Full(assembly, "energy")
+    parts = (
+        state.mechanism,
+        state.motion(state.builder.input("v", state.topology.n_v)),
+        state.entries,
+    )
+    return state.builder.finish(
+        {"kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)}
+    )
+
+
+def tree_inertias(assembly: Assembly, formulation: Formulation, q: np.ndarray) -> np.ndarray:
+    """Diagonal of the tree's mass matrix (n_v,), kg m^2 or kg: what each velocity moves when the others rest.
+
+    Args:
+        assembly: the machine, at its nominal parameters.
+        formulation: how forces are found.
+        q: coordinates (n_q,).
+    """
+    state = _Full(assembly, "inertias", formulation)
+    program = state.builder.finish({"inertias": ca.diag(state.mass_matrix(state.at_rest))})
+    return program.run({"q": np.ascontiguousarray(q[None])}, 1)[0]["inertias"][0]
+
+
+def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Program:
+    """One Gauss-Newton step back onto phi = 0 and K v = 0, by least squares in unit-free displacements.
+
+    dq = -W K^T y with K W K^T y = phi, and likewise for v; W holds the squares of the unit
+    displacements. Repeated until `gap`, the largest residual before the step (m or pure number), is
+    rounding; the loops are then closed to its square.
+
+    Args:
+        assembly: the machine.
+        free: names of the leaf parameters that stay inputs, `theta`; all others are baked in.
+    """
+    state = _Full(assembly, "projection", free=free)
+    topology, v = state.topology, state.builder.input("v", state.topology.n_v)
+    rows = state.rows(v)
+    scales = column(row.scale for row in rows)
+    K = ca.diag(1 / scales) @ state.jacobian() if rows else state.jacobian()
+    W = ca.DM(assembly.loops.velocity_scale[state.moving] ** 2)
+    weighted = ca.sparsify(ca.diag(ca.SX(W)) @ K.T)
+    residual = column(row.residual for row in rows)
+    rate = column(row.psi_rate for row in rows) / scales if rows else ca.SX(0, 1)
+    both = _solved(state, K @ weighted, ca.horzcat(residual, rate))
+    q = state.q + coordinate_rate(topology, state.q, state.full(-weighted @ both[:, 0]))
+    q = normalised(q, (iq for iq, _ in topology.quaternions))
+    corrected = state.full(v[state.moving] - weighted @ both[:, 1])
+    gap = ca.mmax(ca.fabs(residual)) if rows else ca.SX(0)
+    return state.builder.finish({"projected_q": q, "projected_v": corrected, "gap": gap})
+
+
+def _solved(state: _Full, A: ca.SX, b: ca.SX) -> ca.SX:
+    return state.builder.solve_symmetric(A, b, "projection") if A.numel() else ca.SX(*b.shape)
+
+
+def normalised(q: ca.SX, quaternions: Iterable[int]) -> ca.SX:
+    """Coordinates with unit quaternions, which begin at the given places."""
+    q = ca.SX(q)
+    for iq in quaternions:
+        q[iq : iq + 4] = q[iq : iq + 4] / ca.norm_2(q[iq : iq + 4])
+    return q

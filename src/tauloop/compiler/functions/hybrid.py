@@ -1,0 +1,97 @@
+"""Hybrid inverse dynamics: the motion of the actuators in, their forces and the passive freedoms' accelerations out.
+
+With actuator velocities v_m and passive velocities v_p as given motion, v = G_m v_m + G_p v_p, the
+balance [G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) falls apart, since passive freedoms
+move no actuator (A G_p = 0, S = A^T): first M_pp a_p = -G_p^T (M (G_m a_m + g) + h) with M_pp =
+G_p^T M G_p, symmetric positive, and then R^T u = G_m^T (M a + h) with R = A G_m, the unit matrix
+unless actuation is redundant. Source: design, "How the general machine works".
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, Problem
+from tauloop.compiler.expressions import MotionState
+from tauloop.compiler.functions.bounded_forces import bounded_forces_program
+from tauloop.compiler.functions.motion import shared_forces
+from tauloop.compiler.program import Program
+from tauloop.equations.values import quantile
+from tauloop.mechanism.bodies import cables
+
+#: Passive freedoms whose inertia is below this share of what it is elsewhere, unit-free, have none.
+NO_INERTIA = 1e-13
+
+
+def hybrid_inverse_dynamics_program(state: MotionState) -> Program:
+    """Program of forces, multipliers and passive accelerations from the motion of actuators and passive freedoms.
+
+    Args:
+        state: at positions and velocities of leading actuators and passive freedoms, in this order
+            (`ACTUATORS`).
+
+    Raises:
+        AssemblyError: passive freedoms have no inertia, so that nothing says how they move.
+    """
+    assembly, builder, rank = state.assembly, state.builder, len(state.assembly.leading)
+    leading = builder.input("actuator_acceleration", rank)
+    G_m, G_p = state.embedding[:, :rank], state.embedding[:, rank:]
+    a, passive = state.drift() + G_m @ leading, ca.SX(0, 1)
+    tau = state.forces(state.v, a)
+    if assembly.passive:
+        moved = state.mass_matrix(state.v) @ G_p
+        M_pp = G_p.T @ moved
+        _require_inertia(state, M_pp)
+        passive = builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
+        a, tau = a + G_p @ passive, tau + moved @ passive
+    force, R = G_m.T @ tau, state.transmission @ G_m
+    known = {
+        "q": state.configuration.q,
+        "v": state.v,
+        "a": a,
+        "tree_force": tau,
+        "passive_acceleration": passive,
+    }
+    if cables(state.mechanism):
+        return bounded_forces_program(state, (tau, R, force), known)
+    if assembly.is_redundant:
+        force = shared_forces(builder, R, force, builder.input("weight", R.size1()))
+    closure_force = state.multipliers(tau - state.transmission.T @ force)
+    return builder.finish({**known, "force": force, "closure_force": closure_force})
+
+
+def _require_inertia(state: MotionState, M_pp: ca.SX) -> None:
+    """Raise where passive freedoms can move without any inertia.
+
+    Raises:
+        AssemblyError: which ones.
+    """
+    assembly = state.assembly
+    n = len(assembly.passive)
+    M = state.builder.at_samples(M_pp).reshape(-1, n, n)
+    size = np.sqrt(quantile(np.abs(np.einsum("nii->ni", M)), 0.5))
+    scale = np.where(
+        np.array(state.topology.angular)[list(assembly.passive)], assembly.loops.length, 1.0
+    )
+    mass = sum(abs(state.mechanism.value(p.expression)) for p in state.parameters if p.unit == "kg")
+    none = size / scale < np.sqrt(NO_INERTIA * max(mass, 1e-300))
+    unit = M / np.maximum(size[:, None] * size, 1e-300)
+    least, vectors = np.linalg.eigh(quantile(unit, 0.5))
+    if not none.any() and n and least[0] < NO_INERTIA:
+        none = np.abs(vectors[:, 0]) > 0.1
+    if none.any():
+        names = [
+            name
+            for name, is_massless in zip(assembly.passive_names, none, strict=True)
+            if is_massless
+        ]
+        raise AssemblyError(
+            Problem(
+                where=name,
+                what="this passive freedom moves no inertia, so that its acceleration is not determined",
+                remedy="give the bodies that it moves an inertia, or lock it (`Locks`)",
+                file=state.mechanism.file,
+            )
+            for name in names
+        )

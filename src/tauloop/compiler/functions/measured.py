@@ -1,0 +1,47 @@
+"""The motion that more actuators measure than there are freedoms, and the forces that they share.
+
+Actuators p(x) follow the leading ones x: p' = R x', R = A G. What they measure is never quite one
+motion, for encoders count in steps and lengths are wrong. Where the leading ones say x_1, the
+motion that explains all best is
+
+    x = x_1 + L (p - p(x_1)),  x' = L p',  L = (R^T N^-1 R)^-1 R^T N^-1,  N = diag(spread^2):
+
+one step of Gauss and Newton, exact where one motion explains all, and in error by the square of
+what is left. A force t on the leading velocities is shared as by inverse dynamics: u = C t, C =
+W^-1 R (R^T W^-1 R)^-1. Of forces f that each actuator asks for by itself, C R^T f moves the machine
+alike and presses no actuators against each other.
+
+Source: Hufnagel and Mueller 2012, A projection method for the elimination of contradicting
+decentralized control forces in redundantly actuated PKM, IEEE Transactions on Robotics 28(3).
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from tauloop.compiler.expressions import MotionState
+from tauloop.compiler.functions.motion import shared_forces
+from tauloop.compiler.functions.rates import actuator_motion
+from tauloop.compiler.program import Program
+
+
+def measured_motion_program(state: MotionState) -> Program:
+    """Program of the leading actuators' motion x and x' (m,) from all, of R and of C, stored by columns."""
+    builder, n_u = state.builder, len(state.mechanism.actuators)
+    measured, speed = builder.input("measured", n_u), builder.input("measured_speed", n_u)
+    spread, weight = builder.input("spread", n_u), builder.input("weight", n_u)
+    q, v = state.configuration.q, state.at_rest
+    R, m = state.transmission @ state.embedding, state.ports.velocity.size
+    beyond = measured - actuator_motion(state.assembly, q, v)[0]
+    whitened = R / ca.repmat(spread, 1, m)
+    left = whitened.T @ (ca.horzcat(beyond, speed) / ca.repmat(spread, 1, 2))
+    fitted = builder.solve_symmetric(whitened.T @ whitened, left, "motion of all actuators")
+    return builder.finish(
+        {
+            "q": q,
+            "x": builder.declared("position") + fitted[:, 0],
+            "speed": fitted[:, 1],
+            "R": ca.vec(R),
+            "share": ca.vec(shared_forces(builder, R, ca.SX.eye(m), weight)),
+        }
+    )

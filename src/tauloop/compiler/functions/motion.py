@@ -1,0 +1,228 @@
+"""Programs of a given motion: all coordinates, forces and regressors.
+
+Each takes the state that the kinematics has reached, whose velocities and accelerations go as far
+as its entry in the catalogue says.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from tauloop.common.errors import AssemblyError
+from tauloop.compiler.builder import ProgramBuilder
+from tauloop.compiler.expressions import MotionState, require_inertia
+from tauloop.compiler.functions.bounded_forces import bounded_forces_program
+from tauloop.compiler.program import Program
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.ports import ACTUATORS, Entry
+from tauloop.formats.library import motor_remedy
+from tauloop.mechanism.bodies import cables
+
+
+def diagnosis_program(state: MotionState) -> Program:
+    """Program of what closed forms miss where a pose is out of reach (see `tauloop.model.diagnosis.gaps`)."""
+    return state.builder.finish({"extremes": state.builder.extremes})
+
+
+def kinematics_program(state: MotionState, levels: int) -> Program:
+    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion."""
+    outputs = {"q": state.configuration.q, "v": state.v, "a": state.a}
+    return state.builder.finish(dict(list(outputs.items())[: levels + 1]))
+
+
+def embedding_program(state: MotionState) -> Program:
+    """Program of G (n_v, m): velocities of all coordinates per unit of the given velocities, stored by columns."""
+    return state.builder.finish({"q": state.configuration.q, "G": ca.vec(state.embedding)})
+
+
+def jacobian_program(state: MotionState, *, of: Entry) -> Program:
+    """Program of J: velocities of the actuators or of the platform per unit of the given ones, stored by rows."""
+    G = state.embedding
+    J = state.transmission @ G if of is ACTUATORS else G[list(state.assembly.independent), :]
+    return state.builder.finish({"q": state.configuration.q, "J": ca.vec(J.T)})
+
+
+def forward_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
+    """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
+
+    Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a +
+    h), M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics
+    from inverse"). Where it is `loaded`, payload and wrench at the tool are inputs.
+    """
+    force = state.builder.input("force", len(state.mechanism.actuators))
+    G, bias = state.embedding, state.drift()
+    if loaded:
+        state.carry()
+    reduced, acceleration = free_accelerations(state, force, G, bias)
+    return state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "v": state.v,
+            "acceleration": acceleration,
+            "a": G @ acceleration + bias,
+            "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced)))
+            if acceleration.numel()
+            else ca.SX(0, 1),
+        }
+    )
+
+
+def free_accelerations(
+    state: MotionState, force: ca.SX, G: ca.SX, bias: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    """Reduced mass matrix M_r (m, m) and the given accelerations (m,) that actuator forces bring about."""
+    reduced = G.T @ (state.mass_matrix(state.v) @ G)
+    require_inertia(reduced, state.ports)
+    tau = state.transmission.T @ force - state.forces(state.v, bias)
+    return reduced, state.builder.solve_symmetric(reduced, G.T @ tau, "accelerations")
+
+
+def inverse_dynamics_program(state: MotionState, *, loaded: bool = False) -> Program:
+    """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates.
+
+    With redundant actuation u has the least sum of w u^2, w an input; `loaded`, payload and wrench
+    at the tool are.
+
+    Raises:
+        AssemblyError: there are passive freedoms, whose motion no actuator can bring about.
+    """
+    if loaded:
+        state.carry()
+    tau = state.forces(state.v, state.a)
+    known = {"q": state.configuration.q, "v": state.v, "a": state.a, "tree_force": tau}
+    return _with_actuator_forces(state, tau, known)
+
+
+def regressor_program(state: MotionState, output: str) -> Program:
+    """Program of the regressor Y, stored by rows: forces = Y pi.
+
+    Args:
+        state: of the given motion.
+        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the
+            driven coordinates; "leading" and "leading_joints" for the forces of all actuators
+            together on the motions of the leading actuators, or of the coordinates that these
+            drive: m rows R^T u that no preload enters.
+    """
+    assembly, moving, n_u = state.assembly, state.moving, len(state.mechanism.actuators)
+    pi = ca.SX.sym("pi", len(state.parameters))
+    tau = state.forces(state.v, state.a, pi)
+    require_actuated(assembly)
+    Y_tree = ca.jacobian(tau[moving], pi)
+    if not assembly.rows and output == "joints":
+        Y = Y_tree[[moving.index(i) for i in assembly.driven], :]
+        return state.builder.finish({"regressor": ca.vec(Y.T)})
+    if output in ("leading", "leading_joints"):
+        Y = _leading_map(state, output)[:, moving] @ Y_tree
+        return state.builder.finish({"regressor": ca.vec(Y.T)})
+    if assembly.is_redundant:
+        R = state.transmission @ state.embedding
+        projection = shared_forces(state.builder, R, state.embedding[moving, :].T, ca.SX.ones(n_u))
+    else:
+        unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
+        projection = state.builder.solve(force_map(state).T, unit, "actuator forces").T
+    if output == "joints":
+        projection = state.transmission.T[list(assembly.driven), :] @ projection
+    return state.builder.finish({"regressor": ca.vec((projection @ Y_tree).T)})
+
+
+def _leading_map(state: MotionState, output: str) -> ca.SX:
+    """Matrix (m, n_v) from forces on all coordinates to those on the leading motions w: G_w^T with v = G_w w.
+
+    With the given velocities x, v = G x and w = L x, so that G_w = G L^-1. By virtual work the
+    actuators' forces u have the resultants R^T u on w, with R = A G_w the actuators' velocities per
+    unit of w; those of preload are zero.
+    """
+    assembly, G = state.assembly, state.embedding
+    leading = state.transmission[list(assembly.leading), :]
+    L = leading @ G if output == "leading" else G[list(assembly.leading_driven), :]
+    if L.is_constant():  # where the leading motions themselves are given
+        return ca.SX(ca.inv(ca.DM(L)).T) @ G.T
+    return state.builder.solve(L.T, G.T, "leading motions")
+
+
+def _with_actuator_forces(state: MotionState, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
+    """Close a program with actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
+    require_actuated(state.assembly)
+    if cables(state.mechanism):
+        R, t = state.transmission @ state.embedding, state.embedding.T @ tau
+        return bounded_forces_program(state, (tau, R, t), known)
+    force, raw = balanced_forces(state, tau)
+    return state.builder.finish({**known, "force": force, "closure_force": raw * state.scale})
+
+
+def balanced_forces(state: MotionState, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Actuator forces u (n_u,), and multipliers (c,) of psi, that give the tree forces tau = M a + h."""
+    n_u = len(state.mechanism.actuators)
+    if state.assembly.is_redundant:
+        R, weight = state.transmission @ state.embedding, state.builder.input("weight", n_u)
+        force = shared_forces(state.builder, R, state.embedding.T @ tau, weight)
+        return force, state.loop_forces(tau - state.transmission.T @ force)
+    forces = state.builder.solve(force_map(state), tau[state.moving], "actuator forces")
+    return forces[:n_u, :], forces[n_u:, :]
+
+
+def require_actuated(assembly: Assembly) -> None:
+    """Raise where actuators alone cannot bring about a given motion.
+
+    Raises:
+        AssemblyError: there are passive freedoms.
+    """
+    mechanism = assembly.mechanism
+    if assembly.passive and not mechanism.actuators:
+        what = "nothing is driven: the machine has no actuator, so there are no forces that give it a motion"
+        raise AssemblyError.of("actuators", what, motor_remedy(mechanism.file), file=mechanism.file)
+    if assembly.passive:
+        raise AssemblyError.of(
+            "actuators",
+            (
+                f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} freedoms of the machine, "
+                f"so their motion cannot be given; passive: {', '.join(assembly.passive_names)}"
+            ),
+            (
+                "give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
+                "which gives the passive accelerations; or lock the passive freedoms"
+            ),
+            file=mechanism.file,
+        )
+
+
+def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight: ca.SX) -> ca.SX:
+    """Actuator forces with R^T u = t and the least sum of w u^2: u = W^-1 R (R^T W^-1 R)^-1 t.
+
+    Args:
+        builder: receives the solution.
+        R: actuator velocities per unit of the given ones (n_u, m), of rank m.
+        generalized: forces t (m, k) on the given velocities.
+        weight: w (n_u,), positive.
+    """
+    weighted = R / ca.repmat(weight, 1, R.size2())
+    return weighted @ builder.solve_symmetric(R.T @ weighted, generalized, "actuator forces")
+
+
+def force_map(state: MotionState) -> ca.SX:
+    """Matrix [S K^T] (n, n) of the moving coordinates."""
+    return ca.horzcat(state.transmission.T[state.moving, :], state.K[:, state.moving].T)
+
+
+def momentum_program(state: MotionState) -> Program:
+    """Program of the momenta p = dT/dv (n_v,): positions and velocities in, no accelerations."""
+    momentum = state.canonical(state.v).momentum
+    return state.builder.finish({"q": state.configuration.q, "momentum": momentum})
+
+
+def momentum_forces_program(state: MotionState) -> Program:
+    """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq.
+
+    The momenta themselves are an output too: a sampled motion needs those of the samples before and
+    behind.
+    """
+    rate = state.builder.input("momentum_rate", state.topology.n_v)
+    terms = state.canonical(state.v)
+    tau = rate + terms.remainder
+    known = {
+        "q": state.configuration.q,
+        "v": state.v,
+        "tree_force": tau,
+        "momentum": terms.momentum,
+    }
+    return _with_actuator_forces(state, tau, known)

@@ -1,0 +1,55 @@
+"""A sample of the generalized-momentum observer: forces on the platform that no actuator explains.
+
+With all velocities v = G w, w those that are given, momenta p = dT/dv and Hamilton's equations
+p' + h = S u + K^T lambda + J^T f, the loops' multipliers do no work on G:
+
+    s = G^T ((p - p_last) / T + h) - (A G)^T u,    F with (dx/dw)^T F = s,    r += (1 - exp(-K T)) (F - r),
+
+x' the velocities of the platform, u the forces that acted since the last sample, T seconds ago. The
+estimate r follows the force from outside as a first-order lag of K: no acceleration is measured or
+differentiated. The difference is half a sample old, which leaves an error of first order in T.
+
+Source: De Luca and Mattone 2005, Sensorless robot collision detection and hybrid force/motion
+control (for open chains); Hamilton's equations after Miller (NUWAR paper), eqs. 3 to 8.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from tauloop.compiler.expressions import MotionState
+from tauloop.compiler.program import Program
+
+
+def momentum_observer_program(state: MotionState) -> Program:
+    """Program of the estimate r (n,) on the platform's velocities, and of the momenta (n_v,) for the next sample.
+
+    With a period of zero, at the first sample, the estimate stays as it is.
+
+    Args:
+        state: at positions and velocities.
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    builder, assembly, G = state.builder, state.assembly, state.embedding
+    force = builder.input("force", len(state.mechanism.actuators))
+    last = builder.input("last_momentum", state.topology.n_v)
+    estimate = builder.input("last_external_force", len(assembly.independent))
+    period, bandwidth = builder.input("period", 1), builder.input("bandwidth", 1)
+    terms = state.canonical(state.v)
+    unexplained = (
+        G.T @ ((terms.momentum - last) / period + terms.remainder)
+        - (state.transmission @ G).T @ force
+    )
+    platform = G[list(assembly.independent), :]
+    on_platform = builder.solve(platform.T, unexplained, "forces on the platform")
+    followed = estimate + (1 - ca.exp(-bandwidth * period)) * (on_platform - estimate)
+    return builder.finish(
+        {
+            "q": state.configuration.q,
+            "v": state.v,
+            "external_force": ca.if_else(period > 0, followed, estimate),
+            "momentum": terms.momentum,
+        }
+    )

@@ -1,0 +1,121 @@
+"""What every right-hand side of a simulation has in common: rates of coordinates, what acts on them, and powers.
+
+A rate program takes a state and what acts on the machine, and gives the state's rate. Its last two
+entries are the rates of the work done by actuators and at the tool, and of what friction takes:
+they balance the energy.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.expressions import Expressions, MotionState, require_inertia
+from tauloop.compiler.functions.tool import WRENCH, tool_jacobian
+from tauloop.compiler.program import Program
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.newton_euler import friction_forces
+from tauloop.equations.ports import EntryPorts
+from tauloop.equations.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateProgram(Shown):
+    """A right-hand side.
+
+    Attributes:
+        program: steps from the state's parts, `force` and, if asked for, `wrench` to `rate`,
+            `all_q` and `all_v`.
+        state: names and sizes of the state's parts, in order; work and loss (2) come behind them.
+        quaternions: where in the state unit quaternions begin.
+    """
+
+    program: Program
+    state: tuple[tuple[str, int], ...]
+    quaternions: tuple[int, ...]
+
+
+def independent_rate_program(
+    assembly: Assembly,
+    ports: EntryPorts,
+    formulation: Formulation = NEWTON_EULER,
+    *,
+    with_wrench: bool = False,
+    free: tuple[str, ...] = (),
+) -> RateProgram:
+    """Rates of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g), as `forward_dynamics_program`.
+
+    Args:
+        assembly: the machine.
+        ports: its independent motion.
+        formulation: how forces are found.
+        with_wrench: whether a wrench at the tool is an input.
+        free: names of the leaf parameters that stay inputs; all others are baked in.
+    """
+    state = MotionState(assembly, ports, "rate", 1, formulation, free)
+    G, bias = state.embedding, state.drift()
+    reduced = G.T @ (state.mass_matrix(state.v) @ G)
+    acting = Acting(state, with_wrench=with_wrench)
+    rest = G.T @ (acting.generalized - state.forces(state.v, bias))
+    require_inertia(reduced, ports)
+    acceleration = state.builder.solve_symmetric(reduced, rest, "accelerations")
+    q_rate = coordinate_rate(state.topology, state.configuration.q, state.v)
+    program = state.builder.finish(
+        {
+            "rate": ca.vertcat(q_rate[list(ports.q)], acceleration, acting.powers(state.v)),
+            "all_q": state.configuration.q,
+            "all_v": state.v,
+        }
+    )
+    return RateProgram(
+        program=program,
+        state=(("position", ports.position.size), ("velocity", ports.velocity.size)),
+        quaternions=ports.whole_quaternions(state.topology),
+    )
+
+
+def coordinate_rate(topology: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
+    """Rates q' = N(q) v (n_q,); a quaternion turns with the angular velocity in its reference frame."""
+    rate = ca.SX(topology.n_q, 1)
+    for iv, iq in enumerate(topology.q_of_v):
+        if iq >= 0:
+            rate[iq] = v[iv]
+    for iq, iv in topology.quaternions:
+        real, vector, turning = q[iq], q[iq + 1 : iq + 4], v[iv : iv + 3]
+        rate[iq] = -ca.dot(vector, turning) / 2
+        rate[iq + 1 : iq + 4] = (real * turning + ca.cross(turning, vector)) / 2
+    return rate
+
+
+def actuator_motion(assembly: Assembly, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Positions and speeds (n_u,) of the actuators at coordinates (n_q,) and velocities (n_v,)."""
+    topology, transmission = assembly.topology, ca.DM(assembly.loops.transmission)
+    lengths = [(i, iq) for i, iq in enumerate(topology.q_of_v) if iq >= 0]
+    placed = ca.sparsify(transmission[:, [i for i, _ in lengths]])
+    return placed @ q[[iq for _, iq in lengths]], ca.sparsify(transmission) @ v
+
+
+class Acting:
+    """Actuator forces and the wrench at the tool, as inputs of a program.
+
+    Attributes:
+        generalized: forces S u + J^T w on all velocities (n_v,).
+    """
+
+    def __init__(self, state: Expressions, *, with_wrench: bool) -> None:
+        """Declare the inputs `force` and, with it, `wrench`."""
+        self._state = state
+        force = state.builder.input("force", len(state.mechanism.actuators))
+        self.generalized: ca.SX = state.transmission.T @ force
+        if with_wrench:
+            wrench = state.builder.input("wrench", WRENCH)
+            self.generalized = (
+                self.generalized + tool_jacobian(*state.parts, state.configuration).T @ wrench
+            )
+
+    def powers(self, v: ca.SX) -> ca.SX:
+        """Power of what acts, and power lost in friction (2,), W, at velocities (n_v,)."""
+        friction = friction_forces(*self._state.parts, v, self._state.entries)
+        return ca.vertcat(ca.dot(self.generalized, v), ca.dot(friction, v))

@@ -1,0 +1,177 @@
+"""Tensions of cables in programs: what actuators must do with them, within their bounds.
+
+The tension of a rod is minus its multiplier; it is affine in the actuators' forces: T = T_0 - C u.
+Where actuation is redundant, u = u_1 + N y with R^T u_1 = t and R^T N = 0; of all y that keep least
+<= T <= greatest, and winches within their largest forces, the one nearest to the wanted forces is
+taken (`nearest`). A winch is wanted to hold its cable at the preload, which takes the force p =
+(T_0 - preload)/c; other actuators are wanted to do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, Problem
+from tauloop.common.records import dataclass
+from tauloop.compiler.expressions import MotionState
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.tension import Tension
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedWinch:
+    """An actuator that winds cables and has a largest force.
+
+    Attributes:
+        index: its number among the actuators.
+        cable: number of the cable that it winds, among the cables; the first of several.
+        ratio: tension of that cable per unit of its force, positive.
+        tension: that its largest force exerts, N.
+    """
+
+    index: int
+    cable: int
+    ratio: float
+    tension: float
+
+
+def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
+    """The actuators that wind cables and have a largest force."""
+    names, winches = list(cables(mechanism)), []
+    for i, actuator in enumerate(mechanism.actuators):
+        wound = [
+            (names.index(name), abs(mechanism.value(r)))
+            for name, r in actuator.drives
+            if name in names
+        ]
+        if wound and np.isfinite(actuator.force):
+            (cable, ratio), *_ = wound
+            winches.append(
+                LimitedWinch(index=i, cable=cable, ratio=ratio, tension=ratio * actuator.force)
+            )
+    return tuple(winches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensions:
+    """Tensions T = T_0 - C u of a machine's cables.
+
+    Attributes:
+        bounds: by name of the rod, in the order of the rows.
+        unforced: T_0 (k,), N.
+        pulls: C (k, n_u).
+        winches: for each cable the actuator that winds it, None where there is no single one.
+        limited: actuators that wind cables and have a largest force.
+    """
+
+    bounds: dict[str, Tension]
+    unforced: ca.SX
+    pulls: ca.SX
+    winches: tuple[int | None, ...]
+    limited: tuple[LimitedWinch, ...]
+
+    def at(self, force: ca.SX) -> ca.SX:
+        """Tensions (k,) at actuator forces (n_u,)."""
+        return self.unforced - self.pulls @ force
+
+    def wanted(self, preload: ca.SX) -> ca.SX:
+        """Actuator forces p (n_u,) that hold the winches' cables at preloads (k,), the others without any."""
+        wanted = ca.SX(self.pulls.size2(), 1)
+        for k, winch in enumerate(self.winches):
+            if winch is not None:
+                wanted[winch] = (self.unforced[k] - preload[k]) / self.pulls[k, winch]
+        return wanted
+
+    def conditions(self, force: ca.SX, directions: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """The bounds as G y >= h for u = force + directions y.
+
+        Least tensions first, then greatest where there are, then the forces of winches, counted in
+        tension.
+        """
+        tension, change = self.at(force), -self.pulls @ directions
+        bounds = list(self.bounds.values())
+        least = ca.SX(ca.DM([bound.least for bound in bounds]))
+        rows, sides = [change], [least - tension]
+        for k, bound in enumerate(bounds):
+            if np.isfinite(bound.greatest):
+                rows.append(-change[k, :])
+                sides.append(tension[k] - bound.greatest)
+        for winch in self.limited:
+            along, held = winch.ratio * directions[winch.index, :], winch.ratio * force[winch.index]
+            rows += [along, -along]
+            sides += [-winch.tension - held, held - winch.tension]
+        return ca.SX(ca.vertcat(*rows)), ca.SX(ca.vertcat(*sides))
+
+
+def winches(mechanism: Mechanism) -> tuple[int | None, ...]:
+    """For each cable the actuator that drives its length, and nothing else, alone; None where there is no such one."""
+    indices: list[int | None] = []
+    for name in cables(mechanism):
+        drivers = [
+            i for i, actuator in enumerate(mechanism.actuators) if name in dict(actuator.drives)
+        ]
+        alone = len(drivers) == 1 and len(mechanism.actuators[drivers[0]].drives) == 1
+        indices.append(drivers[0] if alone else None)
+    return tuple(indices)
+
+
+def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
+    """Where among the kept loop equations those of rods stand.
+
+    Raises:
+        AssemblyError: a rod's equation was dropped, so that nothing tells its force.
+    """
+    elements = [assembly.loops.elements[i] for i in assembly.rows]
+    AssemblyError.raise_if_any(
+        Problem(
+            where=name,
+            what="is a cable, but other rods and joints hold what it holds: its tension is not determined",
+            remedy="take away what holds the same freedom, or give the cable a winch (`telescopic` with an actuator); "
+            "in a simulation, a stiffness",
+            file=assembly.mechanism.file,
+        )
+        for name in names
+        if name not in elements
+    )
+    return [elements.index(name) for name in names]
+
+
+def tensions(state: MotionState, tau: ca.SX) -> Tensions:
+    """Tensions of the cables from the balance M a + h = S u + K^T lambda.
+
+    Args:
+        state: of the given motion; its program receives linear solutions.
+        tau: tree forces M a + h (n_v,).
+
+    Raises:
+        AssemblyError: the tension of a cable of fixed length is not determined.
+    """
+    S, scale = state.transmission.T, state.scale
+    bounds = cables(state.mechanism)
+    lengths = {rod.name: iv for rod, _, iv in state.topology.telescopes}
+    unforced, pulls = ca.SX(len(bounds), 1), ca.SX(len(bounds), S.size2())
+    fixed = [name for name in bounds if name not in lengths]
+    rows = multiplier_rows(state.assembly, fixed)
+    multipliers = ca.SX(state.K.size1(), 1 + S.size2())
+    if fixed:
+        right = ca.horzcat(tau, S)[state.dependent, :]
+        multipliers = state.builder.solve(state.K[:, state.dependent].T, right, "multipliers")
+    for k, name in enumerate(bounds):
+        if name in lengths:
+            unforced[k], pulls[k, :] = tau[lengths[name]], S[lengths[name], :]
+        else:
+            row = rows[fixed.index(name)]
+            unforced[k] = -multipliers[row, 0] * scale[row]
+            pulls[k, :] = -multipliers[row, 1:] * scale[row]
+    return Tensions(
+        bounds=bounds,
+        unforced=unforced,
+        pulls=ca.sparsify(pulls),
+        winches=winches(state.mechanism),
+        limited=limited_winches(state.mechanism),
+    )

@@ -1,0 +1,234 @@
+"""Programs: lists of steps (straight-line code, Newton loops, nearest points) that turn motions into forces.
+
+A program is what remains of the equations after sorting into blocks. Here its steps are interpreted
+on batches by CasADi's virtual machine. Every run leaves evidence of its health.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.solving.bounded import Bounded
+from tauloop.equations.values import BatchFunction
+
+#: Newton stops when no unknown moves by more than this (characteristic lengths, rad or pure
+#: numbers) in a step; since it converges quadratically, what is left then is rounding.
+NEWTON_STEP = 1e-9
+#: It gives up after this many steps; none is longer than the next figure.
+NEWTON_ITERATIONS = 60
+NEWTON_LONGEST_STEP = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluate:
+    """Straight-line code: outputs = function(inputs)."""
+
+    function: BatchFunction
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
+        """Compute the outputs for n samples."""
+        results = self.function([values[name] for name in self.inputs], n)
+        values.update(zip(self.outputs, results, strict=True))
+
+    @property
+    def operations(self) -> int:
+        """Number of instructions of the straight-line code."""
+        return self.function.instructions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newton:
+    """Newton's method on one block of position equations, all samples at once.
+
+    Attributes:
+        function: (x, known ...) -> (residual, step to the next x, pivots of the elimination).
+        inputs: names of the known values.
+        start: name of the start values of x.
+        solution: name of x.
+        size: number of unknowns.
+        what: the loops that the block closes.
+        unknowns: names of the coordinates it finds.
+        pivots: records of the pivots that change.
+        residual_sizes: unit of each residual: the characteristic length, m, or one.
+        sizes: unit of each unknown, of the same kind.
+    """
+
+    function: BatchFunction
+    inputs: tuple[str, ...]
+    start: str
+    solution: str
+    size: int
+    what: tuple[str, ...]
+    unknowns: tuple[str, ...]
+    pivots: tuple[Pivot, ...]
+    residual_sizes: tuple[float, ...]
+    sizes: tuple[float, ...]
+
+    @property
+    def pivot_values(self) -> str:
+        """Name of the pivots' values."""
+        return f"{self.solution}_pivots"
+
+    @property
+    def residual_values(self) -> str:
+        """Name of what is left of the equations, pure numbers, where that is an output of code."""
+        return f"{self.solution}_residuals"
+
+    def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
+        """Iterate for n samples; samples that have converged are left alone."""
+        known = [values[name] for name in self.inputs]
+        x = values[self.start].copy()
+        active = np.arange(n)
+        counts = np.zeros(n, dtype=int)
+        for _ in range(NEWTON_ITERATIONS):
+            _, step, _ = self.function([x[active], *(k[active] for k in known)], len(active))
+            length = (np.abs(step) / self.sizes).max(axis=1)
+            usable = np.isfinite(length)
+            step *= np.minimum(1.0, NEWTON_LONGEST_STEP / np.maximum(length, 1e-300))[:, None]
+            x[active[usable]] += step[usable]
+            counts[active] += 1
+            with np.errstate(invalid="ignore"):
+                active = active[usable & (length > NEWTON_STEP)]
+            if not len(active):
+                break
+        final, _, pivots = self.function([x, *known], n)
+        evidence.add_pivots(pivots, self.pivots)
+        left = final / self.residual_sizes
+        evidence.newton.append((self, np.where(np.isfinite(left), left, np.inf), counts))
+        values[self.solution] = x
+
+
+Step = Evaluate | Newton | Bounded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedForm:
+    """Record of a block that is one equation in one unknown, solved inside the straight-line code.
+
+    Attributes:
+        equation: name of the loop equation.
+        element: its rod or joint.
+        unknown: the coordinate found; empty where the equation is redundant and only looked at.
+    """
+
+    equation: str
+    element: str
+    unknown: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pivot:
+    """Record of a pivot of an elimination.
+
+    Attributes:
+        what: what the equations are for.
+        typical: its median size over the sampled states.
+    """
+
+    what: str
+    typical: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearBlock:
+    """Record of linear equations that are solved together within the straight-line code.
+
+    Attributes:
+        what: what the equations are for.
+        size: number of unknowns.
+        method: "division", "elimination" in an order fixed at build, "L D L^T", or "constant" where
+            it is solved at build.
+    """
+
+    what: str
+    size: int
+    method: str
+
+
+@dataclass(slots=True)
+class RunEvidence:
+    """What one run has shown about its health.
+
+    Attributes:
+        discriminants: of the closed forms (N, n); negative where a loop cannot close.
+        pivots: pivots of the eliminations over their typical size (N, n), in the order of
+            `Program.all_pivots`.
+        newton: (step, residuals (N, size), iterations (N,)) of every Newton block; residuals are
+            pure numbers.
+        missed: by how much the conditions of nearest points are missed, of their largest side (N,).
+    """
+
+    discriminants: np.ndarray
+    pivots: np.ndarray
+    missed: np.ndarray
+    newton: list[tuple[Newton, np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def add_pivots(self, values: np.ndarray, records: tuple[Pivot, ...]) -> None:
+        """Keep pivots (N, n) over their typical size."""
+        typical = np.array([max(record.typical, 1e-300) for record in records])
+        self.pivots = np.hstack([self.pivots, np.abs(values) / typical])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program(Shown):
+    """Steps from inputs to outputs, all values by name as arrays (N, n).
+
+    Attributes:
+        name: name of the program.
+        steps: what to do, in order.
+        outputs: names of the results.
+        closed_forms: records of the columns of the discriminants.
+        pivots: records of the pivots of linear blocks.
+        linear_blocks: how linear equations fell apart, in the order of their solution.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+    closed_forms: tuple[ClosedForm, ...]
+    pivots: tuple[Pivot, ...]
+    linear_blocks: tuple[LinearBlock, ...] = ()
+
+    def run(
+        self, inputs: Mapping[str, np.ndarray], n: int
+    ) -> tuple[dict[str, np.ndarray], RunEvidence]:
+        """Outputs by name and the evidence of the run; inputs are contiguous arrays (N, n), already checked."""
+        values = dict(inputs)
+        evidence = RunEvidence(
+            discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)
+        )
+        for step in self.steps:
+            if isinstance(step, Bounded):
+                evidence.missed = evidence.missed + step.solve(values, n)
+            else:
+                step.run(values, n, evidence)
+        if self.closed_forms:
+            evidence.discriminants = values["discriminants"]
+        if self.pivots:
+            evidence.add_pivots(values["pivots"], self.pivots)
+        return {name: values[name] for name in self.outputs}, evidence
+
+    @property
+    def loop_names(self) -> tuple[str, ...]:
+        """What closes each closed form, then the loops that Newton's method closes, in the order of their evidence."""
+        elements = [form.element for form in self.closed_forms]
+        iterated = [name for step in self.steps if isinstance(step, Newton) for name in step.what]
+        return (*elements, *dict.fromkeys(iterated))
+
+    @property
+    def all_pivots(self) -> tuple[Pivot, ...]:
+        """Records of the pivots within Newton's loops, then of those of the linear blocks."""
+        loops = (step.pivots for step in self.steps if isinstance(step, Newton))
+        return (*(record for records in loops for record in records), *self.pivots)
+
+    @property
+    def operations(self) -> int:
+        """Instructions of all straight-line steps together."""
+        return sum(step.operations for step in self.steps if isinstance(step, Evaluate))

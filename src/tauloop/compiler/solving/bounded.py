@@ -1,0 +1,68 @@
+"""A step of a program that keeps linear conditions: the nearest point to the origin, interpreted and as C text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.nearest import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """The point nearest to the origin with G y >= h (see `nearest`).
+
+    Attributes:
+        rows: name of G, by rows (n r).
+        sides: name of h (n).
+        solution: name of y (r).
+        count, size: n and r.
+    """
+
+    rows: str
+    sides: str
+    solution: str
+    count: int
+    size: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of what it reads."""
+        return (self.rows, self.sides)
+
+    def solve(self, values: dict[str, np.ndarray], n: int) -> np.ndarray:
+        """Put the points of n samples among the values; by how much they miss the conditions, of the largest side."""
+        rows = np.asarray(values[self.rows]).reshape(n, self.count, self.size)
+        solution = nearest(rows, np.asarray(values[self.sides]).reshape(n, self.count))
+        values[self.solution] = solution.point
+        return solution.missed
+
+    def scalar_text(self) -> list[str]:
+        """C lines for one sample; what is missed is added to `residual`."""
+        return [
+            "    {",
+            *self._room("        "),
+            f"        residual[0] += tl_nearest({self._arguments(self.rows, self.sides, self.solution)});",
+            "    }",
+        ]
+
+    def lanes_text(self) -> list[str]:
+        """C lines for a block of lanes, one after the other: how many changes each takes depends on its numbers."""
+        n, r = self.count, self.size
+        return [
+            "    for (int l = 0; l < TL_LANES; ++l) {",
+            *self._room("        "),
+            f"        double rows[{max(n * r, 1)}], sides[{n}], point[{max(r, 1)}];",
+            f"        for (int i = 0; i < {n * r}; ++i) rows[i] = {self.rows}[i][l];",
+            f"        for (int i = 0; i < {n}; ++i) sides[i] = {self.sides}[i][l];",
+            f"        residual[0][l] += tl_nearest({self._arguments('rows', 'sides', 'point')});",
+            f"        for (int i = 0; i < {r}; ++i) {self.solution}[i][l] = point[i];",
+            "    }",
+        ]
+
+    def _room(self, indent: str) -> list[str]:
+        r = max(self.size, 1)
+        return [f"{indent}double room[{4 * r + 2 * r * r}];", f"{indent}int working[{r}];"]
+
+    def _arguments(self, rows: str, sides: str, point: str) -> str:
+        return f"{self.count}, {self.size}, {rows}, {sides}, {point}, room, working"

@@ -1,0 +1,392 @@
+"""Loop equations that are solved without iteration: recognised by checking, solved without trigonometry.
+
+One equation in one unknown: a rod's is taken apart by its difference vector d, which gives shorter
+code than its polynomial d.d - L^2.
+
+Two equations that place a pin, where circles meet, or circle and line: psi = p + M (cos b, sin b) =
+0 with M^T M = rho^2 I says that a pin at p lies on a circle of radius rho about the origin: |p|^2 =
+rho^2 is one equation in the other unknown, as that of a rod of length rho, and the pair follows
+from it, (cos b, sin b) = -M^T p / rho^2. M may turn with the other unknown: a chain of angles that
+add up.
+
+As many equations as unknown lengths that all are spheres (trilateration): with psi_i = x^T H x / 2
++ g_i^T x + c_i and one constant H for all, the differences psi_i - psi_0 are linear. They give all
+unknowns as functions of one, u + w t, and psi_0 becomes one quadratic equation in it. The origin is
+put at the centre of the first sphere, which keeps both the code short and the numbers small.
+
+Which of two roots a pose lies on is told by the slopes of the equations there (`Branches`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.program import Evaluate, Program
+from tauloop.equations.values import BatchFunction, quantile
+
+#: An equation has a form when it deviates from it by less than this, relatively, at random values
+#: of everything.
+FORM_TOLERANCE = 1e-9
+
+Symbols = tuple[ca.SX, ca.SX, ca.SX]
+Theta = tuple[ca.SX, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairForm:
+    """A cos q + B sin q + C = 0."""
+
+    A: ca.SX
+    B: ca.SX
+    C: ca.SX
+
+    def at(self, put_in: Callable[[ca.SX], ca.SX]) -> PairForm:
+        """The same with known values put in."""
+        return PairForm(A=put_in(self.A), B=put_in(self.B), C=put_in(self.C))
+
+    def solution(self, sign: float) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Cosine, sine and the discriminant A^2 + B^2 - C^2, on one of two branches."""
+        r2 = self.A * self.A + self.B * self.B
+        discriminant = r2 - self.C * self.C
+        root = ca.sqrt(discriminant)
+        if sign < 0:
+            root = -root
+        scale = 1 / r2
+        p, r = self.C * scale, root * scale
+        return -(self.A * p + self.B * r), self.A * r - self.B * p, discriminant
+
+    def extremes(self) -> tuple[ca.SX, ca.SX]:
+        """Least and greatest value of the form over all angles."""
+        r = ca.sqrt(self.A * self.A + self.B * self.B)
+        return self.C - r, self.C + r
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuadraticForm:
+    """(x + half)^2 = square, or x = -half where square is None."""
+
+    half: ca.SX
+    square: ca.SX | None
+
+    def at(self, put_in: Callable[[ca.SX], ca.SX]) -> QuadraticForm:
+        """The same with known values put in."""
+        return QuadraticForm(
+            half=put_in(self.half), square=None if self.square is None else put_in(self.square)
+        )
+
+    def solution(self, sign: float) -> tuple[ca.SX, ca.SX]:
+        """The root and the discriminant, on one of two branches."""
+        if self.square is None:
+            return -self.half, ca.SX(1)
+        root = ca.sqrt(self.square)
+        return (root if sign > 0 else -root) - self.half, self.square
+
+    def extremes(self) -> tuple[ca.SX, ca.SX]:
+        """Least and greatest value of half the monic polynomial over all lengths; without bound above."""
+        return ca.SX(0) if self.square is None else -self.square / 2, ca.SX(1e300)
+
+
+def pair_form(
+    psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
+) -> PairForm | None:
+    """The form A cos + B sin + C in the angle q_i, or None when the equation is not of that form.
+
+    For a rod with d = d0 + c dc + s ds, where dc and ds are as long and perpendicular:
+    A = d0.dc, B = d0.ds, C = (d0.d0 + dc.dc - L^2)/2.
+    """
+    c, s = symbols[1][i], symbols[2][i]
+    zero = ca.SX(0)
+
+    def at_zero(x: ca.SX) -> ca.SX:
+        return ca.SX(ca.substitute([x], [c, s], [zero, zero])[0])
+
+    if difference is not None:
+        d, L = difference
+        dc, ds, d0 = ca.jacobian(d, c), ca.jacobian(d, s), at_zero(d)
+        form = PairForm(
+            A=ca.dot(d0, dc),
+            B=ca.dot(d0, ds),
+            C=(ca.sumsqr(d0) + _constant(ca.sumsqr(dc)) - L * L) / 2,
+        )
+    else:
+        square = at_zero(ca.jacobian(ca.jacobian(psi, c), c)) / 2
+        A, B = at_zero(ca.jacobian(psi, c)), at_zero(ca.jacobian(psi, s))
+        form = PairForm(A=A, B=B, C=at_zero(psi) + square)
+    modelled = form.A * c + form.B * s + form.C
+    return form if agree(psi, modelled, symbols, theta, i) else None
+
+
+def quadratic_form(
+    psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
+) -> QuadraticForm | None:
+    """The quadratic (or linear) form in the length q_i, or None when the equation is not of that form.
+
+    For a rod with d = d0 + x e of constant unit direction e: half = d0.e, square = L^2 - |d0 - half
+    e|^2. For its own length L = x: square = d.d.
+    """
+    x = symbols[0][i]
+
+    def at_zero(expression: ca.SX) -> ca.SX:
+        return ca.SX(ca.substitute([expression], [x], [ca.SX(0)])[0])
+
+    if difference is not None:
+        d, L = difference
+        e, own = ca.jacobian(d, x), ca.jacobian(L, x)
+        if e.is_constant() and abs(float(ca.sumsqr(ca.DM(e))) - 1) < 1e-14 and own.is_zero():
+            d0 = at_zero(d)
+            half = ca.dot(d0, e)
+            return QuadraticForm(half=half, square=L * L - ca.sumsqr(d0 - half * e))
+        if e.is_zero() and own.is_one():
+            return QuadraticForm(half=ca.SX(0), square=ca.sumsqr(d))
+    slope = ca.jacobian(psi, x)
+    alpha, beta, gamma = at_zero(ca.jacobian(slope, x)) / 2, at_zero(slope), at_zero(psi)
+    if not agree(psi, alpha * x * x + beta * x + gamma, symbols, theta):
+        return None
+    if alpha.is_zero():
+        return QuadraticForm(half=gamma / beta, square=None)
+    half = beta / (2 * alpha)
+    return QuadraticForm(half=half, square=half * half - gamma / alpha)
+
+
+def _constant(expression: ca.SX) -> ca.SX:
+    """A sum of squares that is constant up to rounding, as a number."""
+    return ca.SX(ca.simplify(expression))
+
+
+def agree(
+    actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None
+) -> bool:
+    """Whether two expressions in q, c and s agree at random values of everything (pairs are those of angles).
+
+    Args:
+        actual, modelled: the expressions (scalars).
+        symbols: q, c and s.
+        theta: free parameters, as symbols and as values.
+        angle: index of a coordinate whose own value belongs to its pair.
+    """
+    q_symbols, c_symbols, s_symbols = symbols
+    function = ca.Function("form", [q_symbols, c_symbols, s_symbols, theta[0]], [actual, modelled])
+    rng = np.random.default_rng(1)
+    scale, deviation = 1e-300, 0.0
+    for _ in range(5):
+        q = rng.normal(size=q_symbols.numel())
+        angles = rng.uniform(-np.pi, np.pi, size=q_symbols.numel())
+        if angle is not None:
+            q[angle] = angles[angle]
+        a, m = function(q, np.cos(angles), np.sin(angles), theta[1])
+        scale, deviation = max(scale, abs(float(a))), max(deviation, abs(float(a) - float(m)))
+    return deviation < FORM_TOLERANCE * scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircleForm:
+    """p + M (cos b, sin b) = 0 with M^T M = square I.
+
+    Attributes:
+        p: the pin (2,), without the angle b.
+        M: the circle (2, 2).
+        square: square of its radius.
+        is_constant: whether the radius is the same at all coordinates.
+    """
+
+    p: ca.SX
+    M: ca.SX
+    square: ca.SX
+    is_constant: bool
+
+    @property
+    def psi(self) -> ca.SX:
+        """The equation (|p|^2 - rho^2) / 2 = 0, from which b is gone."""
+        return (ca.sumsqr(self.p) - self.square) / 2
+
+    @property
+    def difference(self) -> tuple[ca.SX, ca.SX] | None:
+        """The same as a rod's: its vector p and its length rho; None where the radius changes."""
+        return (self.p, ca.sqrt(self.square)) if self.is_constant else None
+
+    @property
+    def pair(self) -> ca.SX:
+        """Cosine and sine of b (2,)."""
+        return -self.M.T @ self.p / self.square
+
+
+def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleForm | None:
+    """The circle of angle b in two equations (2,), or None where they are of another form.
+
+    In a plane that is inclined to the base frame the two equations show the circle as an ellipse: M
+    M^T is then not rho^2 I, but constant, and its Cholesky factor makes the ellipse round again.
+    """
+    q, c, s = symbols
+    turn = ca.vertcat(c[b], s[b])
+    M = ca.jacobian(psi, turn)
+    if ca.depends_on(psi, q[b]) or ca.depends_on(M, turn) or M.is_zero():
+        return None
+    p = ca.substitute([psi], [turn], [ca.SX.zeros(2)])[0]
+    A = M @ M.T
+    upright = _upright(A, symbols)
+    is_constant = _same(A, upright, symbols, theta)
+    if is_constant:
+        A = upright
+    if not _same(A, A[0, 0] * ca.SX.eye(2), symbols, theta):
+        if not is_constant:
+            return None
+        rounding = _rounding(A)
+        if rounding is None:
+            return None
+        p, M, A = rounding @ p, rounding @ M, ca.fmax(A[0, 0], A[1, 1]) * ca.SX.eye(2)
+    return CircleForm(p=p, M=M, square=A[0, 0], is_constant=is_constant)
+
+
+def _upright(expression: ca.SX, symbols: Symbols) -> ca.SX:
+    """An expression with all coordinates and angles at zero."""
+    zero = ca.SX.zeros(symbols[0].numel())
+    return ca.simplify(ca.substitute([expression], list(symbols), [zero, zero + 1, zero])[0])
+
+
+def _same(actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta) -> bool:
+    """Whether two matrices (2, 2) agree, off their diagonals relative to its first entry."""
+    trace = actual[0, 0]
+    pairs = [(0, 0), (1, 1), (0, 1)]
+    return all(
+        agree(trace + actual[i, j], trace + modelled[i, j], symbols, theta) for i, j in pairs
+    )
+
+
+def _rounding(A: ca.SX) -> ca.SX | None:
+    """Matrix (2, 2) that makes M M^T = A a multiple of the unit matrix, of A's larger diagonal entry."""
+    first = ca.sqrt(A[0, 0])
+    across = A[1, 0] / first
+    second = A[1, 1] - across * across
+    if second.is_zero():
+        return None
+    second = ca.sqrt(second)
+    rho = ca.sqrt(ca.fmax(A[0, 0], A[1, 1]))
+    return rho * ca.vertcat(
+        ca.horzcat(1 / first, ca.SX(0)), ca.horzcat(-across / (first * second), 1 / second)
+    )
+
+
+#: Second derivatives of two spheres are the same within this share of the largest.
+SAME = 1e-14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SphereForm:
+    """x^T H x / 2 + g_i^T x + c_i = 0 about the centre of the first sphere, where g_0 = 0.
+
+    Attributes:
+        centre: of the first sphere (n,).
+        H: second derivatives (n, n), numbers.
+        A: differences of the slopes, g_i - g_0, of all but the first (n - 1, n).
+        b: differences of the constants (n - 1,).
+        c: constant of the first, minus half of its squared radius.
+    """
+
+    centre: ca.SX
+    H: ca.DM
+    A: ca.SX
+    b: ca.SX
+    c: ca.SX
+
+    def along(self, u: ca.SX, w: ca.SX) -> tuple[QuadraticForm, ca.SX]:
+        """The first sphere on the line u + w t as a quadratic in t, and the factor alpha of its monic polynomial."""
+        Hw = ca.SX(self.H) @ w
+        alpha = ca.dot(w, Hw)
+        half = ca.dot(u, Hw) / alpha
+        rest = (ca.dot(u, ca.SX(self.H) @ u) / 2 + self.c) * 2 / alpha
+        return QuadraticForm(half=half, square=half * half - rest), alpha
+
+
+def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
+    """The form of equations psi (n,) in as many unknowns x (symbols), or None where they are of another form."""
+    slopes = ca.jacobian(psi, x)
+    second = [ca.jacobian(slopes[i, :], x) for i in range(psi.numel())]
+    if not all(H.is_constant() for H in second):
+        return None
+    H = ca.DM(second[0])
+    size = float(ca.norm_inf(H))
+    # an indefinite one would be hyperboloids, on which the quadratic along a line may lose its
+    # leading term
+    if np.linalg.eigvalsh(H.full()).min() <= SAME * size:
+        return None
+    if any(float(ca.norm_inf(ca.DM(other) - H)) > SAME * size for other in second[1:]):
+        return None
+    (at_zero,) = ca.substitute([slopes[0, :].T], [x], [ca.SX.zeros(*x.shape)])
+    centre = (
+        -at_zero if np.array_equal(H.full(), np.eye(x.numel())) else -ca.solve(ca.SX(H), at_zero)
+    )
+    centre = ca.densify(centre)
+    g, c = ca.substitute([slopes, psi], [x], [centre])
+    return SphereForm(centre=centre, H=H, A=ca.densify(g[1:, :]), b=c[1:] - c[0], c=c[0])
+
+
+def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
+    """Slope of the first sphere along the line of the others' differences, w_last = 1: its sign tells the root."""
+    slopes = ca.jacobian(psi, x)
+    n = x.numel()
+    others = [j for j in range(n) if j != last]
+    A = slopes[1:, :] - ca.repmat(slopes[0, :], n - 1, 1)
+    w = ca.SX(n, 1)
+    w[others], w[last] = -ca.solve(A[:, others], A[:, last]), 1
+    return ca.SX(slopes[0, :] @ w)
+
+
+#: A slope below this share of its usual size is zero: the pose is a dead centre, where both roots
+#: are the same.
+DEAD = 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branches:
+    """Slopes of the equations that are solved in closed form; their signs tell the roots.
+
+    Attributes:
+        slopes: the program from "q" to "slopes", at nominal parameters.
+        typical: usual size of each (k,), over assembled states.
+        own: signs (k,) of the roots that a program takes: those of the first of these states, its
+            reference.
+    """
+
+    slopes: Program
+    typical: np.ndarray
+    own: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        slopes: Sequence[ca.SX],
+        symbols: tuple[ca.SX, ca.SX, ca.SX],
+        theta: tuple[ca.SX, np.ndarray],
+        states: np.ndarray,
+    ) -> Branches:
+        """From expressions in q, cosines, sines and free parameters, and assembled states (M, n_q)."""
+        q = ca.SX.sym("q", symbols[0].numel())
+        column = ca.densify(ca.vertcat(ca.SX(0, 1), *slopes))
+        at_q = ca.substitute(
+            [column], [*symbols, theta[0]], [q, ca.cos(q), ca.sin(q), ca.SX(ca.DM(theta[1]))]
+        )
+        function = BatchFunction(ca.Function("branches", [q], ca.cse(at_q)))
+        (values,) = function([states], len(states))
+        step = Evaluate(function=function, inputs=("q",), outputs=("slopes",))
+        program = Program(
+            name="branches", steps=(step,), outputs=("slopes",), closed_forms=(), pivots=()
+        )
+        return cls(
+            slopes=program,
+            typical=quantile(np.abs(values), 0.5),
+            own=np.where(values[0] >= 0, 1, -1).astype(int),
+        )
+
+    def signs(self, q: np.ndarray) -> np.ndarray:
+        """Signs (N, k) of the roots on which poses (N, n_q) lie."""
+        return self.signs_of(self.slopes.run({"q": q}, len(q))[0]["slopes"])
+
+    def signs_of(self, slopes: np.ndarray) -> np.ndarray:
+        """Signs (N, k) of the roots from slopes (N, k); the own one at a dead centre, which has only one."""
+        return np.where(
+            np.abs(slopes) > DEAD * self.typical, np.where(slopes >= 0, 1, -1), self.own
+        )

@@ -1,0 +1,468 @@
+"""Position level: all coordinates from those that are given, block by block.
+
+One equation in one unknown is solved in closed form: a quadratic in a length, or A cos q + B sin q
+= C for the pair (cos q, sin q), without ever taking the angle. So are two equations that place a
+pin where two circles meet, or a circle and a line, and spheres that meet in a point. Everything
+else goes to Newton's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.blas import one_blas_thread
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.builder import ProgramBuilder
+from tauloop.compiler.program import ClosedForm
+from tauloop.compiler.solving.closed_forms import (
+    CircleForm,
+    PairForm,
+    QuadraticForm,
+    circle_form,
+    pair_form,
+    quadratic_form,
+    sphere_form,
+    sphere_slope,
+)
+from tauloop.compiler.solving.position_equations import (
+    Block,
+    PositionEquations,
+    blocks,
+    entering_by_value,
+    incidence,
+    nearest_turn,
+    position_equations,
+)
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import Configuration
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Mechanism
+
+#: An equation that follows from the others at the reference is open beyond this (characteristic
+#: lengths, rad); files with six digits leave a tenth of it.
+OPEN = 1e-5
+#: Singular values below this share of the largest, and entries below the other, do not move the
+#: start of an iteration.
+SLACK, NEGLIGIBLE = 1e-3, 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolvedBlock:
+    """One block of the position problem, for the record.
+
+    Attributes:
+        equations: names of its equations.
+        unknowns: names of the coordinates that it yields.
+        method: "quadratic", "cosine and sine", "two circles", "circle and line", "spheres", or
+            "Newton".
+    """
+
+    equations: tuple[str, ...]
+    unknowns: tuple[str, ...]
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions(Shown):
+    """The solved position problem.
+
+    Attributes:
+        configuration: all coordinates, in terms of the builder's symbols.
+        blocks: how they were found.
+        slopes: of every closed form, in the symbols of the equations; their signs tell the roots
+            (see `Branches`).
+        symbols: those coordinates, cosines and sines.
+        turning: indices of the angles that are found by cosine and sine, which do not tell the
+            turn.
+        turns_matter: whether such an angle itself, with its turn, decides where others are (a gear
+            behind a loop).
+    """
+
+    configuration: Configuration
+    blocks: tuple[SolvedBlock, ...]
+    slopes: tuple[ca.SX, ...]
+    symbols: tuple[ca.SX, ca.SX, ca.SX]
+    turning: tuple[int, ...]
+    turns_matter: bool
+
+
+@one_blas_thread()
+def solve_positions(
+    builder: ProgramBuilder,
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    rows: tuple[int, ...],
+    fixed: Mapping[int, ca.SX],
+    start: ca.SX,
+    reference: np.ndarray,
+    theta: tuple[ca.SX, np.ndarray],
+    states: np.ndarray,
+) -> Positions:
+    """Emit the steps that find all coordinates from the given ones.
+
+    Args:
+        builder: receives the steps.
+        mechanism, topology, values: the machine.
+        rows: the loop equations kept.
+        fixed: known coordinates by index (symbols of the builder, or constants).
+        start: start values (n_q,) for Newton blocks; angles come out on the turn nearest to them.
+        reference: assembled reference coordinates (n_q,); they pick the branch of closed forms.
+        theta: free parameters, as symbols and as nominal values.
+        states: assembled coordinates (M, n_q) at which the builder samples.
+
+    Raises:
+        ValueError: the equations do not determine the coordinates.
+    """
+    unknown = tuple(i for i in range(topology.n_q) if i not in fixed)
+    equations = position_equations(mechanism, topology, values, rows, unknown)
+    if len(equations.names) != len(unknown):
+        raise ValueError(
+            f"{len(equations.names)} position equations for {len(unknown)} unknown coordinates"
+        )
+    solver = _Solver(
+        builder,
+        topology,
+        equations,
+        start,
+        reference,
+        theta,
+        states,
+        mechanism.characteristic_length,
+    )
+    for i, expression in fixed.items():
+        solver.set_coordinate(i, expression)
+    solved = []
+    for block in blocks(incidence(equations, topology, unknown)):
+        solved.append(solver.solve(block, tuple(unknown[j] for j in block.columns)))
+    solver.watch_redundant()
+    return Positions(
+        configuration=solver.configuration(),
+        blocks=tuple(solved),
+        slopes=tuple(solver.slopes),
+        symbols=(equations.q, equations.c, equations.s),
+        turning=tuple(sorted(solver.turning)),
+        turns_matter=bool(set(solver.turning) & entering_by_value(equations, topology)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Equation:
+    """One equation psi = 0 of a closed form; its difference vector and length where it is a rod's, or like one."""
+
+    name: str
+    element: str
+    psi: ca.SX
+    difference: tuple[ca.SX, ca.SX] | None
+
+    @classmethod
+    def of_row(cls, e: PositionEquations, row: int) -> _Equation:
+        return cls(
+            name=e.names[row],
+            element=e.elements[row],
+            psi=e.psi[row],
+            difference=e.differences[row],
+        )
+
+    @classmethod
+    def of_circle(cls, e: PositionEquations, rows: list[int], circle: CircleForm) -> _Equation:
+        names = ", ".join(dict.fromkeys(e.names[row] for row in rows))
+        return cls(
+            name=names, element=e.elements[rows[0]], psi=circle.psi, difference=circle.difference
+        )
+
+
+class _Solver:
+    """Keeps what is known of every coordinate while the blocks are solved one after the other."""
+
+    def __init__(
+        self,
+        builder: ProgramBuilder,
+        topology: Topology,
+        equations: PositionEquations,
+        start: ca.SX,
+        reference: np.ndarray,
+        theta: tuple[ca.SX, np.ndarray],
+        states: np.ndarray,
+        length: float,
+    ) -> None:
+        self._builder = builder
+        self._topology = topology
+        self._equations = equations
+        self._start = start
+        self._reference = reference
+        self._theta = theta
+        self._states = states
+        self._length = length
+        self._q = ca.SX(equations.q)
+        self._c, self._s = ca.SX(equations.c), ca.SX(equations.s)
+        self._plain: set[int] = set()
+        self.slopes: list[ca.SX] = []
+        self.turning: list[int] = []
+
+    def set_coordinate(self, i: int, value: ca.SX) -> None:
+        self._plain.add(i)
+        self._q[i] = value
+        if self._topology.is_angle[i]:
+            self._c[i], self._s[i] = ca.cos(value), ca.sin(value)
+
+    def set_pair(self, i: int, c: ca.SX, s: ca.SX) -> None:
+        """Keep an angle by its cosine and sine; as a number it is the one nearest to its start."""
+        self._c[i], self._s[i] = c, s
+        self._q[i] = nearest_turn(ca.atan2(s, c), self._start[i])
+        self.turning.append(i)
+
+    def configuration(self) -> Configuration:
+        pairs = {
+            i: (self._c[i], self._s[i])
+            for i in range(self._topology.n_q)
+            if self._topology.is_angle[i]
+        }
+        return Configuration(self._q, pairs)
+
+    def solve(self, block: Block, unknown: tuple[int, ...]) -> SolvedBlock:
+        """Solve one block and keep its unknowns."""
+        rows = list(block.rows)
+        method = ""
+        if len(unknown) == 1:
+            method = self._solve_one(_Equation.of_row(self._equations, rows[0]), unknown[0])
+        elif len(unknown) == 2:
+            method = self._solve_pin(rows, unknown)
+        if not method and len(unknown) > 1:
+            method = self._solve_spheres(rows, unknown)
+        if not method:
+            method = "Newton"
+            self._solve_newton(rows, unknown)
+        return SolvedBlock(
+            equations=tuple(self._equations.names[r] for r in rows),
+            unknowns=tuple(self._topology.coordinate_names[i] for i in unknown),
+            method=method,
+        )
+
+    def watch_redundant(self) -> None:
+        """Leave as evidence whether the equations that are not kept hold: in another posture they may be open."""
+        residuals = self._known(
+            ca.vertcat(ca.SX(0, 1), *(residual for *_, residual in self._equations.redundant))
+        )
+        for (name, element, _), residual in zip(
+            self._equations.redundant, ca.vertsplit(residuals), strict=True
+        ):
+            if not residual.is_constant():
+                record = ClosedForm(equation=name, element=element, unknown="")
+                gap = ca.fabs(residual)
+                self._builder.closed_form(record, 1 - (residual / OPEN) ** 2, ca.vertcat(gap, 0, 0))
+
+    def _known(self, expression: ca.SX, but: tuple[int, ...] = ()) -> ca.SX:
+        """Return the expression with everything put in that is known so far; some coordinates stay symbols."""
+        e = self._equations
+        q, c, s = self._with_later_at_reference(but)
+        for i in but:
+            q[i], c[i], s[i] = e.q[i], self._c[i], self._s[i]
+        return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [q, c, s])[0])
+
+    def _with_later_at_reference(self, unknown: tuple[int, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Return coordinates, cosines and sines as far as known, with those of later blocks at the reference pose.
+
+        Coordinates of later blocks may appear in terms that cancel, so that their values do not
+        matter: the rod between two bodies of one carriage has the position of the carriage at both
+        ends.
+        """
+        q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
+        for i in set(range(len(self._reference))) - self._plain - {*self.turning, *unknown}:
+            q[i], c[i], s[i] = (
+                self._reference[i],
+                np.cos(self._reference[i]),
+                np.sin(self._reference[i]),
+            )
+        return q, c, s
+
+    def _solve_one(self, equation: _Equation, i: int) -> str:
+        """Solve one equation in one unknown in closed form; how, or nothing where it has none."""
+        form = self._form(equation, i)
+        if form is None:
+            return ""
+        self._solve_form(form, equation, i)
+        return "cosine and sine" if isinstance(form, PairForm) else "quadratic"
+
+    def _solve_pin(self, rows: list[int], unknown: tuple[int, ...]) -> str:
+        """Solve two equations that place a pin; how, or nothing where they do something else."""
+        e = self._equations
+        circles = [
+            (circle_form(e.psi[rows], (e.q, e.c, e.s), b, self._theta), a, b)
+            for a, b in (unknown, unknown[::-1])
+            if self._topology.is_angle[b]
+        ]
+        # the larger circle as the one that the pin has to meet, so that "too near" and "too far"
+        # are the user's
+        for circle, a, b in sorted(circles, key=lambda item: -self._radius(item[0])):
+            if circle is None:
+                continue
+            equation = _Equation.of_circle(e, rows, circle)
+            form = self._form(equation, a)
+            if form is not None:
+                self._solve_form(form, equation, a)
+                c, s = ca.vertsplit(self._known(circle.pair))
+                self.set_pair(b, c, s)
+                return "two circles" if isinstance(form, PairForm) else "circle and line"
+        return ""
+
+    def _solve_spheres(self, rows: list[int], unknown: tuple[int, ...]) -> str:
+        """Solve equations of spheres; how, or nothing where they are something else."""
+        e, n = self._equations, len(unknown)
+        if any(self._topology.is_angle[i] for i in unknown):
+            return ""
+        x = e.q[list(unknown)]
+        form = sphere_form(self._known(e.psi[rows], but=unknown), x)
+        if form is None:
+            return ""
+        last = self._best_last(form.A, n)
+        others = [j for j in range(n) if j != last]
+        lines = self._builder.solve(
+            form.A[:, others], -ca.horzcat(form.b, form.A[:, last]), "spheres"
+        )
+        u, w = ca.SX(n, 1), ca.SX(n, 1)
+        u[others], w[others], w[last] = lines[:, 0], lines[:, 1], 1
+        quadratic, alpha = form.along(u, w)
+        t, discriminant = quadratic.solution(self._branch(sphere_slope(e.psi[rows], x, last)))
+        point = form.centre + u + w * t
+        for j, i in enumerate(unknown):
+            self.set_coordinate(i, point[j])
+        record = ClosedForm(
+            equation=", ".join(e.names[row] for row in rows),
+            element=", ".join(dict.fromkeys(e.elements[row] for row in rows)),
+            unknown=", ".join(self._topology.coordinate_names[i] for i in unknown),
+        )
+        difference = e.differences[rows[0]]
+        length = ca.SX(0) if difference is None else self._known(difference[1])
+        least, greatest = quadratic.extremes()
+        self._builder.closed_form(record, discriminant, ca.vertcat(alpha * least, greatest, length))
+        return "spheres"
+
+    def _best_last(self, A: ca.SX, n: int) -> int:
+        """The unknown without which the linear equations (n - 1, n) are best conditioned at the worst state."""
+        sampled = self._builder.at_samples(A).reshape(-1, n, n - 1).transpose(0, 2, 1)
+        worst = [
+            np.linalg.svd(np.delete(sampled, j, axis=2), compute_uv=False)[:, -1].min()
+            for j in range(n)
+        ]
+        return int(np.argmax(worst))
+
+    def _radius(self, circle: CircleForm | None) -> float:
+        """Nominal radius of a circle; zero where it changes."""
+        if circle is None or not circle.is_constant:
+            return 0.0
+        return (
+            float(ca.Function("square", [self._theta[0]], [circle.square])(self._theta[1])) ** 0.5
+        )
+
+    def _form(self, equation: _Equation, i: int) -> PairForm | QuadraticForm | None:
+        """The closed form of an equation in the unknown i; a gear, which couples an angle itself, is a linear one."""
+        e = self._equations
+        parts = (equation.psi, equation.difference, (e.q, e.c, e.s), i, self._theta)
+        if not self._topology.is_angle[i]:
+            return quadratic_form(*parts)
+        if not ca.depends_on(equation.psi, e.q[i]):
+            return pair_form(*parts)
+        return (
+            None
+            if ca.depends_on(equation.psi, ca.vertcat(e.c[i], e.s[i]))
+            else quadratic_form(*parts)
+        )
+
+    def _solve_form(self, form: PairForm | QuadraticForm, equation: _Equation, i: int) -> None:
+        """Put the solution of a closed form in, on the reference's branch."""
+        known = form.at(self._known)
+        if isinstance(known, PairForm):
+            c, s, discriminant = known.solution(-self._branch(self._slope(equation.psi, i)))
+            self.set_pair(i, c, s)
+        else:
+            # a linear equation has one root only
+            sign = 1.0 if known.square is None else self._branch(self._slope(equation.psi, i))
+            x, discriminant = known.solution(sign)
+            self.set_coordinate(i, x)
+        if not discriminant.is_constant():
+            names = self._topology.coordinate_names
+            record = ClosedForm(equation=equation.name, element=equation.element, unknown=names[i])
+            length = (
+                ca.SX(0) if equation.difference is None else self._known(equation.difference[1])
+            )
+            self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
+
+    def _slope(self, psi: ca.SX, i: int) -> ca.SX:
+        """Slope of psi in the unknown, whose sign tells the root.
+
+        At a root the slope is -sign * root for an angle, and alpha sign * root for a quadratic.
+        """
+        e = self._equations
+        if self._topology.is_angle[i] and not ca.depends_on(psi, e.q[i]):
+            return e.c[i] * ca.jacobian(psi, e.s[i]) - e.s[i] * ca.jacobian(psi, e.c[i])
+        slope = ca.jacobian(psi, e.q[i])
+        return slope * ca.sign(ca.jacobian(slope, e.q[i]))
+
+    def _branch(self, slope: ca.SX) -> float:
+        """Sign of a slope at the reference; it is kept, to tell on which root other coordinates lie."""
+        self.slopes.append(slope)
+        e = self._equations
+        function = ca.Function("slope", [e.q, e.c, e.s, self._theta[0]], [slope])
+        q = self._reference
+        return 1.0 if float(function(q, np.cos(q), np.sin(q), self._theta[1])) >= 0 else -1.0
+
+    def _solve_newton(self, rows: list[int], unknown: tuple[int, ...]) -> None:
+        e = self._equations
+        residual = e.psi[rows] / e.scales[rows]
+        x = ca.SX.sym("x", len(unknown))
+        q, c, s = self._with_later_at_reference(unknown)
+        for j, i in enumerate(unknown):
+            q[i] = x[j]
+            if self._topology.is_angle[i]:
+                c[i], s[i] = ca.cos(x[j]), ca.sin(x[j])
+        residual = ca.substitute([residual], [e.q, e.c, e.s], [q, c, s])[0]
+        names = self._topology.coordinate_names
+        solution = self._builder.newton(
+            residual,
+            x,
+            self._predicted(rows, unknown),
+            tuple(e.names[r] for r in rows),
+            tuple(names[i] for i in unknown),
+            self._states[:, list(unknown)],
+            e.sizes[rows],
+            np.where(np.array(self._topology.is_length)[list(unknown)], self._length, 1.0),
+        )
+        by_value = entering_by_value(e, self._topology)
+        for j, i in enumerate(unknown):
+            self.set_coordinate(i, solution[j])
+            if self._topology.is_angle[i] and i not in by_value:
+                # the iteration may have gone around; what stands in the equations is the solution
+                # itself
+                self._q[i] = nearest_turn(solution[j], self._start[i])
+                self.turning.append(i)
+
+    def _predicted(self, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
+        """Where Newton begins: the start, moved along with what is known by the tangent at the reference pose.
+
+        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start): it saves a step of the
+        iteration. Angles that are known by cosine and sine only would cost an arctangent; they are
+        left out.
+        """
+        e, start = self._equations, self._start
+        q = ca.SX.sym("q", e.q.numel())
+        at_q = ca.substitute(
+            [e.psi[rows] / e.scales[rows]], [e.q, e.c, e.s], [q, ca.cos(q), ca.sin(q)]
+        )[0]
+        slopes = ca.Function("slopes", [q, self._theta[0]], [ca.jacobian(at_q, q)])
+        J = np.array(slopes(self._reference, self._theta[1]).full())
+        known = [i for i in sorted(self._plain) if np.any(J[:, i])]
+        follow, *_ = np.linalg.lstsq(J[:, list(unknown)], -J[:, known], rcond=SLACK)
+        follow[np.abs(follow) < NEGLIGIBLE] = 0.0
+        moved = ca.SX(0, 1)
+        for i in known:
+            step = self._q[i] - start[i]
+            turns = self._topology.is_angle[i] and not ca.depends_on(e.psi[rows], e.q[i])
+            moved = ca.vertcat(
+                moved, step - 2 * np.pi * ca.floor(step / (2 * np.pi) + 0.5) if turns else step
+            )
+        return ca.SX(ca.vertcat(*(start[i] for i in unknown)) + ca.sparsify(ca.DM(follow)) @ moved)

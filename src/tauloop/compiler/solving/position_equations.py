@@ -1,0 +1,223 @@
+"""Equations of the position level: what they are, in which order they are solved, and the turns that they do not tell.
+
+They are the kept loop equations and norms of quaternions, with angles by cosine and sine. Blocks
+that are solved together are found as Modelica compilers do, by CasADi's Dulmage-Mendelsohn
+decomposition. The whole turns of an angle come from start values at a single pose, along a motion
+from the sample before: every angle is the one nearest to what it was, a + 2 pi floor((near - a) / 2
+pi + 1/2).
+
+Source: Davis 2006, Direct Methods for Sparse Linear Systems, for the sorting into blocks.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.loops import closure
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionEquations:
+    """Position equations with one symbol for every coordinate, and for the cosine and sine of every angle.
+
+    Attributes:
+        q: coordinates (n_q,).
+        c, s: cosines and sines (n_q,), used where the coordinate is an angle.
+        psi, scales: of the kept loop equations, then of the norms of unknown quaternions; phi = psi
+            / scale.
+        sizes: unit of each phi: the characteristic length, m, or one.
+        names, elements: of the same.
+        differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
+        redundant: name, element and residual, a pure number, of every loop equation that is not
+            kept.
+    """
+
+    q: ca.SX
+    c: ca.SX
+    s: ca.SX
+    psi: ca.SX
+    scales: ca.SX
+    sizes: np.ndarray
+    names: tuple[str, ...]
+    elements: tuple[str, ...]
+    differences: tuple[tuple[ca.SX, ca.SX] | None, ...]
+    redundant: tuple[tuple[str, str, ca.SX], ...]
+
+
+def position_equations(
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    rows: tuple[int, ...],
+    unknown: tuple[int, ...],
+) -> PositionEquations:
+    """The kept loop equations, and one norm for every quaternion of which a component is unknown."""
+    n = topology.n_q
+    q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
+    pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
+    zero = ca.SX(topology.n_v, 1)
+    equations = (
+        closure(mechanism, tree_motion(topology, values, Configuration(q, pairs), zero, zero))
+        if rows
+        else []
+    )
+    kept = [equations[i] for i in rows]
+    length = mechanism.characteristic_length
+    psi = [row.psi for row in kept]
+    scales = [row.scale for row in kept]
+    sizes = [length if row.is_length else 1.0 for row in kept]
+    names = [row.name for row in kept]
+    elements = [row.element for row in kept]
+    differences = [None if row.difference is None else (row.difference, row.scale) for row in kept]
+    for iq, _ in topology.quaternions:
+        if set(range(iq, iq + 4)) & set(unknown):
+            psi.append((ca.sumsqr(q[iq : iq + 4]) - 1) / 2)
+            scales.append(ca.SX(1))
+            sizes.append(1.0)
+            differences.append(None)
+            elements.append(topology.coordinate_names[iq].removesuffix(".qw"))
+            names.append(f"{elements[-1]}: unit quaternion")
+    return PositionEquations(
+        q=q,
+        c=c,
+        s=s,
+        psi=ca.vertcat(ca.SX(0, 1), *psi),
+        scales=ca.vertcat(ca.SX(0, 1), *scales),
+        sizes=np.array(sizes, dtype=float),
+        names=tuple(names),
+        elements=tuple(elements),
+        differences=tuple(differences),
+        redundant=tuple(
+            (row.name, row.element, row.residual / (length if row.is_length else 1.0))
+            for i, row in enumerate(equations)
+            if i not in rows
+        ),
+    )
+
+
+def incidence(
+    equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]
+) -> ca.Sparsity:
+    """Which equation contains which unknown, an angle through its cosine or sine."""
+    angles = _at_angles(equations, topology)
+    return ca.sparsify(ca.jacobian(angles, equations.q)[:, list(unknown)]).sparsity()
+
+
+def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
+    """Numerators in terms of q alone."""
+    angle = [i for i in range(topology.n_q) if topology.is_angle[i]]
+    if not angle:
+        return equations.psi
+    q = equations.q[angle]
+    return ca.SX(
+        ca.substitute(
+            [equations.psi],
+            [equations.c[angle], equations.s[angle]],
+            [ca.cos(q), ca.sin(q)],
+        )[0]
+    )
+
+
+def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
+    """Angles that stand in the equations themselves, not by cosine and sine only: those that gears couple."""
+    return {
+        i
+        for i in range(topology.n_q)
+        if topology.is_angle[i] and ca.depends_on(equations.psi, equations.q[i])
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Equations (rows) to be solved together for as many unknowns (columns)."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Order of the block."""
+        return len(self.rows)
+
+
+def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
+    """Blocks of a square incidence pattern, each depending only on unknowns of itself and of blocks before it.
+
+    Args:
+        incidence: pattern (n, n) of which equation contains which unknown.
+
+    Raises:
+        ValueError: the pattern is structurally singular.
+    """
+    n = incidence.size1()
+    if n == 0:
+        return ()
+    count, row_order, column_order, row_start, column_start, _, _ = incidence.btf()
+    row_sizes, column_sizes = np.diff(row_start[: count + 1]), np.diff(column_start[: count + 1])
+    if incidence.size2() != n or (row_sizes != column_sizes).any():
+        raise ValueError("structurally singular: some equations contain too few unknowns")
+    listed = [
+        Block(
+            tuple(sorted(row_order[row_start[b] : row_start[b + 1]])),
+            tuple(sorted(column_order[column_start[b] : column_start[b + 1]])),
+        )
+        for b in range(count)
+    ]
+    return _in_order(listed, np.array(ca.DM(incidence, 1).full(), dtype=bool))
+
+
+def _in_order(blocks: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
+    """Order the blocks so that each one needs only what was solved before; ties by the first row."""
+    waiting = sorted(blocks, key=lambda block: block.rows)
+    solved: set[int] = set()
+    ordered: list[Block] = []
+    while waiting:
+        for block in waiting:
+            needed = set(np.flatnonzero(incidence[list(block.rows)].any(axis=0))) - set(
+                block.columns
+            )
+            if needed <= solved:
+                break
+        else:
+            raise ValueError("structurally singular: the blocks depend on each other")
+        waiting.remove(block)
+        solved |= set(block.columns)
+        ordered.append(block)
+    return tuple(ordered)
+
+
+TURN = 2.0 * np.pi
+
+
+def nearest_turn(angle: ca.SX, near: ca.SX) -> ca.SX:
+    """The same angle, by whole turns as near as can be to another (rad)."""
+    return angle + TURN * ca.floor((near - angle) * (1.0 / TURN) + 0.5)
+
+
+def nearest_turns(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
+    """Coordinates (N, n_q) with some angles, by index, on the turn nearest to others (N, n_q) or (n_q,)."""
+    q = q.copy()
+    turn_near(q, near, turning)
+    return q
+
+
+def turn_near(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> None:
+    """As `nearest_turns`, in place."""
+    columns = list(turning)
+    turns = np.round((q[:, columns] - near[..., columns]) / TURN)
+    if turns.any():
+        q[:, columns] -= TURN * turns
+
+
+def continued(q: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
+    """Coordinates (N, n_q) of consecutive samples of a motion, some angles of which go on without jumps of turns."""
+    q, columns = q.copy(), list(turning)
+    turns = np.round(np.diff(q[:, columns], axis=0) / TURN)
+    q[1:, columns] -= TURN * np.cumsum(turns, axis=0)
+    return q

@@ -1,0 +1,292 @@
+"""Results of motions: states and forces, each with the evidence that it can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from tauloop.common import result
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.limits import (
+    ACCURATE,
+    CONVERGED as CONVERGED,
+    SMALLEST_PIVOT as SMALLEST_PIVOT,
+    WITHIN as WITHIN,
+)
+from tauloop.compiler.program import ClosedForm, Program, RunEvidence
+from tauloop.equations.assembly.limits import Limits
+from tauloop.mechanism.named import place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health(Shown):
+    """Evidence of a run over N samples.
+
+    Attributes:
+        closed_forms: the loops solved in closed form.
+        discriminants: one column for each of them (N, n); negative where the loop cannot close.
+        smallest_pivot: smallest pivot of all eliminations over its typical size (N,).
+        residuals: per loop solved by Newton's method, what is left of it (N,).
+        steps: Newton steps taken, as floats where machine code has counted them (N,).
+        finite: whether all results are finite numbers (N,).
+        missed: by how much bounds of tensions are missed, of the largest figure among them (N,).
+        is_sound: whether it is known already that all samples are reached and regular.
+    """
+
+    closed_forms: tuple[ClosedForm, ...]
+    discriminants: np.ndarray
+    smallest_pivot: np.ndarray
+    residuals: dict[str, np.ndarray]
+    steps: np.ndarray
+    finite: np.ndarray
+    missed: np.ndarray
+    is_sound: bool = False
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Newton steps taken (N,)."""
+        return self.steps.astype(int)
+
+    @property
+    def all_sound(self) -> bool:
+        """Whether all samples are reached and regular."""
+        return self.is_sound or bool((self.is_reached & self.is_regular).all())
+
+    @property
+    def is_within(self) -> np.ndarray:
+        """Whether all tensions are within their bounds (N,)."""
+        return np.asarray(self.missed < WITHIN)
+
+    def at(self, samples: np.ndarray) -> Health:
+        """The evidence of some samples, by number."""
+        return replace(
+            self,
+            discriminants=self.discriminants[samples],
+            smallest_pivot=self.smallest_pivot[samples],
+            residuals={name: residual[samples] for name, residual in self.residuals.items()},
+            steps=self.steps[samples],
+            finite=self.finite[samples],
+            missed=self.missed[samples],
+        )
+
+    @property
+    def is_reached(self) -> np.ndarray:
+        """Whether all loops close (N,)."""
+        ok = (self.discriminants >= 0).all(axis=1)
+        for residual in self.residuals.values():
+            ok &= np.abs(residual) < CONVERGED
+        return np.asarray(ok)
+
+    @property
+    def is_regular(self) -> np.ndarray:
+        """Whether all linear blocks can be solved, and nothing has overflowed (N,)."""
+        return np.asarray((self.smallest_pivot > SMALLEST_PIVOT) & self.finite)
+
+    @property
+    def rounding_of_forces(self) -> tuple[result.Evidence, ...]:
+        """The share of the forces that is rounding, where it is too large; nothing elsewhere.
+
+        A coordinate at a distance d from its dead centre has a pivot p of the size of the root of
+        d, and accelerations that grow as 1 / p^3. Rounding of d, 1e-16, is then a share 1e-16 / p^2
+        of them.
+        """
+        least = float(self.smallest_pivot.min(initial=np.inf))
+        share = np.finfo(float).eps / max(least, SMALLEST_PIVOT) ** 2
+        if share <= ACCURATE:
+            return ()
+        advice = f"a loop is nearly at a dead centre (smallest pivot {least:.2g} of its usual size), where forces grow "
+        advice += "without bound: keep the motion away from it"
+        name = "rounding of the forces, of themselves"
+        return (result.Evidence(name=name, value=share, upper=ACCURATE, advice=advice),)
+
+    @property
+    def has_overflowed(self) -> np.ndarray:
+        """Whether results are not finite though all loops close and all blocks can be solved (N,)."""
+        return np.asarray(self.is_reached & (self.smallest_pivot > SMALLEST_PIVOT) & ~self.finite)
+
+
+def health(
+    program: Program,
+    evidence: RunEvidence,
+    results: Mapping[str, np.ndarray] = MappingProxyType({}),
+) -> Health:
+    """Evidence of a program's run in the caller's terms.
+
+    Args:
+        program: what was run.
+        evidence: what it left behind.
+        results: its outputs (N, n), which shall be finite.
+    """
+    n = len(evidence.pivots)
+    residuals: dict[str, np.ndarray] = {}
+    iterations = np.zeros(n, dtype=int)
+    for step, phi, counts in evidence.newton:
+        for name, column in zip(step.what, phi.T, strict=True):
+            residuals[name] = column
+        iterations = np.maximum(iterations, counts)
+    smallest = evidence.pivots.min(axis=1, initial=np.inf)
+    return Health(
+        closed_forms=program.closed_forms,
+        discriminants=evidence.discriminants,
+        smallest_pivot=np.where(np.isnan(smallest), 0.0, smallest),
+        residuals=residuals,
+        steps=iterations,
+        finite=np.logical_and.reduce(
+            [np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]
+        ),
+        missed=evidence.missed,
+    )
+
+
+def joined(parts: list[Health]) -> Health:
+    """Evidence of several runs of one program, one after the other; machine code tells less of its runs."""
+    brief = [set(part.residuals) == {"loops"} for part in parts]
+    if any(brief) and not all(brief):
+        pattern = parts[brief.index(False)]
+        parts = [
+            _spread(part, pattern) if is_brief else part
+            for part, is_brief in zip(parts, brief, strict=True)
+        ]
+    return Health(
+        closed_forms=parts[0].closed_forms,
+        discriminants=np.concatenate([part.discriminants for part in parts]),
+        smallest_pivot=np.concatenate([part.smallest_pivot for part in parts]),
+        residuals={
+            key: np.concatenate([part.residuals[key] for part in parts])
+            for key in parts[0].residuals
+        },
+        steps=np.concatenate([part.steps for part in parts]),
+        finite=np.concatenate([part.finite for part in parts]),
+        missed=np.concatenate([part.missed for part in parts]),
+    )
+
+
+def _spread(health: Health, pattern: Health) -> Health:
+    """What machine code tells of a whole run, as if every closed form and every loop had told it."""
+    residual = health.residuals["loops"]
+    return replace(
+        health,
+        closed_forms=pattern.closed_forms,
+        discriminants=np.repeat(health.discriminants, pattern.discriminants.shape[1], axis=1),
+        residuals=dict.fromkeys(pattern.residuals, residual),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Where the whole turns of some angles come from: the loops do not tell them.
+
+    Attributes:
+        angles: names of the angles that are not given.
+        nearest: what they are nearest to: "reference pose", "start" or "sample before".
+    """
+
+    angles: tuple[str, ...]
+    nearest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State(Shown):
+    """Coordinates, and velocities and accelerations as far as they were asked for.
+
+    Attributes:
+        coordinate_names, velocity_names: names of the columns.
+        q: coordinates (N, n_q) or (n_q,) for a single sample.
+        v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
+        health: the evidence of every sample.
+        limits: the machine's limits, by which `evidence` judges.
+        turns: where the whole turns of angles come from.
+        has_opened: of samples that were followed, whether the loops stayed open at a point before
+            the end of each line (N,); None of samples that were not followed.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> state = tl.Model(tl.load("delta")).platform.kinematics([[0.05, 0.0, -0.5]])
+        >>> state.coordinate("platform.x").tolist()
+        [0.05]
+    """
+
+    coordinate_names: tuple[str, ...]
+    velocity_names: tuple[str, ...]
+    q: np.ndarray
+    v: np.ndarray | None
+    a: np.ndarray | None
+    health: Health
+    limits: Limits = field(repr=False)
+    turns: Turns
+    has_opened: np.ndarray | None = None
+
+    @property
+    def evidence(self) -> tuple[result.Evidence, ...]:
+        """What lies beyond a stop, by how much, what looks like degrees, and poses to which no straight line leads."""
+        rows = self.limits.evidence(self.q)
+        if self.has_opened is None or not self.has_opened.any():
+            return rows
+        first = int(np.flatnonzero(self.has_opened)[0])
+        opened = result.Evidence(
+            name="poses whose loops stay open on the line that leads to them",
+            value=float(self.has_opened.sum()),
+            upper=0.0,
+            advice=f"first at sample {first}: the pose may lie beyond a fold or on another assembly mode; approach it "
+            "along other positions, or list all modes (`tauloop.kinematics.modes.modes.assembly_modes`)",
+        )
+        return (*rows, opened)
+
+    def coordinate(self, name: str) -> np.ndarray:
+        """One coordinate by name."""
+        return np.asarray(self.q[..., place(name, self.coordinate_names, "coordinate")])
+
+    def single(self) -> State:
+        """The first sample without the axis of samples."""
+        v, a = (None if array is None else array[0] for array in (self.v, self.a))
+        return replace(self, q=self.q[0], v=v, a=a)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forces(Shown):
+    """Inverse dynamics of a motion.
+
+    Attributes:
+        actuator_names, closure_names: names of the columns.
+        force: actuator forces u (N, n_u), N or N m.
+        closure_force: multipliers lambda of the kept loop equations (N, c), N (N m for directions).
+        tree_force: M a + h on all velocities (N, n_v).
+        state: the full motion.
+        weights: w (n_u,) by which redundant actuators share forces, so that the sum of w u^2 is
+            least; None where the motion determines all forces.
+        tension_names: rods that are cables.
+        tension: their tensions (N, k), N.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> model = tl.Model(tl.load("delta"))
+        >>> forces = model.platform.inverse_dynamics([[0.0, 0.0, -0.5]], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]])
+        >>> forces.actuator_names
+        ('leg1.motor', 'leg2.motor', 'leg3.motor')
+        >>> forces.force.round(2).tolist()
+        [[-1.37, -1.37, -1.37]]
+    """
+
+    actuator_names: tuple[str, ...]
+    closure_names: tuple[str, ...]
+    force: np.ndarray
+    closure_force: np.ndarray
+    tree_force: np.ndarray
+    state: State
+    weights: np.ndarray | None = None
+    tension_names: tuple[str, ...] = ()
+    tension: np.ndarray | None = None
+
+    @property
+    def evidence(self) -> tuple[result.Evidence, ...]:
+        """That of the motion (see `State.evidence`), and rounding near dead centres."""
+        return (*self.state.evidence, *self.state.health.rounding_of_forces)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether actuation is redundant, so that these forces are one choice of many."""
+        return self.weights is not None

@@ -1,0 +1,57 @@
+"""Counts and comparisons on a page: the machine, operations by formulation, differences from other engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.display.pieces import Piece, Plot, PlotTrace, at_rest, by_name, motion, rounded
+from tauloop.model import Model
+from tauloop.model.equation_text.costs import VELOCITY_MATRIX
+from tauloop.model.equation_text.operation_counts import OperationCounts
+from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine
+
+#: Differences of nothing at all are drawn at it: a logarithm has no zero.
+ROUNDING = 1e-17
+
+
+def cost_page(counts: OperationCounts) -> Iterator[Piece]:
+    """The machine, and totals of every quantity by every formulation."""
+    yield at_rest(Model(counts.mechanism))
+    rows = [row for row in counts.costs if row.quantity != VELOCITY_MATRIX]
+    drawn = []
+    for formulation in dict.fromkeys(row.formulation for row in rows):
+        own = [row for row in rows if row.formulation == formulation]
+        totals = rounded([row.total for row in own])
+        drawn.append(
+            PlotTrace(name=formulation, x=tuple(row.quantity for row in own), y=totals, look="bars")
+        )
+    yield Plot(
+        title="Operations of every function",
+        x="",
+        y="operations of one sample",
+        traces=tuple(drawn),
+        sideways=True,
+    )
+
+
+def verification_page(verification: VerifiedMachine) -> Iterator[Piece]:
+    """States of the machine; largest differences by quantity, engine and method, beside their limit."""
+    rows, number = verification.comparisons, np.arange(1.0, len(verification.q) + 1)
+    title = f"The first {len(number)} states that were compared, one after the other"
+    yield from motion(Model(verification.mechanism), number, verification.q, title, is_motion=False)
+    if not rows:
+        return
+    columns = {
+        "difference": np.maximum([row.largest_difference for row in rows], ROUNDING),
+        "engine's own residual": np.maximum([row.residual for row in rows], ROUNDING),
+    }
+    names = (f"{row.quantity}: {row.engine}, {row.method}" for row in rows)
+    y, note = (
+        "largest difference, share of the largest number [1]",
+        f"The limit is {TOLERANCE:.0e}, for accelerations 1e-08.",
+    )
+    yield by_name(
+        "How far the engines are from here", y, names, columns, look="points", log_y=True, note=note
+    )

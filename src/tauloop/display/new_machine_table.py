@@ -1,0 +1,31 @@
+"""A new machine file for the terminal: its dimensions, whether it works, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from tauloop.authoring import NewMachine
+from tauloop.display.machine_tables import check_tables
+from tauloop.display.tables import doubts, table
+
+
+def new_machine_tables(made: NewMachine) -> Iterator[RenderableType]:
+    """Values that can be chosen, own ones marked; what `check` says; what keeps it from its work volume."""
+    asked = [item for item in made.dimensions if item.bounds] or made.dimensions
+    yield table(
+        f"Values, from {made.source}",
+        "name",
+        "value",
+        "",
+        "what it is",
+        rows=[
+            (item.name, item.text, "own" if item.name in made.changed else "default", item.note)
+            for item in asked
+            if item.value is not None
+        ],
+    )
+    yield ""
+    yield from check_tables(made.inspection, doubtful=bool(made.advice))
+    yield from doubts(made)

@@ -1,0 +1,187 @@
+"""The record of a result: what a page of a report is made of, as plain data."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Status, plain, write_json
+from tauloop.common.shown import Shown
+from tauloop.display.parts import parts_of
+from tauloop.display.pieces import Piece, Rows, Words
+
+#: First entry of a record; a change of its meaning changes the number.
+FORMAT = "tauloop-report/1"
+#: The key of a record in a result's JSON file.
+KEY = "report"
+#: What is reported, by the class of the result, where that is not the name of the class.
+TITLES = {
+    "CableSimulation": "Simulation",
+    "ControlComparison": "Control",
+    "DriveStep": "Step of a drive line",
+    "HitDetection": "A blow at the platform",
+    "MachineIdentification": "Identification",
+    "Modes": "Assembly modes",
+    "OperationCounts": "Operations",
+    "PosePlan": "Poses of a calibration",
+    "SwingComparison": "Conservative swing",
+    "VerifiedMachine": "Comparison with other engines",
+}
+#: Largest file that is asked for the names of others in it, bytes.
+DESCRIPTION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRecord(Shown):
+    """What a page shows of a result.
+
+    Attributes:
+        kind: class of the result.
+        title: heading.
+        status: of the result, ``ok`` or ``doubtful``.
+        pieces: what is shown, in order.
+        made: how it was made: command, files with their hashes, versions, options.
+    """
+
+    kind: str
+    title: str
+    status: str
+    pieces: tuple[Piece, ...]
+    made: tuple[Piece, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; every piece says which it is."""
+        named = {
+            name: [tagged(item) for item in getattr(self, name)] for name in ("pieces", "made")
+        }
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "title": self.title,
+            "status": self.status,
+            **named,
+        }
+
+    def write_json(self, path: str | Path, data: Mapping[str, Any]) -> Path:
+        """Write it beside a result's plain data, from where `read_record` reads it."""
+        return write_json(path, {**data, KEY: self.as_dict()})
+
+
+def tagged(piece: Piece) -> dict[str, Any]:
+    """A piece as plain data that says which it is."""
+    return {"piece": type(piece).__name__.lower(), **plain(piece)}
+
+
+def page_record(
+    result: Any, command: Sequence[str] = (), outputs: Collection[Path] = ()
+) -> PageRecord:
+    """What a page shows of a result.
+
+    Args:
+        result: of any workflow.
+        command: the words that made it, ``tauloop`` first; the files that they name are listed with
+            their hashes.
+        outputs: files that it writes, which are no input.
+    """
+    kind, status = type(result).__name__, getattr(result, "status", Status.OK)
+    pieces = [piece for part in parts_of(result) for piece in part.pieces(result)]
+    if evidence := getattr(result, "evidence", ()):
+        pieces.append(_evidence(evidence))
+    return PageRecord(
+        kind=kind,
+        title=f"{TITLES.get(kind) or _spelled(kind)}: {machine_name(result)}".removesuffix(": "),
+        status=getattr(status, "value", str(status)),
+        pieces=tuple(pieces),
+        made=tuple(_made(result, command, fingerprints(command, outputs))),
+    )
+
+
+def _evidence(evidence: Sequence[Evidence]) -> Rows:
+    figures = (
+        ("not defined" if e.value is None else f"{e.value:.4g}", e.unit, e.limits, e.is_good)
+        for e in evidence
+    )
+    cells = (
+        (item.name, value, unit, limits, ("good" if is_good else "doubtful") if limits else "")
+        for item, (value, unit, limits, is_good) in zip(evidence, figures, strict=True)
+    )
+    heads = ("figure", "value", "unit", "good where", "verdict")
+    note = "Each is computed apart from what it judges."
+    numeric = (False, True, False, False, False)
+    return Rows(title="Evidence", heads=heads, cells=tuple(cells), numeric=numeric, note=note)
+
+
+def _made(result: Any, command: Sequence[str], files: Mapping[str, str]) -> Iterator[Piece]:
+    """How to make it again."""
+    if command:
+        yield Words(text=shlex.join(command), tone="code")
+    else:
+        yield Words(text="Made by a program in Python, which no command repeats.")
+    if files:
+        yield Rows(title="Files", heads=("file", "SHA-256"), cells=tuple(files.items()))
+    made = getattr(result, "provenance", None)
+    if made is None:
+        return
+    yield Rows(title="Versions", heads=("of", "version"), cells=tuple(made.versions.items()))
+    for title, data in (("Options", made.options), ("Input", made.inputs)):
+        if cells := tuple(_flat(plain(data))):
+            yield Rows(title=title, heads=("name", "value"), cells=cells)
+
+
+def machine_name(result: Any) -> str:
+    """Name of the machine, or drive line, that a result is of; nothing where it says none."""
+    made = getattr(result, "provenance", None)
+    for candidate in (
+        getattr(result, "machine", None),
+        made and made.inputs.get("machine"),
+        getattr(getattr(getattr(result, "model", None), "mechanism", None), "name", None),
+        getattr(getattr(result, "line", None), "name", None),
+    ):
+        if isinstance(candidate, str):
+            return candidate
+    return ""
+
+
+def _spelled(name: str) -> str:
+    """The words of a class's name."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+
+
+def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Plain data as names and texts, one line each; what is empty, false or long is left out."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        elif value not in (None, "", [], False):
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"{before}{name}", text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict[str, str]:
+    """SHA-256 of the files that a command's words name, and of those that their descriptions (YAML) name."""
+    hashes: dict[str, str] = {}
+    for word in command:
+        for path in (Path(word), Path(word.partition("=")[2])):
+            if path not in outputs:
+                _fingerprint(path, hashes)
+    return hashes
+
+
+def _fingerprint(path: Path, hashes: dict[str, str]) -> None:
+    try:
+        if str(path) in hashes or not path.is_file():
+            return
+        with path.open("rb") as stream:
+            hashes[str(path)] = hashlib.file_digest(stream, "sha256").hexdigest()
+        if path.suffix.lower() in (".yaml", ".yml") and path.stat().st_size <= DESCRIPTION:
+            for name in re.findall(
+                r"[\w./-]+\.\w+", path.read_text(encoding="utf-8", errors="replace")
+            ):
+                _fingerprint(path.parent / name, hashes)
+    except OSError:  # words that name no file, whatever else they are
+        return

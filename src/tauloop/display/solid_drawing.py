@@ -1,0 +1,88 @@
+"""Machines as Matplotlib draws them: their solids as lit triangles, in space or in a view along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tauloop.geometry import frames, machine_solids, parts
+from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.model import Model
+
+#: From where pictures are lit, and how bright what is turned away is.
+LIGHT, SHADE = np.array([0.35, -0.6, 0.72]), 0.55
+#: Corners of round sections in pictures, which are small.
+COARSE = 10
+
+
+class SolidDrawing:
+    """The solids of a machine at N states.
+
+    Attributes:
+        geometry: where its parts are.
+    """
+
+    def __init__(self, model: Model, geometry: MachineGeometry) -> None:
+        """Make the solids.
+
+        Raises:
+            EngineError: trimesh is not installed.
+            InputError: the file of a mesh is missing, damaged or too large.
+        """
+        self.geometry = geometry
+        self._meshes = parts(machine_solids(model), COARSE)
+        self._placed = frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q))
+
+    def draw(self, axes: Any, state: int, plane: tuple[int, ...] = (0, 1, 2)) -> None:
+        """Draw a state into axes of Matplotlib: in space, or seen along the third axis onto two of the base's."""
+        from matplotlib.collections import PolyCollection
+        from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+        corners, colours = self._lit(state)
+        style: dict[str, Any] = {"linewidths": 0.1}
+        if len(plane) == 3:
+            axes.add_collection3d(
+                Poly3DCollection(corners, facecolors=colours, edgecolors=colours, **style)
+            )
+            return
+        along = 3 - sum(plane)
+        towards = -1.0 if along == 1 else 1.0  # the front is seen along y
+        order = np.argsort(towards * corners[:, :, along].mean(axis=1), kind="stable")
+        seen = corners[order][:, :, list(plane)]
+        colours = colours[order]
+        axes.add_collection(
+            PolyCollection(list(seen), facecolors=colours, edgecolors=colours, **style),
+            autolim=False,
+        )
+
+    def extent(self, state: int) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest and largest coordinates (3,) of the solids at a state, and of all that the geometry has, m."""
+        points = self._lit(state)[0].reshape(-1, 3)
+        low, high = self.geometry.extent
+        return np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))
+
+    def _lit(self, state: int) -> tuple[np.ndarray, np.ndarray]:
+        """Triangles (f, 3, 3) and their colours (f, 3), darker where they are turned from the light."""
+        from matplotlib.colors import to_rgb
+
+        corners, colours = [], []
+        for (body, colour), mesh in self._meshes.items():
+            R, p = (values[state] for values in self._placed[body])
+            corners.append((mesh.vertices @ R.T + p)[mesh.faces])
+            colours.append(np.broadcast_to(to_rgb(colour), (len(mesh.faces), 3)))
+        triangles = np.concatenate(corners)
+        normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+        bright = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)
+        return triangles, bright[:, None] * np.concatenate(colours)
+
+
+def solid_drawing(model: Model, geometry: MachineGeometry) -> SolidDrawing | None:
+    """The solids of a machine to be drawn; None where trimesh is not installed, and lines stand for them."""
+    from tauloop.common.errors import EngineError
+
+    try:
+        return SolidDrawing(model, geometry)
+    except EngineError:
+        return None

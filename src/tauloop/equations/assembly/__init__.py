@@ -1,0 +1,28 @@
+"""Loops put together: closing them, their rank, what moves, what is held, and what limits it.
+
+Examples:
+    >>> import tauloop as tl
+    >>> model = tl.Model(tl.load("five_bar"))
+    >>> model.motion(tl.equations.assembly.ACTUATORS).ports.position.columns
+    ('motor_1', 'motor_2')
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.equations.assembly.assembly import Assembly as Assembly, assemble as assemble
+    from tauloop.equations.assembly.locks import Locks as Locks
+    from tauloop.equations.assembly.loops import Loops as Loops
+    from tauloop.equations.assembly.spins import Spin as Spin, find_spins as find_spins
+    from tauloop.equations.ports import (
+        ACTUATORS as ACTUATORS,
+        PLATFORM as PLATFORM,
+        Entry as Entry,
+        Port as Port,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

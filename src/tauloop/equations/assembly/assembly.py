@@ -1,0 +1,473 @@
+"""Assembly: whether the loops close, their rank and redundancy, the mobility, and what is constant on the manifold.
+
+Decided once at build, over many assembled states, from singular values of the loop Jacobian made
+free of units.
+
+Source: Golub, Klema and Stewart 1976, Rank degeneracy and least squares problems: rank by a gap of
+singular values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.assembly.closing import (
+    CLOSED,
+    RANK_FLOOR,
+    Probe,
+    close_loops,
+    open_loops,
+    probed,
+)
+from tauloop.equations.assembly.coordinates import (
+    actuator_conditions,
+    completed,
+    conditions,
+    found_actuation,
+    independent_rows,
+    named_independent,
+    platform_conditions,
+)
+from tauloop.equations.assembly.leading_drive import LeadingDrive, leading_drive
+from tauloop.equations.assembly.loops import Loops
+from tauloop.equations.assembly.reference_pose import (
+    NEARLY,
+    Maps,
+    Substitute,
+    constraint_substitute,
+    maps_of,
+    reference_pose,
+    regular_state,
+    weakness,
+)
+from tauloop.equations.topology import Topology
+from tauloop.equations.values import quantile
+from tauloop.mechanism.bodies import unbounded_note
+from tauloop.mechanism.model import Mechanism
+
+#: Gap between kept and dropped singular values that a rank decision needs (design, "How the general
+#: machine works").
+RANK_GAP = 1e3
+#: Singular values below this share of the largest, with such a gap above them, are those of rounded
+#: numbers.
+ROUNDED_EQUATIONS = 1e-4
+
+
+def most_regular(sigma: np.ndarray) -> int:
+    """The state farthest from a loss of rank, where the first state has lost some, or nearly; else 0."""
+    if sigma.shape[1] == 0 or not (sigma[:, 0] > 0).all():
+        return 0
+    relative = sigma / sigma[:, :1]
+    ranks = (relative > RANK_FLOOR).sum(axis=1)
+    rank = int(ranks.max())
+    if rank == 0:
+        return 0
+    least = relative[:, rank - 1]
+    best = int(np.argmax(least))
+    nearly = least[0] < NEARLY and least[best] > RANK_GAP * least[0]
+    return best if ranks[0] < rank or nearly else 0
+
+
+def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
+    """Rank with the largest gap common to all states; a singular reference or an unclear gap is a finding."""
+    if sigma.shape[1] == 0 or sigma.size == 0:
+        return 0, np.inf
+    floor = np.maximum(sigma, RANK_FLOOR * 1e-6 * sigma[:, :1])
+    ranks = (sigma > RANK_FLOOR * sigma[:, :1]).sum(axis=1)
+    rank = int(ranks.max())
+    gap = np.inf
+    if rank < sigma.shape[1]:
+        gap = float((floor[:, rank - 1] / floor[:, rank]).min()) if rank else np.inf
+    if gap < RANK_GAP or (ranks != rank).any():
+        findings.add(
+            "loops",
+            f"the rank of the loop equations is unclear: it is {int(ranks.min())} to {rank} over the states "
+            f"tried, with a gap of {gap:.2g} between kept and dropped singular values (needs {RANK_GAP:.0g})",
+            "the reference pose is singular, or joints meant to be parallel or equal are not quite so",
+        )
+    return rank, gap
+
+
+def nearly_repeated(
+    sigma: np.ndarray, rank: int, constant: list[str], file: str
+) -> tuple[Problem, ...]:
+    """The problem of loop equations that repeat others up to the digits of a file, and hold freedoms thereby.
+
+    Args:
+        sigma: singular values (N, k), the largest first.
+        rank: of the loops.
+        constant: names of the velocities that are zero in every motion.
+        file: the machine's.
+    """
+    if rank < 2 or not (sigma[:, 0] > 0).all():
+        return ()
+    relative = sigma[:, :rank] / sigma[:, :1]
+    gaps = (relative[:, :-1] / relative[:, 1:]).min(axis=0)
+    weak = np.flatnonzero((gaps >= RANK_GAP) & (relative[:, 1:].max(axis=0) < ROUNDED_EQUATIONS))
+    if not len(weak):
+        return ()
+    first = int(weak[0]) + 1
+    least, most, next_one = (f"{relative[0, k]:.2g}" for k in (rank - 1, first, first - 1))
+    what = (
+        f"loop equations that repeat others nearly, but not exactly: {rank - first} (singular values {least} to {most} "
+        f"of the largest, the next is {next_one}); they hold freedoms that exact numbers leave; constant: "
+        f"{', '.join(constant) or 'none'}"
+    )
+    remedy = (
+        "rounded numbers of a file do this, such as quaternions with six digits: write axes that are meant to be "
+        "parallel, and points that are meant to coincide, with 15 digits; or close these loops by joints that "
+        "constrain less"
+    )
+    return (Problem(where="loops", what=what, remedy=remedy, file=file),)
+
+
+def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
+    """Orthonormal motions (N, n_v, mobility), unit-free; velocities that are not free rest."""
+    n, c, n_v = K_scaled.shape
+    motions = np.zeros((n, n_v, len(free) - rank))
+    if c == 0:
+        motions[:, free] = np.eye(len(free))
+        return motions
+    _, _, Vt = np.linalg.svd(K_scaled[:, :, free], full_matrices=True)
+    motions[:, free] = Vt[:, rank:, :].transpose(0, 2, 1)
+    return motions
+
+
+def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) -> np.ndarray:
+    """Motions (1, n_v, mobility), as of `null_space`, at a pose (1, n_q); none where the loops have less rank there."""
+    free = [i for i in range(loops.topology.n_v) if i not in locked]
+    K = loops.scaled(loops.residuals(q)[1])
+    motions = null_space(K, rank, free)
+    sigma = np.linalg.svd(K[:, :, free], compute_uv=False) if K.shape[1] else np.ones((1, 1))
+    return motions[: int(rank == 0 or sigma[0, rank - 1] > RANK_FLOOR * sigma[0, 0])]
+
+
+def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
+    """A subset of rows that is independent at all states: pivots over all of them, first rows preferred."""
+    n, c, n_moving = K_scaled.shape
+    if rank <= 0:
+        return ()
+    if rank == c:
+        return tuple(range(c))
+    preference = 1.0 - 1e-6 * np.arange(c) / c
+    stacked = (preference[:, None, None] * K_scaled.transpose(1, 0, 2)).reshape(c, n * n_moving)
+    triangle = np.asarray(
+        np.linalg.qr(stacked.T, mode="r")
+    )  # the same pivots from a small matrix, which needs no threads
+    chosen: list[int] = []
+    for row in independent_rows(triangle.T[None], c):
+        candidate = sorted([*chosen, row])
+        sigma = np.linalg.svd(K_scaled[:, candidate], compute_uv=False)
+        if (sigma[:, -1] > RANK_FLOOR * sigma[:, 0]).all():
+            chosen = candidate
+        if len(chosen) == rank:
+            break
+    return tuple(chosen)
+
+
+#: A coordinate is constant when no motion of unit size moves it by more than this.
+FROZEN = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly(Shown):
+    """What the loops of a machine allow.
+
+    Attributes:
+        loops: the loop equations.
+        q: assembled reference coordinates (n_q,).
+        residual: largest loop residual there, m.
+        states: assembled states (N, n_q) over which the rank was decided.
+        singular_values: unit-free singular values of K at those states (N, min(c, n_v)).
+        rank: rank of K.
+        gap: smallest ratio of the last kept to the first dropped singular value.
+        mobility: n_v - rank.
+        frozen: indices of velocities that are zero in every motion.
+        rows: indices of the loop equations kept.
+        dropped: indices of the redundant ones.
+        independent: indices of the independent velocities: those that the file names, completed
+            where it names fewer.
+        driven: indices of the velocities that actuators drive.
+        platform_condition: condition of the kept loops in the dependent velocities, platform motion
+            given (N,).
+        actuator_condition: condition of the map from independent to actuator velocities (N,); both
+            infinite where singular, and the reference pose first.
+        actuator_rank: rank of the map from all motions to actuator velocities.
+        leading: indices of the actuators whose motion is given; with redundant actuation the others
+            follow them.
+        passive: indices of the passive velocities: they move while all actuators rest.
+        locked: indices of the velocities that are held on request; they are among the frozen.
+        substitute: what is singular at the pose that the file gives, where a regular one is the
+            reference instead.
+        moved: notes on another reference pose than that of the file (they are among the notes too).
+        findings: what keeps the machine from working as described.
+        notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates
+            chosen for him.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> assembly = tl.Model(tl.load("delta")).assembly
+        >>> assembly.mobility, assembly.rank
+        (3, 3)
+    """
+
+    loops: Loops
+    q: np.ndarray
+    residual: float
+    states: np.ndarray
+    singular_values: np.ndarray
+    rank: int
+    gap: float
+    mobility: int
+    frozen: tuple[int, ...]
+    rows: tuple[int, ...]
+    dropped: tuple[int, ...]
+    independent: tuple[int, ...]
+    driven: tuple[int, ...]
+    platform_condition: np.ndarray
+    actuator_condition: np.ndarray
+    actuator_rank: int
+    leading: tuple[int, ...]
+    passive: tuple[int, ...]
+    locked: tuple[int, ...]
+    substitute: Substitute | None
+    moved: tuple[Problem, ...]
+    findings: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The machine, with the ends that its loops need."""
+        return self.loops.mechanism
+
+    @property
+    def topology(self) -> Topology:
+        """Its coordinates and velocities."""
+        return self.loops.topology
+
+    @property
+    def is_redundant(self) -> bool:
+        """Whether there are more actuators than freedoms that they move, so that forces are not determined."""
+        return len(self.leading) < len(self.loops.mechanism.actuators)
+
+    @property
+    def leading_drive(self) -> LeadingDrive:
+        """What the leading actuators drive."""
+        place = self.topology.q_of_v
+        constants = {i: float(self.q[place[i]]) for i in self.frozen if place[i] >= 0}
+        return leading_drive(self.loops, self.leading, self.passive, constants)
+
+    @property
+    def leading_driven(self) -> tuple[int, ...]:
+        """Velocities that the leading actuators drive, without those that follow others by couplings."""
+        return self.leading_drive.v
+
+    @property
+    def passive_names(self) -> tuple[str, ...]:
+        """Names of the passive freedoms."""
+        return tuple(self.loops.topology.velocity_names[i] for i in self.passive)
+
+    @property
+    def multiplier_units(self) -> tuple[str, ...]:
+        """Units of the forces in the kept loop equations: N of lengths, N m of directions."""
+        return tuple("N" if self.loops.is_length[i] else "N m" for i in self.rows)
+
+    @property
+    def spare(self) -> tuple[int, ...]:
+        """Indices of the actuators that follow the leading ones."""
+        return tuple(i for i in range(len(self.loops.mechanism.actuators)) if i not in self.leading)
+
+    @property
+    def spare_actuators(self) -> tuple[str, ...]:
+        """Names of the actuators that follow the leading ones."""
+        return tuple(self.loops.mechanism.actuators[i].name for i in self.spare)
+
+    def loop_conditions(self, q: np.ndarray, known: Iterable[int]) -> np.ndarray:
+        """Condition numbers (N,) of the unit-free loops at poses (N, n_q), in velocities that are not known."""
+        resting = {*known, *self.frozen}
+        moving = [i for i in range(self.topology.n_v) if i not in resting]
+        return conditions(
+            self.loops.scaled(self.loops.residuals(q)[1])[:, list(self.rows)][:, :, moving]
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        topology, names = self.topology, self.loops.names
+        return {
+            "coordinates": list(topology.coordinate_names),
+            "velocities": list(topology.velocity_names),
+            "reference": dict(zip(topology.coordinate_names, map(float, self.q), strict=True)),
+            "residual_m": self.residual,
+            "states": len(self.states),
+            "loop_equations": len(names),
+            "rank": self.rank,
+            "singular_value_gap": self.gap if np.isfinite(self.gap) else None,
+            "mobility": self.mobility,
+            "actuators": len(self.loops.mechanism.actuators),
+            "actuator_rank": self.actuator_rank,
+            "passive": list(self.passive_names),
+            "redundant_actuators": list(self.spare_actuators),
+            "locked": [topology.velocity_names[i] for i in self.locked],
+            "frozen": [topology.velocity_names[i] for i in self.frozen],
+            "redundant_equations": [names[i] for i in self.dropped],
+            "independent": [topology.velocity_names[i] for i in self.independent],
+            "actuator_condition": spread(self.actuator_condition),
+            "platform_condition": spread(self.platform_condition),
+            "substitute": None if self.substitute is None else self.substitute.as_dict(),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "notes": [note.as_dict() for note in self.notes],
+        }
+
+
+def spread(values: np.ndarray) -> dict[str, float | None]:
+    """Condition numbers (N,) at the reference pose, and median and worst over all states; None where infinite."""
+    figures = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
+    return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
+
+
+def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
+    """Close the loops from the reference pose and decide rank, mobility and redundancy.
+
+    Where that pose is singular, a regular one nearby is the reference instead.
+
+    Args:
+        loops: the loop equations.
+        locked: velocities that are held at the assembled reference pose.
+
+    Raises:
+        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; says
+            which and by how much.
+    """
+    if not loops.topology.n_v:
+        raise AssemblyError.of(
+            "joints",
+            "nothing can move: no joint and no rod has a freedom",
+            "give a joint a type other than fixed",
+            file=loops.mechanism.file,
+        )
+    wanted = tuple(i for i in named_independent(loops) if i not in locked)
+    start = reference_pose(loops, wanted)
+    if start.residual[0] > CLOSED:
+        raise AssemblyError(open_loops(loops, start.q))
+    probe, substitute = probed(loops, start.q, locked), None
+    if regular := most_regular(probe.sigma):
+        substitute = constraint_substitute(probe, regular)
+        probe = _around(loops, probe, regular, locked)
+    assembly, maps = _decided(loops, probe, start.q, wanted, locked)
+    regular, singular = regular_state(maps, probe.q)
+    if singular is not None:
+        substitute = singular if substitute is None else substitute
+        probe = _around(loops, probe, regular, locked)
+        assembly, maps = _decided(loops, probe, start.q, wanted, locked)
+    moved = start.notes
+    if substitute is not None:
+        condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
+        moved = (*moved, substitute.note(loops, assembly.q, assembly.independent, condition))
+    return replace(
+        assembly,
+        substitute=substitute,
+        moved=moved,
+        notes=(*unbounded_note(loops.mechanism), *moved, *assembly.notes),
+        findings=(*start.findings, *assembly.findings),
+    )
+
+
+def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> Probe:
+    """States around one of those that were tried."""
+    q, _ = close_loops(loops, probe.states[state : state + 1], held=locked)
+    return probed(loops, q, locked)
+
+
+def _decided(
+    loops: Loops, probe: Probe, start: np.ndarray, wanted: tuple[int, ...], locked: tuple[int, ...]
+) -> tuple[Assembly, Maps]:
+    """Rank, mobility and redundancy over the states, and the maps that determine the motions there.
+
+    Args:
+        loops: the loop equations.
+        probe: the states.
+        start: coordinates (1, n_q) where the file starts.
+        wanted, locked: velocities that are named as independent, and that are held.
+    """
+    findings = Problems()
+    notes = Problems()
+    rank, gap = common_rank(probe.sigma, findings)
+    n_v = loops.topology.n_v
+    motions = null_space(probe.K, rank, [i for i in range(n_v) if i not in locked])
+    extent = np.abs(motions).max(axis=(0, 2)) if motions.shape[2] else np.zeros(n_v)
+    frozen = _whole_rotations(loops.topology, np.flatnonzero(extent < FROZEN).tolist())
+    moving = [i for i in range(n_v) if i not in frozen]
+    mobility = n_v - rank - len(locked)
+    rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
+    findings += [*_locked(loops, mobility), *(probe.standing_still(loops) if mobility else ())]
+    if mobility:
+        constant = [loops.topology.velocity_names[i] for i in frozen if i not in locked]
+        findings += nearly_repeated(probe.sigma, rank, constant, loops.mechanism.file)
+    actuation = found_actuation(loops, motions, notes)
+    at_start = motions_at(loops, start, rank, locked)
+    independent = completed(loops, motions, at_start, wanted, actuation.passive, notes)
+    platform_condition = platform_conditions(
+        loops, probe.K, rows, independent, frozen, motions, findings
+    )
+    assembly = Assembly(
+        loops=loops,
+        q=probe.q[0],
+        residual=probe.residual,
+        states=probe.states,
+        singular_values=probe.sigma,
+        rank=rank,
+        gap=gap,
+        mobility=mobility,
+        frozen=frozen,
+        rows=rows,
+        dropped=tuple(i for i in range(len(loops.names)) if i not in rows),
+        independent=independent,
+        driven=tuple(
+            int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0)
+        ),
+        platform_condition=platform_condition,
+        actuator_condition=actuator_conditions(loops, motions, independent, actuation),
+        actuator_rank=actuation.rank,
+        leading=actuation.leading,
+        passive=actuation.passive,
+        locked=locked,
+        substitute=None,
+        moved=(),
+        findings=tuple(findings),
+        notes=tuple(notes),
+    )
+    return assembly, maps_of(loops, motions, independent, actuation)
+
+
+def _whole_rotations(topology: Topology, still: list[int]) -> tuple[int, ...]:
+    """Return the velocities that stay zero, of a rotation by quaternion all three or none.
+
+    Where a ball turns about one axis only, no number of its quaternion is constant: its loop
+    equations are kept.
+    """
+    partly = {
+        iv + k
+        for _, iv in topology.quaternions
+        for k in range(3)
+        if not {iv, iv + 1, iv + 2} <= set(still)
+    }
+    return tuple(i for i in still if i not in partly)
+
+
+def _locked(loops: Loops, mobility: int) -> tuple[Problem, ...]:
+    if mobility:
+        return ()
+    return (
+        Problem(
+            where=loops.mechanism.name,
+            what="the machine is locked: mobility 0",
+            remedy="a geometry error of joints that must be parallel or equal may have locked it; compare the "
+            "singular values of the nominal machine",
+        ),
+    )

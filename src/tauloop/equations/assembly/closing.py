@@ -1,0 +1,362 @@
+"""Closing the loops: from a reference pose, however open, to assembled states, and walks along them.
+
+The loop equations of a joint that fixes directions (a weld, a hinge) say that some directions are
+perpendicular, which also holds at orientations that the joint does not mean, a third or half turn
+away. Where a joint closed so, or did not close, the axes that have to coincide are therefore
+compared too (`loops.aligned`). Ranges of coordinates can be equations too, to close loops from afar
+without leaving them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.common.blas import one_blas_thread
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.far_start import close_from_afar
+from tauloop.equations.assembly.limits import coordinate_limits, limits_of
+from tauloop.equations.assembly.loops import Loops, aligned
+from tauloop.equations.topology import integrate
+
+#: Loops count as closed below this residual, characteristic lengths (or pure number).
+CLOSED = 1e-10
+#: Loops that are open by less than this are so for rounded numbers in their file, characteristic
+#: lengths: six digits.
+ROUNDED_NUMBERS = 1e-5
+#: Steps that close loops end at this residual, characteristic lengths (or pure number): rounding.
+ROUNDING = 1e-14
+#: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the
+#: projection.
+PROJECTION_CUTOFF = 1e-6
+#: Singular values below this fraction of the largest belong to loops that are nearly redundant.
+WEAK = 1e-3
+#: Singular values below this fraction of the largest are zero whatever the gap.
+RANK_FLOOR = 1e-9
+#: Axes that have to coincide do so when they differ by less than this (the others are a quarter
+#: turn or more away).
+ALIGNED = 1e-6
+#: From afar: Gauss-Newton steps, further starts, and how far these lie from the first (rad, or
+#: lengths).
+FAR_ITERATIONS, STARTS, SCATTER = 300, 12, 0.6
+#: Walks and steps per walk of the states over which rank is decided, and the step length (rad, or
+#: lengths).
+WALKS, WALK_STEPS, STEP = 6, 6, 0.08
+
+
+def close_from_reference(
+    loops: Loops, independent: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The reference pose of the file with its platform left where it is; moved too only where that cannot close.
+
+    Args:
+        loops: the loop equations.
+        independent: velocities whose coordinates stay where the file puts them, if the loops close
+            there.
+
+    Returns:
+        Coordinates (1, n_q) and the largest residual (1,), characteristic lengths (or pure number).
+    """
+    start = np.array([loops.topology.reference])
+    q, residual = close_loops(loops, start, held=independent)
+    if residual[0] > CLOSED:
+        q, residual = close_loops(loops, start)
+    if residual[0] > CLOSED:
+        nearer, smaller = _close_weakly(loops, q)
+        if smaller[0] < residual[0]:
+            q, residual = nearer, smaller
+    return _facing_right(loops, start, q, residual)
+
+
+def _facing_right(
+    loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A better closure, if there is one, where the loops are open or a joint closed a third or half turn away."""
+    strict = aligned(loops) if loops.topology.cuts else loops
+    if residual[0] <= CLOSED and strict.openings(strict.residuals(q)[0]).max() < ALIGNED:
+        return q, residual
+    for nearer, left in _attempts(strict, start):
+        if left < ALIGNED:
+            closed, closed_residual = close_loops(loops, nearer)
+            if closed_residual[0] <= CLOSED:
+                return closed, closed_residual
+    return q, residual
+
+
+def _attempts(loops: Loops, start: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+    """Coordinates (1, n_q) and residuals: by short steps, which end nearby, then by ever bolder ones."""
+    q, residual = close_loops(loops, start, iterations=FAR_ITERATIONS)
+    yield q, float(residual[0])
+    for trial in (start, *scattered(loops, start)):
+        nearer, left = close_from_afar(loops, trial[0])
+        yield nearer[None, :], left
+
+
+def scattered(loops: Loops, start: np.ndarray) -> list[np.ndarray]:
+    """Further starts (1, n_q) around one, ever farther away, always the same ones."""
+    rng = np.random.default_rng(0)
+    spread = np.linspace(SCATTER / STARTS, SCATTER, STARTS)
+    steps = rng.normal(size=(STARTS, loops.topology.n_v)) * spread[:, None] * loops.velocity_scale
+    return [integrate(loops.topology, start, step[None, :]) for step in steps]
+
+
+def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Close nearly redundant loops: steps along weak directions, each followed by closing the others again.
+
+    A small error of parts that are meant to be parallel leaves a residual that only a large motion
+    along a curved valley removes; ordinary steps cannot follow the valley.
+    """
+    phi, K = loops.residuals(q)
+    for _ in range(60):
+        if loops.openings(phi).max() < CLOSED:
+            break
+        step = _full_step(loops, phi, K, RANK_FLOOR, WEAK)
+        step *= np.minimum(1.0, STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
+        for halving in range(8):
+            trial = integrate(loops.topology, q, 0.5**halving * step * loops.velocity_scale)
+            trial = _close_strongly(loops, trial)
+            trial_phi, trial_K = loops.residuals(trial)
+            if loops.openings(trial_phi).max() < loops.openings(phi).max():
+                q, phi, K = trial, trial_phi, trial_K
+                break
+        else:
+            break
+    return q, loops.openings(phi)
+
+
+def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
+    """Gauss-Newton on what the strong directions can remove."""
+    for _ in range(8):
+        phi, K = loops.residuals(q)
+        step = _full_step(loops, phi, K, WEAK)
+        q = integrate(loops.topology, q, step * loops.velocity_scale)
+    return q
+
+
+def _full_step(
+    loops: Loops, phi: np.ndarray, K: np.ndarray, least: float, most: float = np.inf
+) -> np.ndarray:
+    """Unit-free Gauss-Newton step (N, n_v) along directions of singular values between two shares of the largest."""
+    U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
+    kept = (s >= least * s[:, :1]) & (s < most * s[:, :1])
+    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    return np.asarray(-np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi))
+
+
+@one_blas_thread()
+@np.errstate(over="ignore", invalid="ignore")  # of starts that are too far away for numbers to hold
+def close_loops(
+    loops: Loops, q: np.ndarray, iterations: int = 80, held: tuple[int, ...] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest assembled states by damped Gauss-Newton.
+
+    Args:
+        loops: the loop equations.
+        q: start values (N, n_q).
+        iterations: most steps taken.
+        held: indices of velocities whose coordinates are not moved.
+
+    Returns:
+        Coordinates (N, n_q) and largest residuals (N,), characteristic lengths (or pure numbers);
+        infinite where a start is too far away for numbers to hold.
+    """
+    if not loops.names:
+        return q, np.zeros(len(q))
+    weight = loops.row_scale
+    movable = np.ones(loops.topology.n_v)
+    movable[list(held)] = 0.0
+    damping = np.full(len(q), 1e-3)
+    phi, K = loops.residuals(q)
+    lost = ~(np.isfinite(phi).all(axis=1) & np.isfinite(K).all(axis=(1, 2)))
+    phi[lost], K[lost] = 0.0, 0.0
+    cost = np.sum((weight * phi) ** 2, axis=1)
+    for _ in range(iterations):
+        if loops.openings(phi).max() < ROUNDING:
+            break
+        J = loops.scaled(K) * movable
+        U, s, Vt = np.linalg.svd(J, full_matrices=False)
+        s = np.where(s > PROJECTION_CUTOFF * s[:, :1], s, 0.0)
+        filtered = s / (s**2 + (damping * s[:, 0] ** 2)[:, None] + 1e-300)
+        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, filtered, U, weight * phi) * loops.velocity_scale
+        longest = np.abs(step / loops.velocity_scale).max(axis=1)
+        step *= np.minimum(1.0, 0.3 / np.maximum(longest, 1e-300))[:, None]
+        trial = integrate(loops.topology, q, step)
+        trial_phi, trial_K = loops.residuals(trial)
+        trial_cost = np.sum((weight * trial_phi) ** 2, axis=1)
+        better = trial_cost < cost
+        q = np.where(better[:, None], trial, q)
+        phi = np.where(better[:, None], trial_phi, phi)
+        K = np.where(better[:, None, None], trial_K, K)
+        cost = np.where(better, trial_cost, cost)
+        damping = np.where(
+            better, np.where(damping < 1e-12, 0.0, damping * 0.1), np.maximum(damping, 1e-12) * 10
+        )
+        if not better.any() and damping.min() > 1e3:
+            break
+    return q, np.where(lost, np.inf, loops.openings(phi))
+
+
+def random_walk(
+    loops: Loops,
+    q: np.ndarray,
+    rng: np.random.Generator,
+    walks: int = WALKS,
+    steps: int = WALK_STEPS,
+    step: float = STEP,
+    locked: tuple[int, ...] = (),
+    mirrored: bool = False,
+) -> np.ndarray:
+    """Assembled states along random walks on the loops' manifold, within those limits of the file that the start keeps.
+
+    Args:
+        loops: the loop equations.
+        q: assembled start (1, n_q).
+        rng: source of randomness.
+        walks: how many walks.
+        steps: steps of each.
+        step: size of a step, rad or characteristic lengths.
+        locked: indices of velocities that stay zero.
+        mirrored: whether a step that leads a coordinate beyond a limit is mirrored there; else the
+            whole step is left out, as nearly all are where many coordinates begin at a limit.
+
+    Returns:
+        States (walks * steps + 1, n_q), the start first.
+    """
+    limits = limits_of(loops.mechanism, loops.topology)
+    left = limits.margins(q)[0] < 0.0
+    current = np.repeat(q, walks, axis=0)
+    states = [q]
+    for _ in range(steps):
+        _, K = loops.residuals(current)
+        direction = rng.normal(size=(walks, loops.topology.n_v))
+        direction[:, list(locked)] = 0.0
+        if K.shape[1]:
+            J = loops.scaled(K)
+            J[:, :, list(locked)] = 0.0
+            _, s, Vt = np.linalg.svd(J, full_matrices=False)
+            kept = np.where(s > PROJECTION_CUTOFF * s[:, :1], 1.0, 0.0)
+            direction -= np.einsum("nji,nj,njk,nk->ni", Vt, kept, Vt, direction)
+        size = np.abs(direction).max(axis=1, keepdims=True)
+        direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
+        further = integrate(loops.topology, current, direction)
+        if mirrored:
+            further = _mirrored(loops, current, further)
+        trial, residual = close_loops(loops, further, 25, locked)
+        inside = ((limits.room(trial) >= 0.0) | left).all(axis=1)
+        moved = loops.gaps(current, trial) < 10 * step
+        good = (residual < CLOSED) & inside & moved
+        current = np.where(good[:, None], trial, current)
+        states.append(current.copy())
+    return np.concatenate(states)
+
+
+def _mirrored(loops: Loops, inside: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Coordinates (N, n_q) with those beyond a limit mirrored at it, where other coordinates are within it."""
+    lower, upper = coordinate_limits(loops.topology)
+    above = np.where((q > upper) & (inside <= upper), 2.0 * upper - q, q)
+    return np.where((q < lower) & (inside >= lower), 2.0 * lower - q, above)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
+    """By how much each loop misses (c,): for rods the difference of distance and length, m."""
+    phi, _ = loops.residuals(q)
+    misses = np.abs(phi[0])
+    coordinate = dict(zip(loops.topology.coordinate_names, q[0], strict=True))
+    for rod in loops.mechanism.rods:
+        i = loops.elements.index(rod.name)
+        length = coordinate[rod.name] if rod.length is None else loops.mechanism.value(rod.length)
+        misses[i] = abs(np.sqrt(max(length**2 + 2 * length * phi[0, i], 0.0)) - length)
+    return np.nan_to_num(misses, nan=np.inf)
+
+
+def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
+    """Which rods and joints do not close at coordinates (1, n_q), and by how much; the worst first."""
+    phi = _misses(loops, q)
+    remedy = (
+        "check lengths and joint positions, or give a reference pose nearer to an assembled one"
+    )
+    if loops.openings(loops.residuals(q)[0]).max() < ROUNDED_NUMBERS:
+        remedy = (
+            "this is as much as rounded numbers of a file leave: loops that constrain a machine more often than its "
+            "motion needs close only where the numbers are exact; write them with 15 digits, or leave such "
+            "constraints out (a point of contact fewer, a ball for a hinge)"
+        )
+    worst: dict[str, tuple[float, bool]] = {}
+    for element, value, is_length in zip(loops.elements, phi, loops.is_length, strict=True):
+        opening = value / loops.length if is_length else value
+        if opening > CLOSED and value > worst.get(element, (0.0, True))[0]:
+            worst[element] = (float(value), bool(is_length))
+    return [
+        Problem(
+            where=element,
+            what=f"the loop cannot be closed at this geometry: it misses by {1e3 * value:.4g} mm"
+            if is_length
+            else f"the loop cannot be closed at this geometry: directions miss by {value:.4g} rad",
+            remedy=remedy,
+            file=loops.mechanism.file,
+        )
+        for element, (value, is_length) in sorted(worst.items(), key=lambda item: -item[1][0])
+    ]
+
+
+#: Steps of the walks to further states, rad or characteristic lengths; states that differ by less
+#: are one.
+STEPS, SAME = (STEP, 0.1 * STEP, 0.01 * STEP), 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Assembled states around a pose, over which decisions are made.
+
+    Attributes:
+        q: the pose (1, n_q), assembled.
+        residual: largest residual there, m.
+        states: states (N, n_q), the pose first.
+        K: unit-free Jacobians (N, c, n_v) there, without the columns of locked velocities.
+        sigma: their singular values (N, min(c, n_v)).
+    """
+
+    q: np.ndarray
+    residual: float
+    states: np.ndarray
+    K: np.ndarray
+    sigma: np.ndarray
+
+    def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
+        """The finding that all states are one pose; none where they differ."""
+        if (loops.gaps(self.q, self.states) > SAME).any():
+            return ()
+        return (
+            Problem(
+                where=loops.mechanism.name,
+                what=f"all {len(self.states)} poses tried around the reference pose are that pose: nothing moves within"
+                " the limits, and rank, mobility and conditions decided at one pose cannot be relied on",
+                remedy="give a reference pose within the limits and away from their ends, or widen them; a joint that "
+                "is not meant to move is a fixed one",
+                file=loops.mechanism.file,
+            ),
+        )
+
+
+@one_blas_thread()
+def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
+    """States around an assembled pose (1, n_q), by shorter steps where limits allow no long ones."""
+    states = q
+    for step in STEPS:
+        states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
+        if (loops.gaps(q, states) > SAME).any():
+            break
+    else:
+        states = random_walk(
+            loops, q, np.random.default_rng(0), step=STEPS[-1], locked=locked, mirrored=True
+        )
+    phi, K = loops.residuals(states)
+    K_scaled = loops.scaled(K)
+    K_scaled[:, :, list(locked)] = 0.0
+    sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
+    return Probe(
+        q=q, residual=float(loops.largest_residual(phi)[0]), states=states, K=K_scaled, sigma=sigma
+    )

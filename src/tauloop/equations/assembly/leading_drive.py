@@ -1,0 +1,99 @@
+"""The coordinates that positions of the leading actuators give at once.
+
+An actuator may drive several coordinates, as a tendon over two joints does. Couplings between them,
+and constant coordinates, are linear equations: what they leave is found before any loop is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.coordinates import independent_rows
+from tauloop.equations.assembly.loops import Loops
+
+#: Singular values below this share of the largest are zero: ratios of gears span fewer orders of
+#: magnitude.
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadingDrive:
+    """Positions p of the leading actuators over coordinates x: p = matrix x + offset.
+
+    Attributes:
+        v: indices of the velocities that belong to x.
+        matrix: per unit of x (n_leading, len(v)).
+        offset: positions of the actuators where x is zero (n_leading,).
+    """
+
+    v: tuple[int, ...]
+    matrix: np.ndarray
+    offset: np.ndarray
+
+
+def leading_drive(
+    loops: Loops, leading: Sequence[int], passive: Sequence[int], constants: dict[int, float]
+) -> LeadingDrive:
+    """Return what the leading actuators drive, without the coordinates that follow others by couplings.
+
+    With R x = r for the couplings among the driven coordinates, and x = (y, z) where z follows, z =
+    R_z^-1 (r - R_y y), so that p = (A_y - A_z R_z^-1 R_y) y + A_z R_z^-1 r.
+
+    Args:
+        loops: the machine's.
+        leading: indices of the actuators.
+        passive: indices of the velocities that are given in addition to their motion.
+        constants: coordinates that never change, by the index of their velocity.
+    """
+    transmission = loops.transmission[list(leading)]
+    driven = [int(i) for i in np.flatnonzero(np.any(transmission, axis=0))]
+    ratios, sums = _ties(loops, driven, {i: value for i, value in constants.items() if i in driven})
+    followers = _followers(ratios, driven, passive)
+    leaders = [k for k in range(len(driven)) if k not in followers]
+    A = transmission[:, driven]
+    back = A[:, followers] @ np.linalg.inv(ratios[:, followers])
+    return LeadingDrive(
+        v=tuple(driven[k] for k in leaders),
+        matrix=A[:, leaders] - back @ ratios[:, leaders],
+        offset=back @ sums,
+    )
+
+
+def _ties(
+    loops: Loops, driven: list[int], constants: dict[int, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Linear equations R x = r (k, n_driven), (k,) between driven coordinates, independent of each other.
+
+    Couplings also name other coordinates: combinations of them in which those cancel are what is
+    left.
+    """
+    n_v = loops.topology.n_v
+    rows = np.concatenate([loops.coupling_ratios, np.eye(n_v)[list(constants)]])
+    sums = np.concatenate([loops.coupling_offsets, list(constants.values())])
+    others = [i for i in range(n_v) if i not in driven]
+    combinations = _left_null_space(rows[:, others])
+    ratios, sums = combinations @ rows[:, driven], combinations @ sums
+    keep = list(independent_rows(ratios[None], _rank(ratios)))
+    return ratios[keep], sums[keep]
+
+
+def _followers(ratios: np.ndarray, driven: list[int], passive: Sequence[int]) -> list[int]:
+    """Which of the driven coordinates follow the others by ties; one that is given as a passive freedom does not."""
+    preference = np.array([0.0 if i in passive else 1.0 for i in driven])
+    return list(independent_rows(ratios.T[None], len(ratios), preference=preference))
+
+
+def _rank(matrix: np.ndarray) -> int:
+    sigma = np.linalg.svd(matrix, compute_uv=False) if matrix.size else np.zeros(0)
+    return int((sigma > RANK_TOLERANCE * sigma.max(initial=0.0)).sum())
+
+
+def _left_null_space(matrix: np.ndarray) -> np.ndarray:
+    """Combinations (k, n) of the rows of a matrix (n, m) that vanish."""
+    if not matrix.size:
+        return np.eye(len(matrix))
+    U, _, _ = np.linalg.svd(matrix)
+    return np.asarray(U[:, _rank(matrix) :].T)

@@ -1,0 +1,432 @@
+"""The loop equations of one machine: what rods and cut joints impose, and as functions of the full coordinates.
+
+Every row is one of three kinds: a distance (a rod), a coordinate of the offset between two points,
+or the cosine of an angle between two directions. Residuals are in metres (or are pure numbers for
+directions), so multipliers are forces in newtons (or couples in newton metres). The rows come with
+their rates and accelerations; `Loops` evaluates them on batches, for assembly and its checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.newton_euler import combination, transmission
+from tauloop.equations.topology import Topology, topology, with_ends
+from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion, symbolic_motion
+from tauloop.equations.values import BatchFunction, Values, unit_vector
+from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
+
+
+class Moving:
+    """A number or vector with its first and second rate, each worked out when first asked for.
+
+    Attributes:
+        x: its value.
+    """
+
+    def __init__(
+        self, x: ca.SX, rate: Callable[[], ca.SX], acceleration: Callable[[], ca.SX]
+    ) -> None:
+        """Keep the value, and how its rates are found."""
+        self.x, self._rate, self._acceleration = x, rate, acceleration
+
+    @cached_property
+    def rate(self) -> ca.SX:
+        """First rate."""
+        return self._rate()
+
+    @cached_property
+    def acceleration(self) -> ca.SX:
+        """Second rate."""
+        return self._acceleration()
+
+    def component(self, i: int) -> Moving:
+        """One component of a vector."""
+        return Moving(self.x[i], lambda: self.rate[i], lambda: self.acceleration[i])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosureRow:
+    """One scalar loop equation phi = psi / scale = 0.
+
+    Programs solve with the polynomial psi and its rates, which cost less, and scale multipliers
+    afterwards.
+
+    Attributes:
+        element: name of the rod or cut joint.
+        what: which condition of that element.
+        moving: psi with its rates.
+        scale: the length L of a rod (m), else one; constant where psi = 0 is differentiated.
+        is_length: whether phi is in metres (else a pure number).
+        difference: d from A to B of a rod; else None.
+    """
+
+    element: str
+    what: str
+    moving: Moving
+    scale: ca.SX = field(default_factory=lambda: ca.SX(1))
+    is_length: bool = True
+    difference: ca.SX | None = None
+
+    @property
+    def psi(self) -> ca.SX:
+        """Polynomial in coordinates, cosines and sines; (d.d - L^2)/2 for a rod."""
+        return self.moving.x
+
+    @property
+    def psi_rate(self) -> ca.SX:
+        """d(psi)/dt, linear in v."""
+        return self.moving.rate
+
+    @property
+    def psi_acceleration(self) -> ca.SX:
+        """d^2(psi)/dt^2, affine in a."""
+        return self.moving.acceleration
+
+    @property
+    def name(self) -> str:
+        """Element and condition, for messages."""
+        return f"{self.element}: {self.what}"
+
+    @property
+    def residual(self) -> ca.SX:
+        """The residual phi, in metres for lengths."""
+        return self.psi / self.scale
+
+    @property
+    def rate(self) -> ca.SX:
+        """Rate of phi on the manifold, linear in v."""
+        return self.psi_rate / self.scale
+
+    @property
+    def acceleration(self) -> ca.SX:
+        """Second rate of phi on the manifold, affine in a."""
+        return self.psi_acceleration / self.scale
+
+
+def closure(mechanism: Mechanism, motion: TreeMotion) -> tuple[ClosureRow, ...]:
+    """All loop equations of a mechanism, rods first, then cut joints, then couplings.
+
+    A rod's is phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a
+    coupling's is phi = sum of ratio_j q_j - offset.
+    """
+    lengths = {rod.name: motion.length(iq, iv) for rod, iq, iv in motion.topology.telescopes}
+    rows = [_rod_row(rod, motion, lengths) for rod in mechanism.rods]
+    for joint in motion.topology.cuts:
+        rows += _cut_rows(joint, motion)
+    rows += [_coupling_row(coupling, motion) for coupling in mechanism.couplings]
+    return tuple(rows)
+
+
+def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
+    topology, values = motion.topology, motion.values
+    total, rate, acceleration = -ca.SX(values.scalar(coupling.offset)), ca.SX(0), ca.SX(0)
+    for iv, ratio in combination(coupling.terms, topology, values):
+        q, v, a = motion.length(topology.q_of_v[iv], iv)
+        total, rate, acceleration = total + ratio * q, rate + ratio * v, acceleration + ratio * a
+    return ClosureRow(
+        element=coupling.name,
+        what="gear",
+        moving=Moving(total, lambda: rate, lambda: acceleration),
+        is_length=not coupling.turns,
+    )
+
+
+def _rod_row(
+    rod: Rod, motion: TreeMotion, lengths: dict[str, tuple[ca.SX, ca.SX, ca.SX]]
+) -> ClosureRow:
+    d = _between(motion.point(rod.start), motion.point(rod.end))
+    if rod.name in lengths:
+        L, rate, acceleration = lengths[rod.name]
+    else:
+        L, rate, acceleration = ca.SX(motion.values.scalar(rod.length)), ca.SX(0), ca.SX(0)  # type: ignore[arg-type]
+    return ClosureRow(
+        element=rod.name,
+        what="length",
+        moving=Moving(
+            (ca.dot(d.x, d.x) - L * L) / 2,
+            lambda: ca.dot(d.x, d.rate) - L * rate,
+            lambda: (
+                ca.dot(d.x, d.acceleration)
+                + ca.dot(d.rate, d.rate)
+                - rate * rate
+                - L * acceleration
+            ),
+        ),
+        scale=L,
+        difference=d.x,
+    )
+
+
+def _between(A: PointMotion, B: PointMotion) -> Moving:
+    return Moving(B.p - A.p, lambda: B.v - A.v, lambda: B.a - A.a)
+
+
+def _direction(body: BodyMotion, e: ca.SX) -> Moving:
+    """A unit vector fixed to a body."""
+    e_W = body.R @ e
+
+    def acceleration() -> ca.SX:
+        return ca.cross(body.in_base.alpha, e_W) + ca.cross(body.in_base.w, moving.rate)
+
+    moving = Moving(e_W, lambda: ca.cross(body.in_base.w, e_W), acceleration)
+    return moving
+
+
+def _frame(joint_placement_rotation: ca.SX, body: BodyMotion) -> dict[str, Moving]:
+    return {axis: _direction(body, joint_placement_rotation @ unit_vector(axis)) for axis in "xyz"}
+
+
+def _product_row(joint: Joint, what: str, e: Moving, f: Moving, *, is_length: bool) -> ClosureRow:
+    """That the scalar product of two vectors is zero."""
+    return ClosureRow(
+        element=joint.name,
+        what=what,
+        moving=Moving(
+            ca.dot(e.x, f.x),
+            lambda: ca.dot(e.rate, f.x) + ca.dot(e.x, f.rate),
+            lambda: (
+                ca.dot(e.acceleration, f.x)
+                + 2 * ca.dot(e.rate, f.rate)
+                + ca.dot(e.x, f.acceleration)
+            ),
+        ),
+        is_length=is_length,
+    )
+
+
+#: Which conditions a cut joint imposes: coordinates of the offset in the parent frame (or of the
+#: base frame, when all three vanish), and pairs (parent axis, child axis) of directions that stay
+#: perpendicular; "u" and "w" stand for the two directions across the joint's axis, "a" for the axis
+#: itself.
+_CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "fixed": ("all", ("xy", "yz", "zx")),
+    "revolute": ("all", ("ua", "wa")),
+    "prismatic": ("uw", ("xy", "yz", "zx")),
+    "cylindrical": ("uw", ("ua", "wa")),
+    "universal": ("all", ("12",)),
+    "spherical": ("all", ()),
+    "planar": ("z", ("xz", "yz")),
+    "schoenflies": ("", ("xz", "yz")),
+    "translational": ("", ("xy", "yz", "zx")),
+    "free": ("", ()),
+}
+
+
+def _cut_rows(joint: Joint, motion: TreeMotion) -> Iterator[ClosureRow]:
+    offsets, perpendicular = _CONDITIONS[joint.kind]
+    bodies, values = motion.bodies, motion.values
+    A, B = bodies[joint.parent.body], bodies[joint.child.body]
+    R_A, p_A = values.placement(joint.parent)
+    R_B, p_B = values.placement(joint.child)
+    d, frame, child = _between(A.point(p_A), B.point(p_B)), _frame(R_A, A), _frame(R_B, B)
+    axis = joint.axes[0] if joint.axes else "z"
+    letters = {letter: letter for letter in "xyz"} | {
+        "a": axis,
+        "u": "yzx"["xyz".index(axis)],
+        "w": "zxy"["xyz".index(axis)],
+    }
+    if joint.kind == "universal":
+        letters |= {"1": joint.axes[0], "2": joint.axes[1]}
+    if offsets == "all":
+        for i, letter in enumerate("xyz"):
+            yield ClosureRow(element=joint.name, what=letter, moving=d.component(i))
+    else:
+        for across in offsets:
+            letter = letters[across]
+            yield _product_row(joint, f"along {letter}", frame[letter], d, is_length=True)
+    for pair in perpendicular:
+        first, second = (letters[letter] for letter in pair)
+        yield _product_row(
+            joint, f"{first} across {second}", frame[first], child[second], is_length=False
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loops(Shown):
+    """Residuals and Jacobians of all loop equations at given parameter values.
+
+    Attributes:
+        mechanism: the machine, with its nominal parameter values, and ends of the joints that need
+            them (`with_ends`).
+        topology: its coordinates.
+        names: name of every loop equation (c,).
+        elements: rod or joint of every loop equation.
+        is_length: whether each residual is in metres.
+        function: q -> (phi, K by columns).
+        acceleration: (q, v) -> bias k with K a = k.
+        transmission: matrix A (n_u, n_v) of actuator velocities.
+        coupling_ratios, coupling_offsets: matrix (n, n_v) and sums (n,) of the couplings: ratios @
+            coordinates = sums.
+        length: characteristic length of the machine, m; it makes angles and lengths comparable.
+    """
+
+    mechanism: Mechanism
+    topology: Topology
+    names: tuple[str, ...]
+    elements: tuple[str, ...]
+    is_length: np.ndarray
+    function: BatchFunction
+    acceleration: BatchFunction
+    transmission: np.ndarray
+    coupling_ratios: np.ndarray
+    coupling_offsets: np.ndarray
+    length: float
+
+    def residuals(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals phi (N, c) and Jacobians K (N, c, n_v) at coordinates (N, n_q)."""
+        n, c = len(q), len(self.names)
+        if c == 0:
+            return np.zeros((n, 0)), np.zeros((n, 0, self.topology.n_v))
+        phi, K = self.function([q], n)
+        return phi, K.reshape(n, self.topology.n_v, c).transpose(0, 2, 1)
+
+    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Loop bias k (N, c): accelerations must satisfy K a = k."""
+        if not self.names:
+            return np.zeros((len(q), 0))
+        return self.acceleration([q, v], len(q))[0]
+
+    @property
+    def row_scale(self) -> np.ndarray:
+        """Factors (c,) that make residuals pure numbers: 1/length for residuals in metres."""
+        return np.where(self.is_length, 1.0 / self.length, 1.0)
+
+    @property
+    def velocity_scale(self) -> np.ndarray:
+        """Unit displacement (n_v,) of every velocity: the characteristic length, or one radian."""
+        return np.where(self.topology.angular, 1.0, self.length)
+
+    @property
+    def coordinate_scale(self) -> np.ndarray:
+        """Unit difference (n_q,) of every coordinate: the characteristic length, one radian or one."""
+        return np.where(self.topology.is_length, self.length, 1.0)
+
+    def openings(self, phi: np.ndarray) -> np.ndarray:
+        """Return the largest residual of each row of residuals (N, c), in characteristic lengths or pure numbers."""
+        return np.asarray(np.abs(self.row_scale * phi).max(axis=1, initial=0.0))
+
+    def largest_residual(self, phi: np.ndarray) -> np.ndarray:
+        """Return the largest of each row of residuals (N, c), m; pure numbers count by the characteristic length."""
+        return self.length * self.openings(phi)
+
+    def gaps(self, start: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return the largest difference of any coordinate of poses (N, n_q), rad or characteristic lengths."""
+        return np.asarray((np.abs(q - start) / self.coordinate_scale).max(axis=-1, initial=0.0))
+
+    def scaled(self, K: np.ndarray) -> np.ndarray:
+        """Jacobians made free of units."""
+        return np.asarray(self.row_scale[:, None] * K * self.velocity_scale)
+
+
+def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> Values:
+    """Nominal parameter values, with symbols in place of some."""
+    return Values({**mechanism.parameters.values, **(symbols or {})})
+
+
+def loops(mechanism: Mechanism) -> Loops:
+    """Build the loop functions of a machine at its nominal parameter values."""
+    mechanism = with_ends(mechanism)
+    shape = topology(mechanism)
+    motion = symbolic_motion(shape, nominal(mechanism))
+    q, v = motion.q, motion.v
+    rows = closure(mechanism, motion)
+    phi, rate, acceleration = stacked(rows)
+    K = ca.jacobian(rate, v)
+    coupling_ratios, coupling_offsets = _coupling_equations(mechanism, shape, motion.values)
+    return Loops(
+        mechanism=mechanism,
+        topology=shape,
+        names=tuple(row.name for row in rows),
+        elements=tuple(row.element for row in rows),
+        is_length=np.array([row.is_length for row in rows], dtype=bool),
+        function=BatchFunction(
+            ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])
+        ),
+        acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
+        transmission=np.array(ca.DM(transmission(mechanism, shape, motion.values)).full()),
+        coupling_ratios=coupling_ratios,
+        coupling_offsets=coupling_offsets,
+        length=mechanism.characteristic_length,
+    )
+
+
+def _coupling_equations(
+    mechanism: Mechanism, topology: Topology, values: Values
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ratios (n, n_v) and sums (n,) of the couplings at the nominal values."""
+    ratios = np.zeros((len(mechanism.couplings), topology.n_v))
+    for row, coupling in zip(ratios, mechanism.couplings, strict=True):
+        for index, ratio in combination(coupling.terms, topology, values):
+            row[index] += float(ratio)
+    offsets = [float(values.scalar(coupling.offset)) for coupling in mechanism.couplings]
+    return ratios, np.array(offsets, dtype=float)
+
+
+#: Axes of both frames that have to coincide in a cut joint, beyond being perpendicular to others;
+#: "a": the joint's own.
+_COINCIDENT = {
+    "fixed": "xyz",
+    "prismatic": "xyz",
+    "translational": "xyz",
+    "revolute": "a",
+    "cylindrical": "a",
+    "planar": "z",
+    "schoenflies": "z",
+}
+
+
+def aligned(loops: Loops) -> Loops:
+    """The same loops with three more equations e_A - e_B = 0 for every axis that two frames of a cut joint share.
+
+    Closed loops satisfy them unless a joint came out a third or half turn away, where its
+    directions are perpendicular too. They are redundant, so they serve to close the loops from afar
+    and to see which way a joint closed.
+    """
+    if not loops.topology.cuts:
+        return loops
+    motion = symbolic_motion(loops.topology, nominal(loops.mechanism))
+    values = motion.values
+    phi, rate, _ = stacked(closure(loops.mechanism, motion))
+    names, elements = list(loops.names), list(loops.elements)
+    for joint in loops.topology.cuts:
+        A, B = motion.bodies[joint.parent.body], motion.bodies[joint.child.body]
+        R_A, R_B = values.placement(joint.parent)[0], values.placement(joint.child)[0]
+        for letter in _COINCIDENT.get(joint.kind, ""):
+            axis = joint.axes[0] if letter == "a" else letter
+            e_A, e_B = A.R @ (R_A @ unit_vector(axis)), B.R @ (R_B @ unit_vector(axis))
+            phi = ca.vertcat(phi, e_A - e_B)
+            rate = ca.vertcat(rate, ca.cross(A.in_base.w, e_A) - ca.cross(B.in_base.w, e_B))
+            names += [f"{joint.name}: {axis} aligned along {base}" for base in "xyz"]
+            elements += [joint.name] * 3
+    K = ca.jacobian(rate, motion.v)
+    return replace(
+        loops,
+        names=tuple(names),
+        elements=tuple(elements),
+        is_length=np.concatenate(
+            [loops.is_length, np.zeros(len(names) - len(loops.names), dtype=bool)]
+        ),
+        function=BatchFunction(
+            ca.Function("aligned", [motion.q], [ca.densify(phi), ca.densify(ca.vec(K))])
+        ),
+    )
+
+
+def stacked(rows: tuple[ClosureRow, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Residuals, rates and accelerations of loop equations as columns (c,)."""
+    if not rows:
+        return ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1)
+    return (
+        ca.vertcat(*(row.residual for row in rows)),
+        ca.vertcat(*(row.rate for row in rows)),
+        ca.vertcat(*(row.acceleration for row in rows)),
+    )

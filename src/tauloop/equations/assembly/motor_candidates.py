@@ -1,0 +1,82 @@
+"""Which joints could have the motors of a machine whose description does not state it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.equations.assembly.assembly import Assembly, null_space
+from tauloop.equations.assembly.coordinates import SINGULAR, conditions, independent_rows
+from tauloop.equations.values import quantile
+from tauloop.formats.library import motor_remedy
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.suggestions import listing
+
+#: Sets of joints that are compared; of more, one is chosen by pivoting.
+MAX_SETS = 2000
+#: Sets that are shown.
+SHOWN_SETS = 5
+
+
+def motor_candidates(assembly: Assembly) -> list[tuple[str, ...]]:
+    """Sets of joints whose motors would move all freedoms that these joints have, the best first.
+
+    Each set has full rank at the assembled states. Joints on the base come first, as motors usually
+    are there; among equals the better conditioned set does.
+    """
+    topology, loops = assembly.topology, assembly.loops
+    names = [name for name in assembly.mechanism.unstated_motors if name in topology.velocity_names]
+    free = [i for i in range(topology.n_v) if i not in assembly.locked]
+    motions = null_space(loops.scaled(loops.residuals(assembly.states)[1]), assembly.rank, free)
+    rows = motions[:, [topology.velocity_names.index(name) for name in names]]
+    sigma = np.linalg.svd(rows, compute_uv=False)
+    rank = int((sigma > 1.0 / SINGULAR).sum(axis=1).max(initial=0))
+    if not rank:
+        return []
+    sets = [independent_rows(rows, rank)]
+    if comb(len(names), rank) <= MAX_SETS:
+        sets = [*combinations(range(len(names)), rank)]
+    on_base = {joint.name for joint in assembly.mechanism.joints if joint.parent.body == BASE}
+    ranked: list[tuple[int, float, tuple[str, ...]]] = []
+    for chosen in sets:
+        condition = quantile(_conditions(rows[:, list(chosen)], rank), 0.5)
+        if condition < SINGULAR:
+            joints = tuple(names[i] for i in sorted(chosen))
+            ranked.append((-len(on_base.intersection(joints)), float(condition), joints))
+    return [joints for _, _, joints in sorted(ranked, key=lambda item: item[:2])]
+
+
+def _conditions(rows: np.ndarray, rank: int) -> np.ndarray:
+    """Condition numbers (N,) of rows (N, k, m) as maps onto their `rank` freedoms."""
+    if rows.shape[2] == rank:
+        return conditions(rows)
+    sigma = np.linalg.svd(rows, compute_uv=False)
+    with np.errstate(divide="ignore"):
+        return np.asarray(sigma[:, 0] / sigma[:, rank - 1])
+
+
+def unstated_motors(assembly: Assembly) -> Problem:
+    """The problem of a description that does not state which joints have motors; the remedy names candidates."""
+    joints, mobility = assembly.mechanism.unstated_motors, assembly.mobility
+    freedoms = "1 freedom" if mobility == 1 else f"{mobility} freedoms"
+    what = (
+        f"the file does not state which joints have motors: {len(joints)} could ({listing(joints)}), "
+        f"and the machine has {freedoms}"
+    )
+    sets = motor_candidates(assembly)
+    remedy = motor_remedy(assembly.mechanism.file)
+    if sets:
+        has_option = "--motors" in remedy
+        choices = [
+            f"`--motors {','.join(chosen)}`" if has_option else " and ".join(chosen)
+            for chosen in sets
+        ]
+        more = f" (and {len(sets) - SHOWN_SETS} more sets)" if len(sets) > SHOWN_SETS else ""
+        listed = (", " if has_option else " or ").join(choices[:SHOWN_SETS])
+        remedy = f"name them; these move every freedom: {listed}{more}" + (
+            "" if has_option else f"; {remedy}"
+        )
+    return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)

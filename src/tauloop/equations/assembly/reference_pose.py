@@ -1,0 +1,440 @@
+"""The assembled pose that a machine starts from: the nearest to its file's start values that is within its limits.
+
+Closing takes the nearest assembled state, which may be none that is meant: the platform moved away
+although the legs could reach it, an angle came out full turns away, or a coordinate left its range.
+Then the loops are closed again from further starts, and the nearest of the poses found is taken.
+
+It may be singular. All consistent motions of a pose, free of units, are the columns of N (K N = 0).
+With P the rows of the independent velocities and A those of the actuators and passive freedoms, a
+pose is singular where P N, A N or K loses rank: then the independent coordinates do not determine
+the machine, the actuators do not hold it, or ways to move branch off. A regular pose nearby is then
+the reference instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.closing import (
+    ALIGNED,
+    CLOSED,
+    RANK_FLOOR,
+    Probe,
+    close_from_reference,
+    close_loops,
+)
+from tauloop.equations.assembly.coordinates import Actuation, unit_free
+from tauloop.equations.assembly.limits import (
+    coordinate_limits,
+    excess,
+    limited,
+    limits_of,
+    moved_inside,
+)
+from tauloop.equations.assembly.loops import Loops, aligned
+from tauloop.equations.topology import integrate
+from tauloop.mechanism.model import LIMIT_KINDS
+
+#: A pose is singular where a kept singular value falls below this share of the largest, and not so
+#: at other poses; a map whose least stretch is below this share of its largest over all states has
+#: lost a direction. Loops closed to 1e-10 tell how far a pose is from a dead centre to the root of
+#: that, 1e-5: nearer ones may lie beyond it.
+NEARLY = 1e-4
+
+
+#: Further starts from which the nearest pose is chosen, and standard deviation of their positions,
+#: in lengths.
+STARTS, SPREAD = 40, 1.0
+#: Poses are the same when they are nearer than this, rad or characteristic lengths.
+SAME = 1e-5
+#: A start value that closing moves by less than this, rad or characteristic lengths, was meant.
+NEAR = 0.35
+#: A message names at most this many coordinates, and none that moved less, rad or characteristic
+#: lengths.
+NAMED, SHOWN = 6, 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferencePose:
+    """Where a machine starts.
+
+    Attributes:
+        q: coordinates (1, n_q).
+        residual: largest residual there (1,), characteristic lengths (or pure number).
+        notes, findings: what was done about limits, and what could not be.
+    """
+
+    q: np.ndarray
+    residual: np.ndarray
+    notes: tuple[Problem, ...] = ()
+    findings: tuple[Problem, ...] = ()
+
+
+def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
+    """The assembled pose that is meant by the start values of the file.
+
+    Args:
+        loops: the loop equations.
+        independent: velocities whose coordinates stay where the file puts them, if the loops close
+            there.
+    """
+    start = np.array([loops.topology.reference])
+    q, residual = close_from_reference(loops, independent)
+    notes: tuple[Problem, ...] = ()
+    way = np.abs(displacement(loops, start, q)[0, list(independent)])
+    if residual[0] <= CLOSED and way.max(initial=0.0) > NEAR:
+        poses = nearest_first(loops, start, closed_from_further_starts(loops, start, independent))
+        if len(poses):
+            q, residual = close_loops(loops, poses[:1])
+            notes = (_from_further_starts(loops, independent[int(way.argmax())], start, poses),)
+    q, residual = _on_the_nearest_turn(loops, start, q, residual)
+    if residual[0] > CLOSED or not excess(loops, q).any():
+        return ReferencePose(q=q, residual=residual, notes=notes)
+    return _within_limits(loops, start, q, residual)
+
+
+def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, poses: np.ndarray) -> Problem:
+    pose = named_pose(loops, poses[0], displacement(loops, start, poses[:1])[0])
+    name = loops.topology.velocity_names[moved]
+    return Problem(
+        where="reference pose",
+        what=f"the loops close from the start values of the file only with {name} moved off; it stays, and "
+        f"the nearest of {len(poses)} poses found from further starts is the reference: {pose}",
+        remedy="give a reference pose on the branch that you want",
+        file=loops.mechanism.file,
+    )
+
+
+def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Way from one pose to others, free of units: (N, n_v) from (1, n_q) to (N, n_q); rotations by their vectors."""
+    topology = loops.topology
+    way = np.zeros((len(q), topology.n_v))
+    for i, j in enumerate(topology.q_of_v):
+        if j >= 0:
+            way[:, i] = (q[:, j] - start[:, j]) / loops.velocity_scale[i]
+    for iq, iv in topology.quaternions:
+        p0, p = start[:, iq : iq + 1], start[:, iq + 1 : iq + 4]
+        r0, r = q[:, iq : iq + 1], q[:, iq + 1 : iq + 4]
+        real = p0 * r0 + (p * r).sum(axis=1, keepdims=True)
+        vector = p0 * r - r0 * p - np.cross(r, p)
+        size = np.linalg.norm(vector, axis=1, keepdims=True)
+        angle = 2 * np.arctan2(size, np.abs(real))
+        way[:, iv : iv + 3] = np.where(real < 0, -1, 1) * vector / np.maximum(size, 1e-300) * angle
+    return way
+
+
+def distance(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Root of the sum of squares (N,) of the ways of all coordinates, rad or characteristic lengths."""
+    return np.asarray(np.linalg.norm(displacement(loops, start, q), axis=1))
+
+
+def distance_modulo_turns(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the `distance` (N,) without whole turns: an angle of half a turn is the same to either side."""
+    way, turns = displacement(loops, start, q), np.asarray(loops.topology.angular, dtype=bool)
+    way[:, turns] = (way[:, turns] + np.pi) % (2 * np.pi) - np.pi
+    return np.asarray(np.linalg.norm(way, axis=1))
+
+
+def closed_from_further_starts(
+    loops: Loops,
+    start: np.ndarray,
+    held: tuple[int, ...] = (),
+    *,
+    count: int = STARTS,
+    searched: Loops | None = None,
+) -> np.ndarray:
+    """Different assembled poses (M, n_q) within the limits, from one start and random ones; always the same.
+
+    Args:
+        loops: the loop equations.
+        start: coordinates (1, n_q); those that are held stay there, lengths lie around them, and
+            angles anywhere.
+        held: indices of velocities whose coordinates stay.
+        count: how many random starts.
+        searched: loops with further equations, which are closed before the loops themselves.
+    """
+    topology, rng = loops.topology, np.random.default_rng(0)
+    turning = np.asarray(topology.angular, dtype=bool)
+    step = np.where(
+        turning,
+        rng.uniform(-np.pi, np.pi, (1 + count, topology.n_v)),
+        SPREAD * loops.length * rng.normal(size=(1 + count, topology.n_v)),
+    )
+    step[0] = 0.0
+    step[:, list(held)] = 0.0
+    q = moved_inside(loops, integrate(topology, np.repeat(start, 1 + count, axis=0), step))
+    if searched is not None:
+        q, _ = close_loops(searched, q, held=held)
+    q, residual = close_loops(loops, q, held=held)
+    q, residual = _on_the_nearest_turn(loops, start, q, residual)
+    strict = aligned(loops) if topology.cuts else loops
+    upright = strict.openings(strict.residuals(q)[0]) < ALIGNED
+    lengths = [i for _, i, _ in topology.telescopes]
+    good = (
+        (residual < CLOSED)
+        & upright
+        & (q[:, lengths] > 0).all(axis=1)
+        & ~excess(loops, q).any(axis=1)
+    )
+    return _different(loops, q[good])
+
+
+def nearest_first(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Poses (M, n_q) by their distance from one (1, n_q); among equals the one with larger coordinates comes first."""
+    away = np.round(distance(loops, start, q), 3)
+    sizes = q / loops.coordinate_scale
+    return q[np.lexsort((*(-np.round(column, 3) for column in sizes.T[::-1]), away))]
+
+
+def _different(loops: Loops, q: np.ndarray) -> np.ndarray:
+    kept: list[np.ndarray] = []
+    for pose in q:
+        if not kept or distance_modulo_turns(loops, pose[None, :], np.array(kept)).min() > SAME:
+            kept.append(pose)
+    return np.array(kept).reshape(len(kept), q.shape[1])
+
+
+def _on_the_nearest_turn(
+    loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (N, n_q) whose angles are brought within half a turn of the start, where the loops stay closed."""
+    turns = np.where(loops.topology.is_angle, np.round((q - start) / (2 * np.pi)), 0.0)
+    if not turns.any():
+        return q, residual
+    turned, left = close_loops(loops, q - 2 * np.pi * turns, iterations=3)
+    same = loops.gaps(q - 2 * np.pi * turns, turned) < SAME
+    better = same & ((left <= CLOSED) | (residual > CLOSED))
+    return np.where(better[:, None], turned, q), np.where(better, left, residual)
+
+
+def _within_limits(
+    loops: Loops, start: np.ndarray, q: np.ndarray, residual: np.ndarray
+) -> ReferencePose:
+    """A pose within the limits, where closing left them."""
+    limits = limits_of(loops.mechanism, loops.topology)
+    exceeded = "; ".join(str(item) for kind in LIMIT_KINDS for item in limits.beyond(q, kind=kind))
+    inside = moved_inside(loops, start)
+    lower, upper = coordinate_limits(loops.topology)
+    ranged = tuple(
+        i
+        for i, j in enumerate(loops.topology.q_of_v)
+        if j >= 0 and np.isfinite([lower[j], upper[j]]).any()
+    )
+    for held, searched in ((ranged, None), ((), limited(loops))):
+        poses = nearest_first(
+            loops, inside, closed_from_further_starts(loops, inside, held, searched=searched)
+        )
+        if len(poses):
+            nearest, left = close_loops(loops, poses[:1])
+            note = Problem(
+                where="reference pose",
+                what=f"closing the loops leads outside the limits: {exceeded}; another pose, within them, is the "
+                f"reference instead, the nearest of {len(poses)} that were found: "
+                + named_pose(loops, nearest[0], displacement(loops, start, nearest)[0]),
+                remedy="give a reference pose within the limits, on the branch that you want",
+                file=loops.mechanism.file,
+            )
+            return ReferencePose(q=nearest, residual=left, notes=(note,))
+    finding = Problem(
+        where="reference pose",
+        what=f"is outside the limits: {exceeded}; no assembled pose within them was found",
+        remedy="name a reference pose within the limits, or widen them",
+        file=loops.mechanism.file,
+    )
+    return ReferencePose(q=q, residual=residual, findings=(finding,))
+
+
+def named_pose(loops: Loops, q: np.ndarray, way: np.ndarray) -> str:
+    """Values at a pose (n_q,) of the coordinates that lie farthest on the way (n_v,) to it."""
+    topology = loops.topology
+    moved = [
+        i
+        for i in np.argsort(-np.abs(way), kind="stable")
+        if topology.q_of_v[i] >= 0 and abs(way[i]) > SHOWN
+    ]
+    return ", ".join(
+        f"{topology.velocity_names[i]} = "
+        + (
+            f"{np.degrees(q[topology.q_of_v[i]]):.4g} deg"
+            if topology.angular[i]
+            else f"{q[topology.q_of_v[i]]:.4g} m"
+        )
+        for i in sorted(moved[:NAMED])
+    )
+
+
+#: What each kind of singular pose does.
+MEANING = {
+    "parallel": "the machine moves although all actuators rest",
+    "serial": "actuators move although the independent coordinates rest",
+    "dead centre": "an actuator or independent coordinate has turned back, whatever moves",
+    "constraint": "ways to move branch off",
+}
+
+
+def in_words(kinds: tuple[str, ...], detail: str) -> str:
+    """Kinds of singularities with their meaning, and what shows them."""
+    return "; ".join(
+        [*(f"{kind}: {MEANING[kind]}" for kind in kinds), *([detail] if detail else [])]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Substitute:
+    """A regular pose that stands in for a singular reference pose of the file.
+
+    Attributes:
+        kinds: of singularities there, among `MEANING`.
+        detail: which coordinates or actuators stand still there (dead centres), or which rank the
+            loops have.
+        condition: largest over least stretch of the worst map there; infinite at the singularity
+            itself.
+        q: the singular pose (n_q,).
+    """
+
+    kinds: tuple[str, ...]
+    detail: str
+    condition: float
+    q: np.ndarray
+
+    @property
+    def text(self) -> str:
+        """Which singularity it is, in words, and the condition there."""
+        return f"{in_words(self.kinds, self.detail)}; condition {self.condition:.3g} there"
+
+    def note(
+        self, loops: Loops, q: np.ndarray, independent: tuple[int, ...], condition: float
+    ) -> Problem:
+        """The note that another pose is used.
+
+        Args:
+            loops: the loop equations.
+            q: the pose used (n_q,).
+            independent: indices of the velocities whose coordinates are named.
+            condition: of the pose used.
+        """
+        way = np.zeros(loops.topology.n_v)
+        way[list(independent)] = 1.0
+        pose = named_pose(loops, q, way)
+        return Problem(
+            where="reference pose",
+            what=f"is singular ({self.text}); a regular pose nearby is used instead, wherever no other pose is given: "
+            f"{pose} (condition {condition:.3g})",
+            remedy="give a regular reference pose, on the branch that you want",
+            file=loops.mechanism.file,
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        condition = self.condition if np.isfinite(self.condition) else None
+        return {"kinds": list(self.kinds), "detail": self.detail, "condition_there": condition}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maps:
+    """What determines the motions of the machine at many states: unit-free rows of each map, times N.
+
+    Attributes:
+        serial, parallel: P N and A N (N, m, m).
+        names: of the rows of each.
+    """
+
+    serial: np.ndarray
+    parallel: np.ndarray
+    serial_names: tuple[str, ...]
+    parallel_names: tuple[str, ...]
+
+
+def maps_of(
+    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], actuation: Actuation
+) -> Maps:
+    """Maps from all motions (N, n_v, m) to the independent, and to the driven and passive, velocities."""
+    names = loops.topology.velocity_names
+    rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(actuation.passive)]])
+    actuators = (actuator.name for actuator in loops.mechanism.actuators)
+    return Maps(
+        serial=motions[:, list(independent)],
+        parallel=rows @ motions,
+        serial_names=tuple(names[i] for i in independent),
+        parallel_names=(*actuators, *(names[i] for i in actuation.passive)),
+    )
+
+
+def weakness(matrices: np.ndarray) -> np.ndarray:
+    """Largest stretch over all states, over the least one of each (N,): at least one, infinite where a map lost one."""
+    n, rows, m = matrices.shape
+    if not m:
+        return np.ones(n)
+    if rows < m:
+        return np.full(n, np.inf)
+    sigma = np.linalg.svd(matrices, compute_uv=False)
+    with np.errstate(divide="ignore"):
+        return np.asarray(max(float(sigma.max()), 1e-300) / sigma[:, -1])
+
+
+def constraint_substitute(probe: Probe, regular: int) -> Substitute:
+    """What says that the loops lose rank at a pose, and not at that state around it."""
+    ranks = (probe.sigma > RANK_FLOOR * probe.sigma[:, :1]).sum(axis=1)
+    least = probe.sigma[0, ranks[regular] - 1]
+    return Substitute(
+        kinds=("constraint",),
+        detail=f"the loops have rank {ranks[0]} there and {ranks[regular]} around it"
+        if ranks[0] < ranks[regular]
+        else "the loops nearly lose rank there, and not around it",
+        condition=float(probe.sigma[0, 0] / least) if least > 0 else np.inf,
+        q=probe.q[0],
+    )
+
+
+def regular_state(maps: Maps, q: np.ndarray) -> tuple[int, Substitute | None]:
+    """The best conditioned of the states and what makes the first one singular; 0 and None where it is regular.
+
+    Args:
+        maps: at all states.
+        q: the first state (1, n_q).
+    """
+    serial, parallel = weakness(maps.serial), weakness(maps.parallel)
+    worst = np.maximum(serial, parallel)
+    best = int(np.argmin(worst))
+    if worst[0] < 1.0 / NEARLY or not worst[best] < 1.0 / NEARLY:
+        return 0, None
+    kinds, still = lost(maps)
+    return best, Substitute(
+        kinds=kinds,
+        detail=standing(still),
+        condition=float(worst[0]),
+        q=q[0],
+    )
+
+
+def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Which kinds of singularity the first state has, and which coordinates or actuators stand still there.
+
+    Where no map has lost a direction the kind is that of the one that is nearest to it.
+    """
+    kinds, names = [], []
+    serial, parallel = weakness(maps.serial), weakness(maps.parallel)
+    enough = min(1.0 / NEARLY, max(serial[0], parallel[0]))
+    for kind, weak, matrices, rows in (
+        ("serial", serial, maps.serial, maps.serial_names),
+        ("parallel", parallel, maps.parallel, maps.parallel_names),
+    ):
+        if weak[0] < enough:
+            continue
+        size = np.linalg.norm(matrices, axis=2)
+        still = [
+            name
+            for name, now, most in zip(rows, size[0], size.max(axis=0), strict=True)
+            if now < NEARLY * most
+        ]
+        kinds.append("dead centre" if still else kind)
+        names += still
+    return tuple(dict.fromkeys(kinds)), tuple(dict.fromkeys(names))
+
+
+def standing(names: tuple[str, ...]) -> str:
+    """That coordinates or actuators stand still, in words; nothing where none does."""
+    verb = "stands" if len(names) == 1 else "stand"
+    return f"{', '.join(names)} {verb} still" if names else ""

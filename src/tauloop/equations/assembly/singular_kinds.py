@@ -1,0 +1,32 @@
+"""Which kind of singularity a pose of an assembled machine has, or is nearest to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.equations.assembly.assembly import Assembly, null_space
+from tauloop.equations.assembly.closing import RANK_FLOOR
+from tauloop.equations.assembly.coordinates import Actuation
+from tauloop.equations.assembly.reference_pose import in_words, lost, maps_of, standing
+
+
+def singular_kind(assembly: Assembly, q: np.ndarray) -> str:
+    """The kinds of singularity at coordinates (n_q,) in words: parallel, serial, dead centre or constraint."""
+    loops, locked = assembly.loops, list(assembly.locked)
+    states = np.concatenate([q[None, :], assembly.states])
+    K = loops.scaled(loops.residuals(states)[1])
+    if not np.isfinite(K).all():
+        return "of unknown kind: no coordinates there"
+    K[:, :, locked] = 0.0
+    if assembly.rank:
+        sigma = np.linalg.svd(K[:1], compute_uv=False)[0]
+        rank = int((sigma > RANK_FLOOR * sigma[0]).sum())
+        if rank < assembly.rank:
+            return in_words(
+                ("constraint",), f"the loops have rank {rank} there, elsewhere {assembly.rank}"
+            )
+    free = [i for i in range(loops.topology.n_v) if i not in assembly.locked]
+    actuation = Actuation(leading=assembly.leading, passive=assembly.passive)
+    maps = maps_of(loops, null_space(K, assembly.rank, free), assembly.independent, actuation)
+    kinds, still = lost(maps)
+    return in_words(kinds, standing(still))

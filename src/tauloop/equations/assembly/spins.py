@@ -1,0 +1,414 @@
+"""Freedoms that are held: coordinates by name, and the spins of axisymmetric bodies.
+
+A body that turns about an axis of symmetry of its own mass, through joints that leave this turn
+free, moves nothing: a rod between two balls, for one. Its spin is a passive freedom, felt by the
+rest only through its own momentum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.assembly import Assembly, assemble
+from tauloop.equations.assembly.locks import Locks
+from tauloop.equations.assembly.loops import Loops, loops, nominal
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import symbolic_motion
+from tauloop.equations.values import BatchFunction
+from tauloop.mechanism.ball_links import is_pin, lies_between_balls
+from tauloop.mechanism.bodies import about_center, as_matrices
+from tauloop.mechanism.description.placements import turns_to_axes
+from tauloop.mechanism.model import BASE, Freedom, Friction, Mechanism, Placement
+from tauloop.mechanism.suggestions import unknown_names
+
+#: A spin moves other bodies and the ends of rods by less than this share of what the turn itself
+#: is.
+STILL = 1e-6
+#: Mass centres of bodies that spin lie nearer to the axis than this share of the machine's
+#: characteristic length.
+OFF_AXIS = 1e-3
+#: Moments of inertia across the axis agree to this share: rods of CAD have clevises and screws. The
+#: difference enters forces by the rod's own rotation alone, and is stated where it is above
+#: `EXACT`.
+NEARLY_SYMMETRIC, EXACT = 0.05, 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spin:
+    """A passive freedom that is the spin of axisymmetric bodies.
+
+    Attributes:
+        index: of the passive velocity.
+        name: its name.
+        bodies: the bodies that spin with it.
+        asymmetry: by how much moments of inertia across the axis differ, as a share of the largest.
+    """
+
+    index: int
+    name: str
+    bodies: tuple[str, ...]
+    asymmetry: float
+
+
+def assemble_locked(loops_of_file: Loops, locks: Locks) -> Assembly:
+    """Assemble a machine and hold what is to be held.
+
+    A spin that has a coordinate of its own is held there. The spin of a body on a ball joint is
+    held by a universal joint in its place, both axes across the spin at the reference pose; the
+    assembly has the changed mechanism.
+
+    Raises:
+        AssemblyError: the loops cannot be closed.
+        InputError: a name is not a velocity, or not the rate of a coordinate of its own.
+    """
+    current, names = loops_of_file, list(locks.names)
+    _require_scalar(current.topology, locks.names)
+    assembly = assemble(current, _indices(current, names))
+    if locks.spins is False:
+        return assembly
+    notes: list[Problem] = []
+    for _ in range(len(assembly.passive)):
+        spins = find_spins(assembly)
+        if locks.spins is None:
+            spins = tuple(spin for spin in spins if _is_locked_by_default(assembly, spin))
+        if not spins:
+            break
+        held = [*names, *(spin.name for spin in spins if current.topology.q_of_v[spin.index] >= 0)]
+        balls = [spin for spin in spins if current.topology.q_of_v[spin.index] < 0]
+        changed = loops(_with_universal_joints(assembly, balls)) if balls else current
+        locked = assemble(changed, _indices(changed, held))
+        if locks.spins is None and locked.findings and not assembly.findings:
+            break  # held, the machine would not work: these spins do more than they seem to
+        notes += map(_note, spins, [assembly.mechanism.file] * len(spins))
+        current, names, assembly = changed, held, locked
+    return replace(assembly, notes=(*assembly.notes, *notes)) if notes else assembly
+
+
+def _note(spin: Spin, file: str) -> Problem:
+    bodies = ", ".join(spin.bodies)
+    what = f"the spin of {bodies} is locked: nothing drives it, and it moves nothing else"
+    if spin.asymmetry > EXACT:
+        difference = f"moments of inertia across it differ by {100 * spin.asymmetry:.2g} %"
+        what += f" ({difference}: a free spin would change forces a little)"
+    return Problem(
+        where=spin.name,
+        what=what,
+        remedy="to keep it free, name it in `platform.independent` (`--independent`), or in Python use "
+        "`Model(..., locks=Locks(spins=False))`",
+        file=file,
+    )
+
+
+def _is_locked_by_default(assembly: Assembly, spin: Spin) -> bool:
+    """Whether a spin is that of a link between balls, or of a pin, which nothing names and on which nothing acts."""
+    mechanism, topology = assembly.mechanism, assembly.topology
+    is_idle = lies_between_balls(mechanism, spin.bodies) or is_pin(mechanism, spin.bodies)
+    if mechanism.platform.body in spin.bodies or not is_idle:
+        return False
+    joint = next(tree.joint for tree in topology.tree if spin.index in tree.v)
+    is_ball = topology.q_of_v[spin.index] < 0
+    lost_names = joint.velocity_names if is_ball else (spin.name,)
+    terms = [actuator.drives for actuator in mechanism.actuators]
+    terms += [coupling.terms for coupling in mechanism.couplings]
+    terms += [loss.terms for loss in mechanism.losses]
+    named = {*mechanism.platform.independent, *(name for pairs in terms for name, _ in pairs)}
+    if named.intersection(lost_names):
+        return False
+    if is_ball:
+        return _acts_alike(joint.freedoms)
+    # at rest within its stops, friction and rotor inertia have no forces; a spring has one
+    return mechanism.freedoms.get(spin.name, Freedom()).spring is None
+
+
+def _acts(freedom: Freedom) -> bool:
+    """Whether a freedom has forces, inertia or stops of its own."""
+    stops = np.isfinite([freedom.lower, freedom.upper]).any()
+    return bool(
+        stops
+        or any(part is not None for part in (freedom.friction, freedom.spring, freedom.inertia))
+    )
+
+
+def _acts_alike(freedoms: tuple[Freedom, ...]) -> bool:
+    """Whether two perpendicular axes of a ball joint have together what its three have without a spin.
+
+    Viscous friction and inertia that are equal about all axes do not depend on the axes'
+    directions; all else does.
+    """
+    for freedom in freedoms:
+        friction = freedom.friction
+        is_viscous = friction is None or friction == Friction(viscous=friction.viscous)
+        if (
+            freedom != freedoms[0]
+            or not is_viscous
+            or _acts(replace(freedom, friction=None, inertia=None))
+        ):
+            return False
+    return True
+
+
+def _indices(loops: Loops, names: list[str]) -> tuple[int, ...]:
+    return tuple(loops.topology.velocity_names.index(name) for name in names)
+
+
+def _require_scalar(topology: Topology, names: tuple[str, ...]) -> None:
+    known = [
+        name for name, i in zip(topology.velocity_names, topology.q_of_v, strict=True) if i >= 0
+    ]
+    what, remedy = "is not the rate of a coordinate of its own", f"lock one of {', '.join(known)}"
+    InputError.raise_if_any(unknown_names(names, known, what, "locks.{}", remedy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BodyMotions:
+    """Where bodies are, and their motions per unit of each passive freedom.
+
+    Attributes:
+        names: bodies (k,).
+        rotation: their orientations (N, k, 3, 3).
+        center: their mass centres (N, k, 3), base frame.
+        turn, shift: of these bodies, and of their mass centres (N, k, 3, p); massless ones shift
+            nothing.
+        ends: shift of the ends of all rods (N, r, 3, p).
+    """
+
+    names: tuple[str, ...]
+    rotation: np.ndarray
+    center: np.ndarray
+    turn: np.ndarray
+    shift: np.ndarray
+    ends: np.ndarray
+
+
+def find_spins(assembly: Assembly) -> tuple[Spin, ...]:
+    """The passive freedoms that turn axisymmetric bodies about their axes and move nothing else, at all states."""
+    if not assembly.passive:
+        return ()
+    moved = _body_motions(assembly)
+    mechanism, length = assembly.mechanism, assembly.loops.length
+    inertias = {name: _about_center(mechanism, name) for name in moved.names}
+    spins = []
+    for k, index in enumerate(assembly.passive):
+        turn, shift = moved.turn[..., k], np.linalg.norm(moved.shift[..., k], axis=2)
+        rate = np.linalg.norm(turn, axis=2)
+        largest = rate.max(axis=1, initial=0.0)
+        unit = largest * length
+        if not (largest > 0).all():
+            continue
+        if (
+            np.linalg.norm(moved.ends[..., k], axis=2).max(axis=1, initial=0.0) > STILL * unit
+        ).any():
+            continue
+        turning = (rate > STILL * largest[:, None]).any(axis=0)
+        if (shift[:, ~turning] > STILL * unit[:, None]).any():
+            continue
+        bodies = np.flatnonzero(turning)
+        asymmetry = max(
+            (_asymmetry(group, unit) for group in _rigid_groups(moved, inertias, bodies, k)),
+            default=0.0,
+        )
+        if asymmetry < NEARLY_SYMMETRIC:
+            name = assembly.topology.velocity_names[index]
+            spinning = tuple(moved.names[b] for b in bodies)
+            spins.append(Spin(index=index, name=name, bodies=spinning, asymmetry=asymmetry))
+    return tuple(spins)
+
+
+def _passive_motions(assembly: Assembly, q: np.ndarray) -> np.ndarray:
+    """Velocities (N, n_v, p) per unit of each passive freedom, the actuators and the other passive freedoms at rest."""
+    loops, n_v = assembly.loops, assembly.topology.n_v
+    _, K = loops.residuals(q)
+    fixed = np.concatenate(
+        [loops.transmission[list(assembly.leading)], np.eye(n_v)[list(assembly.passive)]]
+    )
+    hold = np.eye(n_v)[list(assembly.frozen)]
+    rest = np.broadcast_to(np.concatenate([fixed, hold]), (len(q), len(fixed) + len(hold), n_v))
+    matrix = np.concatenate([loops.scaled(K), rest * loops.velocity_scale], axis=1)
+    right = np.zeros((matrix.shape[1], len(assembly.passive)))
+    first = K.shape[1] + len(assembly.leading)
+    right[first : first + len(assembly.passive)] = np.eye(len(assembly.passive))
+    return np.asarray(loops.velocity_scale[:, None] * (np.linalg.pinv(matrix) @ right))
+
+
+def _body_motions(assembly: Assembly) -> _BodyMotions:
+    loops = assembly.loops
+    mechanism, topology = loops.mechanism, loops.topology
+    motion = symbolic_motion(topology, nominal(mechanism))
+    bodies = [body for body in mechanism.bodies if body.name in motion.bodies]
+    rotations, centers, turns, shifts = [], [], [], []
+    for body in bodies:
+        moving = motion.bodies[body.name]
+        m, center, _ = _about_center(mechanism, body.name)
+        rotations.append(ca.vec(ca.densify(moving.R)))
+        centers.append(ca.densify(moving.point(ca.SX(center)).p))
+        turns.append(moving.in_base.w)
+        shifts.append(moving.point(ca.SX(center)).v if m > 0 else ca.SX(3, 1))
+    ends = [motion.point(end).v for rod in mechanism.rods for end in (rod.start, rod.end)]
+    jacobians = [
+        ca.jacobian(ca.vertcat(ca.SX(0, 1), *rates), motion.v) for rates in (turns, shifts, ends)
+    ]
+    function = BatchFunction(
+        ca.Function(
+            "bodies",
+            [motion.q],
+            [
+                ca.vertcat(*rotations),
+                ca.vertcat(*centers),
+                *(ca.vec(ca.densify(J).T) for J in jacobians),
+            ],
+        )
+    )
+    states = assembly.states
+    n, D = len(states), _passive_motions(assembly, states)
+    R, center, *J = function([states], n)
+    turn, shift, end = (
+        matrix.reshape(n, matrix.shape[1] // topology.n_v, topology.n_v) @ D for matrix in J
+    )
+    return _BodyMotions(
+        names=tuple(body.name for body in bodies),
+        rotation=R.reshape(n, len(bodies), 3, 3).transpose(0, 1, 3, 2),
+        center=center.reshape(n, len(bodies), 3),
+        turn=turn.reshape(n, len(bodies), 3, D.shape[2]),
+        shift=shift.reshape(n, len(bodies), 3, D.shape[2]),
+        ends=end.reshape(n, len(ends), 3, D.shape[2]),
+    )
+
+
+def _about_center(mechanism: Mechanism, name: str) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, mass centre (3,) in the body, and moments of inertia (3, 3) about it; zero for a massless body."""
+    inertia = mechanism.body(name).inertia
+    if inertia is None:
+        return 0.0, np.zeros(3), np.zeros((3, 3))
+    m, h, origin = as_matrices(map(mechanism.value, inertia.parameters))
+    return (m, *about_center(m, h, origin)) if m > 0 else (0.0, np.zeros(3), origin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Bodies that spin as one, at N states.
+
+    Attributes:
+        turn: their angular velocity (N, 3) per unit of the spin.
+        shift: that of their common mass centre (N, 3).
+        inertia: about that centre (N, 3, 3), base frame.
+    """
+
+    turn: np.ndarray
+    shift: np.ndarray
+    inertia: np.ndarray
+
+
+def _rigid_groups(
+    moved: _BodyMotions,
+    inertias: dict[str, tuple[float, np.ndarray, np.ndarray]],
+    bodies: np.ndarray,
+    k: int,
+) -> list[_Group]:
+    """Bodies of a spin by their angular velocity: a rod may be two halves that a loop welds together."""
+    groups: list[_Group] = []
+    left = [int(b) for b in bodies if inertias[moved.names[b]][2].any()]
+    while left:
+        turn = moved.turn[:, left[0], :, k]
+        size = np.linalg.norm(turn, axis=1).max()
+        alike = [b for b in left if np.abs(moved.turn[:, b, :, k] - turn).max() < STILL * size]
+        left = [b for b in left if b not in alike]
+        mass = np.array([inertias[moved.names[b]][0] for b in alike])
+        share = mass / mass.sum() if mass.any() else np.zeros(len(mass))
+        center = np.einsum("b,nbi->ni", share, moved.center[:, alike])
+        inertia = np.zeros((len(turn), 3, 3))
+        for m, b in zip(mass, alike, strict=True):
+            R, d = moved.rotation[:, b], moved.center[:, b] - center
+            inertia += R @ inertias[moved.names[b]][2] @ R.transpose(0, 2, 1)
+            inertia += m * (
+                (d * d).sum(axis=1)[:, None, None] * np.eye(3) - d[:, :, None] * d[:, None, :]
+            )
+        shift = np.einsum("b,nbi->ni", share, moved.shift[..., k][:, alike])
+        groups.append(_Group(turn=turn, shift=shift, inertia=inertia))
+    return groups
+
+
+def _asymmetry(group: _Group, unit: np.ndarray) -> float:
+    """Return by what share of the largest moment of inertia a spin moves the mass; infinity where its centre moves.
+
+    Args:
+        group: what spins.
+        unit: the turn (N,) times the machine's characteristic length.
+    """
+    if (np.linalg.norm(group.shift, axis=1) > OFF_AXIS * unit).any():
+        return np.inf
+    size = np.abs(group.inertia).max()
+    if size == 0.0:
+        return 0.0
+    axis = group.turn / np.maximum(np.linalg.norm(group.turn, axis=1, keepdims=True), 1e-300)
+    P = np.eye(3) - axis[:, :, None] * axis[:, None, :]
+    along = np.einsum("nij,njk,nk->ni", P, group.inertia, axis)
+    across = P @ group.inertia @ P
+    mean = np.trace(across, axis1=1, axis2=2)[:, None, None] / 2
+    return float(max(np.abs(along).max(), np.abs(across - mean * P).max()) / size)
+
+
+def _with_universal_joints(assembly: Assembly, spins: list[Spin]) -> Mechanism:
+    """The machine at its assembled pose with universal joints for the ball joints that leave spins free."""
+    topology, mechanism, q = assembly.topology, assembly.mechanism, assembly.q
+    moved = _body_motions(assembly)
+    orientation = {name: moved.rotation[:, b] for b, name in enumerate(moved.names)}
+    orientation[BASE] = np.broadcast_to(np.eye(3), (len(assembly.states), 3, 3))
+    changed = {}
+    for spin in spins:
+        ball = next(tree.joint for tree in topology.tree if spin.index in tree.v)
+        turn = moved.turn[
+            :, moved.names.index(spin.bodies[0]), :, assembly.passive.index(spin.index)
+        ]
+        is_child = ball.child.body in spin.bodies
+        frame = _axes_across(
+            turn, orientation[ball.parent.body if is_child else ball.child.body], is_first=is_child
+        )
+        changed[ball.name] = replace(
+            ball,
+            kind="universal",
+            parent=_with_axes(ball.parent, orientation[ball.parent.body][0].T @ frame),
+            child=_with_axes(ball.child, orientation[ball.child.body][0].T @ frame),
+            axes=("x", "y"),
+            reference=(0.0, 0.0),
+            freedoms=ball.freedoms[:2],
+        )
+    trees = {tree.joint.name: tree for tree in topology.tree}
+    joints = []
+    for joint in mechanism.joints:
+        if joint.name not in changed and joint.name in trees:
+            joint = replace(joint, reference=tuple(map(float, q[list(trees[joint.name].q)])))
+        joints.append(changed.get(joint.name, joint))
+    return replace(mechanism, joints=tuple(joints))
+
+
+def _axes_across(turn: np.ndarray, neighbor: np.ndarray, *, is_first: bool) -> np.ndarray:
+    """Axes (3, 3) of a universal joint in the base frame at the reference pose, the spin's axis last.
+
+    The joint cannot hold the spin where the axis that its neighbour carries is along the spin. So
+    this axis is the one from which the link stays away farthest over all states, across the spin at
+    the reference pose.
+
+    Args:
+        turn: angular velocity (N, 3) of the spin, the reference pose first.
+        neighbor: orientation (N, 3, 3) of the body on the other side of the joint.
+        is_first: whether that body carries the joint's first axis.
+    """
+    directions = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+    axis = directions[0]
+    seen = np.einsum("nji,nj->ni", neighbor, directions) @ neighbor[0].T
+    basis = np.linalg.svd(axis[None, :])[2][1:]
+    _, vectors = np.linalg.eigh(basis @ seen.T @ seen @ basis.T)
+    carried = vectors[:, 0] @ basis
+    if is_first:
+        return np.stack([carried, np.cross(axis, carried), axis], axis=1)
+    return np.stack([np.cross(carried, axis), carried, axis], axis=1)
+
+
+def _with_axes(placement: Placement, R: np.ndarray) -> Placement:
+    """Return a placement whose axes are the columns of R (3, 3) in its body."""
+    return replace(placement, turns=turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist()))

@@ -1,0 +1,193 @@
+"""Numbers of a port by name, such as ``x=100 mm, rz=10 deg``: short names, units, turns in place of quaternions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problems
+from tauloop.equations.ports import Port, checked
+from tauloop.mechanism.description.quantities import interval, pairs, quantity
+from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
+from tauloop.mechanism.poses import turned_quaternion
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: Last parts of the names of a quaternion's numbers, and of the rotation vector that may stand for
+#: them.
+QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
+#: A force and moment at the tool centre point, in the base frame.
+TOOL = Port(
+    name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3
+)
+
+
+def full_name(columns: Iterable[str], name: str, where: str) -> str:
+    """A column by its name, or by the last part of it where only one column ends so.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    columns = tuple(columns)
+    places = [c for c in columns if c == name] or [
+        c for c in columns if c.rpartition(".")[2] == name
+    ]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        what, remedy = f"{name!r} may be any of {', '.join(places)}", "write the whole name"
+    else:
+        ends = (column.rpartition(".")[2] for column in columns)
+        what, remedy = (
+            f"no coordinate {name!r}",
+            suggestion(name, (*columns, *ends)) or f"known: {listing(columns, 20)}",
+        )
+    raise InputError.of(where, what, remedy)
+
+
+def quaternion_start(port: Port) -> int | None:
+    """First of four columns that are a quaternion; None without one."""
+    ends = tuple(column.rpartition(".")[2] for column in port.columns)
+    return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION), None)
+
+
+def named_values(port: Port, where: str, values: object, default: np.ndarray) -> np.ndarray:
+    """Numbers (n,) of a port, however they are stated.
+
+    Args:
+        port: names and units.
+        where: name of the option or argument, for messages.
+        values: a row of numbers in SI units; a mapping from whole names or their last parts to
+            numbers in SI units or texts with units; a text such as ``x=50mm,rz=10deg``; None for
+            the default. Where the port has a quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector
+            r, rad, at most half a turn) turn that of the default: R = exp([r]) R_default.
+        default: numbers (n,), which stay where they are not named.
+
+    Raises:
+        InputError: names that are not known or not the only ones, wrong units, sizes, numbers that
+            are not finite; all at once.
+    """
+    problems = Problems()
+    if values is None:
+        return np.asarray(default)
+    if isinstance(values, str):
+        values = pairs(where, values, problems)
+    if isinstance(values, Mapping):
+        return _by_name(port, where, values, default, problems)
+    arrays, single = checked({where: port}, {where: values})
+    if not single:
+        what, remedy = (
+            f"has {len(arrays[where])} rows",
+            f"give one position: {', '.join(port.columns)}",
+        )
+        raise InputError.of(where, what, remedy)
+    return np.asarray(arrays[where][0])
+
+
+def named_motion(
+    ports: Mapping[str, Port], stated: object, reference: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Numbers (n,) of several ports, each as stated in the attribute of its name; see `named_values`.
+
+    Args:
+        ports: by name, such as "position".
+        stated: an object with an attribute for each.
+        reference: the position where nothing is stated; all else is zero there.
+
+    Raises:
+        InputError: all that is wrong with any of them, at once.
+    """
+    problems, values = Problems(), {}
+    for name, port in ports.items():
+        with problems.collecting(InputError):
+            default = reference if name == "position" else np.zeros(port.size)
+            values[name] = named_values(port, name, getattr(stated, name), default)
+    InputError.raise_if_any(problems)
+    return values
+
+
+def _by_name(
+    port: Port,
+    where: str,
+    values: Mapping[str, str | float],
+    default: np.ndarray,
+    problems: Problems,
+) -> np.ndarray:
+    result = np.array(default, dtype=float)
+    start = quaternion_start(port)
+    units = dict(zip(port.columns, port.units, strict=True))
+    if start is not None:
+        units |= {port.columns[start].removesuffix(QUATERNION[0]) + name: "rad" for name in ANGLES}
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        with problems.collecting(InputError):
+            column = full_name(units, name, where)
+            if column in numbers:
+                problems.add(where, f"{column} is given twice", "give it once")
+            try:
+                text = value if isinstance(value, str) else f"{float(value):.17g}"
+            except TypeError:
+                raise InputError.of(
+                    f"{where} {name}", f"is {value!r:.80}", "give a number, or text: '10 mm'"
+                ) from None
+            numbers[column] = quantity(
+                f"{where} {name}", text, parse_unit(units[column] or "1").dimension
+            )
+    turn = [numbers.pop(column, 0.0) for column in units if column not in port.columns]
+    if (
+        start is not None
+        and any(column in numbers for column in port.columns[start : start + 4])
+        and any(turn)
+    ):
+        problems.add(where, "has rotation vector and quaternion", "give one of the two")
+    if np.linalg.norm(turn) > np.pi:
+        problems.add(
+            where,
+            f"turns by {np.degrees(np.linalg.norm(turn)):.4g} deg",
+            "turn by at most half a turn",
+        )
+    InputError.raise_if_any(problems)
+    for column, number in numbers.items():
+        result[port.columns.index(column)] = number
+    if start is not None and any(turn):
+        result[start : start + 4] = turned_quaternion(result[start : start + 4], np.array(turn))
+    return result
+
+
+def ranges_of(
+    text: str | Iterable[str] | None, where: str = "ranges"
+) -> dict[str, tuple[float, float]]:
+    """Ranges by name from ``a=0:1,b=2 mm:3 mm``, or from several such.
+
+    Raises:
+        InputError: all that is wrong, at once.
+    """
+    problems, ranges = Problems(), dict[str, tuple[float, float]]()
+    for name, limits in pairs(where, text, problems, "x=-0.4:0.4").items():
+        try:
+            ends = interval(limits, ":", LENGTH, ANGLE, ONE, is_si=True)
+        except UnitError as error:
+            problems.add(where, f"{name}: {error.what}", error.remedy)
+        else:
+            ranges[name] = (ends.lower, ends.upper)
+    InputError.raise_if_any(problems)
+    return ranges
+
+
+def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> dict[str, float]:
+    """Lengths, angles or numbers (or what else is wanted) by name from ``a=1,b=2 mm``.
+
+    Raises:
+        InputError: all that is wrong, at once.
+    """
+    problems, numbers = Problems(), dict[str, float]()
+    for name, value in pairs(where, text, problems).items():
+        with problems.collecting(InputError):
+            numbers[name] = quantity(where, value, *(wanted or (LENGTH, ANGLE, ONE)))
+    InputError.raise_if_any(problems)
+    return numbers
+
+
+def wrench_of(text: str) -> tuple[float, ...]:
+    """A force and moment at the tool from text such as ``fx=10,mz=0.5``."""
+    return tuple(map(float, named_values(TOOL, "wrench", text, np.zeros(6))))

@@ -1,0 +1,506 @@
+"""Named ports: names, units and shapes of what a function takes and gives, checked before any number is used.
+
+An entry says whose motion is given; its ports are the numbers of that motion on one machine.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.mechanism.suggestions import listing
+
+if TYPE_CHECKING:  # functions out of the cache have ports, and no equations
+    import casadi as ca
+
+    from tauloop.equations.assembly.assembly import Assembly
+    from tauloop.equations.topology import Topology
+
+#: How many faulty places of one kind a message lists.
+LISTED = 5
+#: Kinds of arrays that NumPy would turn into numbers without a word: texts, dates, bytes.
+_NO_NUMBERS = "SUmMV"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One input or output of a function.
+
+    Attributes:
+        name: name of the port.
+        columns: name of every number of a sample.
+        units: unit of every number, SI.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Numbers per sample."""
+        return len(self.columns)
+
+
+def step_of(name: str) -> str:
+    """Name of the input that is a direction of another."""
+    return f"{name}_step"
+
+
+def factor_of(output: str) -> str:
+    """Name of the input that weighs an output."""
+    return f"{output}_factor"
+
+
+def checked(
+    ports: Mapping[str, Port], arguments: Mapping[str, object], *, finite: bool = True
+) -> tuple[dict[str, np.ndarray], bool]:
+    """Arguments as arrays (N, n), after checking names, shapes, sample counts and finiteness.
+
+    Args:
+        ports: the ports that must be given, by name.
+        arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from
+            column names.
+        finite: whether numbers that are not finite are refused; else `require_finite` is the
+            caller's to call.
+
+    Returns:
+        Float arrays (N, n), as they lie in memory or one row seen as many, and whether a single
+        sample was given.
+
+    Raises:
+        InputError: all problems at once.
+    """
+    problems = Problems()
+    for name in arguments:
+        if name not in ports:
+            problems.add(name, "no such input", f"inputs are: {', '.join(ports)}")
+    arrays: dict[str, np.ndarray] = {}
+    single = True
+    for name, port in ports.items():
+        if name not in arguments:
+            problems.add(name, "is missing", f"give {port.size} numbers: {', '.join(port.columns)}")
+            continue
+        array = _as_array(port, arguments[name], problems)
+        if array is not None:
+            single = single and array.ndim == 1
+            arrays[name] = np.atleast_2d(array)
+    counts = {array.shape[0] for array in arrays.values()} - {1}
+    if len(counts) > 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        problems.add(
+            "samples",
+            f"inputs differ in their number of samples: {shapes}",
+            "give every input one row per sample, or a single row for all",
+        )
+    if finite or problems:
+        _look_for_infinite(ports, arrays, problems)
+    InputError.raise_if_any(problems)
+    n = counts.pop() if counts else 1
+    return {
+        name: np.broadcast_to(array[:1], (n, array.shape[1]))
+        if len(array) == 1 or is_one_row(array)
+        else array
+        for name, array in arrays.items()
+    }, single
+
+
+def is_one_row(array: np.ndarray) -> bool:
+    """Whether an array (N, n) is one row seen as many."""
+    return array.shape[0] > 1 and not array.strides[0]
+
+
+def require_finite(ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse arrays (N, n) of ports whose numbers are not finite.
+
+    Raises:
+        InputError: where they are not, in all arrays.
+    """
+    problems = Problems()
+    _look_for_infinite(ports, arrays, problems)
+    InputError.raise_if_any(problems)
+
+
+def _look_for_infinite(
+    ports: Mapping[str, Port], arrays: Mapping[str, np.ndarray], problems: Problems
+) -> None:
+    for name, array in arrays.items():
+        finite = np.isfinite(array[:1] if is_one_row(array) else array)
+        if not finite.all():
+            bad = np.argwhere(~finite)
+            places = ", ".join(
+                f"sample {i} column {ports[name].columns[j]}" for i, j in bad[:LISTED]
+            )
+            more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+            problems.add(
+                ports[name].name,
+                f"is not finite at {places}{more}",
+                "repair or leave out these samples",
+            )
+
+
+def is_masked(argument: object) -> bool:
+    """Whether this is one of NumPy's masked arrays, whose module is imported by those who use them."""
+    return (
+        isinstance(argument, np.ndarray)
+        and type(argument) is not np.ndarray
+        and hasattr(argument, "mask")
+    )
+
+
+def real(argument: object) -> np.ndarray:
+    """An array of real numbers.
+
+    Raises:
+        TypeError: it is complex or masked, and NumPy would drop what makes it so.
+        ValueError, OverflowError: its parts are no numbers, too large, or differ in length.
+    """
+    parts = argument if isinstance(argument, list | tuple) else (argument,)
+    for part in parts:
+        if is_masked(part):
+            raise TypeError("it is masked")
+    array = np.asarray(argument)
+    if np.iscomplexobj(array):
+        raise TypeError(f"its numbers are complex ({array.dtype})")
+    if array.dtype.kind in _NO_NUMBERS:
+        raise TypeError(f"it holds no numbers but {array.dtype}")
+    return np.asarray(array, dtype=float)
+
+
+def numbers(argument: object, where: str) -> np.ndarray:
+    """An array of real numbers, which may be the argument itself; whether they are finite is not looked at.
+
+    Raises:
+        InputError: it is complex or masked, its parts are no numbers, too large, or differ in
+            length.
+    """
+    try:
+        return real(argument)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError.of(
+            where, f"is not an array of real numbers: {error}", "give real numbers"
+        ) from error
+
+
+def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
+    """Numbers by the names of columns, where some are named by what behind the last point they alone have."""
+    ends = [column.rpartition(".")[2] for column in port.columns]
+    whole = {
+        end: column for end, column in zip(ends, port.columns, strict=True) if ends.count(end) == 1
+    }
+    # else it is given twice
+    whole = {end: column for end, column in whole.items() if column not in argument}
+    return {whole.get(key, key): value for key, value in argument.items()}
+
+
+def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | None:
+    if isinstance(argument, Mapping):
+        argument = _by_column(port, argument)
+        unknown = [str(key) for key in argument if key not in port.columns]
+        missing = [column for column in port.columns if column not in argument]
+        if unknown or missing:
+            wrong = {"unknown": unknown, "missing": missing}
+            what = "; ".join(
+                f"{word} columns {', '.join(names)}" for word, names in wrong.items() if names
+            )
+            problems.add(port.name, what, f"columns are: {', '.join(port.columns)}")
+            return None
+    try:
+        if isinstance(argument, Mapping):
+            array = np.stack([real(argument[column]) for column in port.columns], axis=-1)
+        else:
+            array = real(argument)
+    except (TypeError, ValueError, OverflowError) as error:
+        remedy = f"give numbers in the order {', '.join(port.columns)}"
+        problems.add(port.name, f"is not an array of numbers: {error}", remedy)
+        return None
+    if array.ndim not in (1, 2) or array.shape[-1] != port.size:
+        problems.add(
+            port.name,
+            f"has shape {array.shape}, needs ({port.size},) or (N, {port.size})",
+            f"the numbers of a sample are: {', '.join(port.columns)}",
+        )
+        return None
+    return array
+
+
+class Entry(enum.Enum):
+    """Whose motion is given, from which everything else follows: `PLATFORM`'s or `ACTUATORS`'.
+
+    The names are those in messages, files and on the command line. What an entry is in numbers on
+    one machine tells `entry_ports`.
+    """
+
+    platform = "platform"
+    actuators = "actuators"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+#: The two entries of a machine: its platform's positions, and its actuators'.
+PLATFORM, ACTUATORS = Entry.platform, Entry.actuators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPorts:
+    """The motion that is given to one machine, and what of its coordinates it determines at once.
+
+    Attributes:
+        entry: whose motion.
+        position, velocity: ports of the given positions and velocities; accelerations have the
+            velocity's columns.
+        q, v: indices of the coordinates and velocities that the given motion determines at once.
+        to_q, to_v: matrices from the given numbers to those coordinates and velocities.
+        offset: those coordinates where the given numbers are zero; couplings whose sum is not zero
+            leave one.
+    """
+
+    entry: Entry
+    position: Port
+    velocity: Port
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+    to_q: np.ndarray
+    to_v: np.ndarray
+    offset: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """Name of the entry."""
+        return self.entry.name
+
+    def whole_quaternions(self, topology: Topology) -> tuple[int, ...]:
+        """Where, among the given positions, unit quaternions begin."""
+        return tuple(
+            self.q.index(iq) for iq, _ in topology.quaternions if {*range(iq, iq + 4)} <= {*self.q}
+        )
+
+    @property
+    def motion(self) -> dict[str, Port]:
+        """Ports of a motion by name: position, velocity, acceleration."""
+        return {port.name: port for port in (self.position, self.velocity, self.acceleration)}
+
+    @property
+    def acceleration(self) -> Port:
+        """Port of the given accelerations."""
+        units = tuple(unit + "^2" for unit in self.velocity.units)
+        return Port(name="acceleration", columns=self.velocity.columns, units=units)
+
+    def leading_acceleration(self, count: int) -> Port:
+        """Port of the accelerations of the first columns: in the actuators' entry those of the leading actuators."""
+        port = self.acceleration
+        return Port(
+            name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count]
+        )
+
+    def products(self, force: Port) -> dict[str, Port]:
+        """Ports of directions of a motion and of forces, and of factors of forces and accelerations, by name."""
+        moved = replace(
+            self.velocity, units=tuple(unit.removesuffix("/s") for unit in self.velocity.units)
+        )
+        steps = {**self.motion, "position": moved, "force": force}
+        weighed = {"force": force, "acceleration": self.acceleration}
+        made = {step_of(name): port for name, port in steps.items()}
+        made |= {
+            factor_of(name): replace(port, units=("",) * port.size)
+            for name, port in weighed.items()
+        }
+        return {name: replace(port, name=name) for name, port in made.items()}
+
+    def at(self, q: np.ndarray) -> np.ndarray:
+        """The given positions (..., n) at full coordinates (..., n_q)."""
+        return np.asarray((q[..., list(self.q)] - self.offset) @ np.linalg.inv(self.to_q).T)
+
+    def rates(self, v: np.ndarray) -> np.ndarray:
+        """The given velocities, or accelerations, (..., n) at those of all coordinates (..., n_v)."""
+        return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
+
+    def known_coordinates(self, position: np.ndarray, n_q: int) -> np.ndarray:
+        """Coordinates (N, n_q) as far as positions (N, n) give them without closing a loop; else NaN."""
+        q = np.full((len(position), n_q), np.nan)
+        q[:, list(self.q)] = self.given_coordinates(position)
+        return q
+
+    def given_coordinates(self, position: np.ndarray) -> np.ndarray:
+        """The coordinates `self.q` (..., n) at the given positions (..., n)."""
+        return np.asarray(position @ self.to_q.T + self.offset)
+
+    def coordinates(self, position: ca.SX) -> dict[int, ca.SX]:
+        """Coordinates by index, from the given positions."""
+        import casadi as ca
+
+        values = ca.DM(self.to_q) @ position
+        if self.offset.any():
+            values += ca.DM(self.offset)
+        return {i: values[k] for k, i in enumerate(self.q)}
+
+
+def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
+    """Ports of the motion of the platform or of the actuators of a machine.
+
+    Raises:
+        AssemblyError: actuators and passive freedoms do not determine the coordinates that the
+            actuators drive.
+    """
+    return _platform_ports(assembly) if entry == PLATFORM else _actuator_ports(assembly)
+
+
+def _platform_ports(assembly: Assembly) -> EntryPorts:
+    """Motion of the independent coordinates (the platform's).
+
+    A rotation of a free body enters with its quaternion: all four numbers where all three rotations
+    are independent, else the vector components that belong to the independent ones (the others
+    follow).
+    """
+    topology = assembly.topology
+    independent = assembly.independent
+    q = [topology.q_of_v[i] for i in independent if topology.q_of_v[i] >= 0] + _turning(
+        topology, independent
+    )
+    q.sort()
+    return EntryPorts(
+        entry=PLATFORM,
+        position=_position_port(topology, q),
+        velocity=_velocity_port(topology, independent),
+        q=tuple(q),
+        v=independent,
+        to_q=np.eye(len(q)),
+        to_v=np.eye(len(independent)),
+        offset=np.zeros(len(q)),
+    )
+
+
+def _actuator_ports(assembly: Assembly) -> EntryPorts:
+    """Motion of the actuators: positions p = A q over the coordinates that they drive, then the passive freedoms.
+
+    With redundant actuation only the leading actuators are given: the others follow them.
+
+    Raises:
+        AssemblyError: actuators and passive freedoms do not determine the coordinates that the
+            actuators drive.
+    """
+    topology, mechanism = assembly.topology, assembly.mechanism
+    leading, passive = list(assembly.leading), list(assembly.passive)
+    drive = assembly.leading_drive
+    driven = list(drive.v)
+    given_v = driven + [i for i in passive if i not in driven]
+    A = np.zeros((len(leading) + len(passive), len(given_v)))
+    A[: len(leading), : len(driven)] = drive.matrix
+    for row, i in enumerate(passive, start=len(leading)):
+        A[row, given_v.index(i)] = 1.0
+    if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < A.shape[0]:
+        raise AssemblyError([_undetermined(assembly, driven)])
+    actuators = tuple(mechanism.actuators[i] for i in leading)
+    names = tuple(actuator.name for actuator in actuators)
+    rotary = [topology.motor_turns(actuator) for actuator in actuators]
+    inverse = np.linalg.inv(A)
+    inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max(initial=0.0)] = 0.0
+    turns = _turning(topology, assembly.passive)
+    passive_q = [topology.q_of_v[i] for i in passive if topology.q_of_v[i] >= 0]
+    rows = [k for k, i in enumerate(given_v) if topology.q_of_v[i] >= 0]
+    columns = [
+        *range(len(leading)),
+        *(len(leading) + k for k, i in enumerate(passive) if topology.q_of_v[i] >= 0),
+    ]
+    to_q = np.eye(len(rows) + len(turns))
+    to_q[: len(rows), : len(rows)] = inverse[np.ix_(rows, columns)]
+    offset = np.zeros(len(to_q))
+    offset[: len(rows)] = -inverse[rows, : len(leading)] @ drive.offset
+    return EntryPorts(
+        entry=ACTUATORS,
+        position=Port(
+            name="position",
+            columns=names + tuple(topology.coordinate_names[i] for i in passive_q + turns),
+            units=tuple("rad" if r else "m" for r in rotary)
+            + coordinate_units(topology, passive_q + turns),
+        ),
+        velocity=Port(
+            name="velocity",
+            columns=names + assembly.passive_names,
+            units=tuple("rad/s" if r else "m/s" for r in rotary)
+            + velocity_units(topology, assembly.passive),
+        ),
+        q=tuple(topology.q_of_v[i] for i in given_v if topology.q_of_v[i] >= 0) + tuple(turns),
+        v=tuple(given_v),
+        to_q=to_q if turns else inverse,
+        to_v=inverse,
+        offset=offset,
+    )
+
+
+def _undetermined(assembly: Assembly, driven: list[int]) -> Problem:
+    """The problem of actuators whose positions do not give the coordinates that they drive."""
+    names = [assembly.mechanism.actuators[i].name for i in assembly.leading]
+    coordinates = [assembly.topology.velocity_names[i] for i in driven]
+    drive = "1 actuator drives" if len(names) == 1 else f"{len(names)} actuators drive"
+    what = (
+        f"{drive} {len(coordinates)} coordinates ({listing(coordinates)}) that loops tie to each other; positions of "
+        f"{listing(names)} do not give these coordinates without the loops"
+    )
+    remedy = (
+        "give the motion of the platform (`ik --platform`, `--entry platform`); or name one joint for each motor "
+        f"(`--motors {','.join(coordinates[: len(names)])}`)"
+    )
+    return Problem(where="actuators", what=what, remedy=remedy, file=assembly.mechanism.file)
+
+
+def force_port(assembly: Assembly) -> Port:
+    """Port of the actuators' forces."""
+    return motor_port(assembly, "force", "N m", "N")
+
+
+def motor_port(assembly: Assembly, name: str, turning: str, sliding: str) -> Port:
+    """Port of a number for each actuator, with the units of motors that turn and of those that slide."""
+    actuators = assembly.mechanism.actuators
+    units = tuple(
+        turning if assembly.topology.motor_turns(actuator) else sliding for actuator in actuators
+    )
+    return Port(name=name, columns=tuple(actuator.name for actuator in actuators), units=units)
+
+
+def _turning(topology: Topology, velocities: tuple[int, ...]) -> list[int]:
+    """Quaternion numbers that stand for angular velocities among those given.
+
+    All four where all three rotations are given, else the vector components of the same names (the
+    others follow).
+    """
+    indices: list[int] = []
+    for q0, v0 in topology.quaternions:
+        turning = [i for i in velocities if v0 <= i < v0 + 3]
+        indices += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + i - v0 for i in turning]
+    return indices
+
+
+def _position_port(topology: Topology, q: list[int]) -> Port:
+    columns = tuple(topology.coordinate_names[i] for i in q)
+    return Port(name="position", columns=columns, units=coordinate_units(topology, q))
+
+
+def coordinate_units(topology: Topology, q: list[int] | None = None) -> tuple[str, ...]:
+    """Units of coordinates: rad for angles, 1 for quaternions, m for the rest."""
+    indices = range(topology.n_q) if q is None else q
+
+    def unit(i: int) -> str:
+        if topology.is_length[i]:
+            return "m"
+        return "rad" if topology.is_angle[i] else "1"
+
+    return tuple(unit(i) for i in indices)
+
+
+def velocity_units(topology: Topology, v: tuple[int, ...] | None = None) -> tuple[str, ...]:
+    """Units of velocities."""
+    indices = range(topology.n_v) if v is None else v
+    return tuple("rad/s" if topology.angular[i] else "m/s" for i in indices)
+
+
+def _velocity_port(topology: Topology, v: tuple[int, ...]) -> Port:
+    columns = tuple(topology.velocity_names[i] for i in v)
+    return Port(name="velocity", columns=columns, units=velocity_units(topology, v))

@@ -1,0 +1,16 @@
+"""Functions of a machine as C for any compiler, with self-checking test programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.export.c.export import (
+        Export as Export,
+        ExportOptions as ExportOptions,
+        export_c as export_c,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,0 +1,266 @@
+"""Texts around exported C: the header with its ports, and the test program with its expected numbers."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing import single as floats
+from tauloop.compiler.c.printing.batch_source import LANES
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.parameter_check import parameter_declarations
+from tauloop.compiler.c.printing.single import in_single
+from tauloop.compiler.c.printing.source import CFunction, comment, declarations, number
+from tauloop.compiler.solving.bounded import Bounded
+from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.mechanism.expression import Parameter
+
+#: Largest deviation that the test program lets pass, over the largest number of a port: rounding
+#: through the conditioning of its states, on any compiler and processor.
+TOLERANCE = 1e-9
+_BATCH = " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other."
+#: Characters of a line of the description.
+WIDTH = 110
+#: Deviations of ports whose numbers are all smaller than this are taken as they are.
+NOTHING = 1e-9
+
+
+def _health(*, batch: bool, single: bool) -> tuple[tuple[str, str], ...]:
+    """What the four numbers of health are, with units."""
+    none, converged = (floats.BEYOND, floats.CONVERGED) if single else (1e300, CONVERGED)
+    pivot = f"({_short(none)} without any); "
+    pivot += f"below {floats.SMALLEST_PIVOT:g}: singular" if single else "near 0: singular"
+    iterations = "most Newton iterations of a loop"
+    if batch:
+        iterations += f" (of all {LANES} samples of a block in a batch)"
+    elif single:
+        iterations += f", at most {floats.NEWTON_ITERATIONS}"
+    return (
+        (
+            "least discriminant of the loops that are closed by a formula, at most 1; negative: out of reach",
+            "1",
+        ),
+        (
+            f"least pivot of linear blocks and Newton steps over its typical size {pivot}",
+            "1",
+        ),
+        (
+            f"what Newton's loops leave of their equations, summed; above {_short(converged)}: not converged",
+            "m or 1",
+        ),
+        (iterations, "1"),
+    )
+
+
+def _short(value: float) -> str:
+    """A power of ten, as C and people read it."""
+    return repr(value).replace("e+", "e").replace("e-0", "e-")
+
+
+_BOUNDED = " *   [2] likewise above {} where tensions miss their bounds: by this share of the largest figure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A C function with inputs and the outputs expected for them.
+
+    Attributes:
+        function: the function and its ports.
+        meaning: what it computes.
+        inputs, expected: arrays (N, n) by port.
+    """
+
+    function: CFunction
+    meaning: str
+    inputs: Mapping[str, np.ndarray]
+    expected: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderNotes:
+    """What a header says of all its functions.
+
+    Attributes:
+        made_from: the machine, or the drive line.
+        description: of its file.
+        given: what the functions are given.
+        baked_in: parameters that are numbers in them.
+    """
+
+    made_from: str
+    description: str
+    given: str
+    baked_in: Sequence[Parameter]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What is baked in, by name (SI), in the order of its hash."""
+        return {p.name: p.value for p in self.baked_in}
+
+
+def header_text(
+    stem: str,
+    note: str,
+    notes: HeaderNotes,
+    cases: Sequence[Case],
+    *,
+    batch: bool = True,
+    single: bool = False,
+) -> str:
+    """The header: prototypes, and above each what its arguments are.
+
+    Args:
+        stem: first part of every name.
+        note: text for the comment at the top.
+        notes: what is said of all functions.
+        cases: the functions.
+        batch: whether they have kernels for batches.
+        single: whether they are of floats.
+    """
+    guard = f"{stem.upper()}_H"
+    lines = [f"/* {comment(note)}", " *"]
+    if notes.description:
+        lines += [f" * {line}" for line in textwrap.wrap(comment(notes.description), WIDTH)] + [
+            " *"
+        ]
+    lines += [
+        f" * Given is {notes.given}. SI units, angles in radians. Functions keep nothing between calls and",
+        " * may be called from several threads at once. Arrays do not overlap.",
+        *(
+            [_BATCH]
+            if batch
+            else [" * A function computes one sample" + ", in single precision." * single]
+        ),
+        " *",
+        " * Baked in (SI; in brackets as the description has it):",
+    ]
+    lines += [
+        f" *   {comment(p.name)} = {p.value!r}"
+        + (f" ({p.value / p.scale:.12g} {comment(p.unit)})" if p.unit else "")
+        for p in notes.baked_in
+    ]
+    lines += [" */", f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    lines += [*parameter_declarations(stem, notes.values), ""]
+    for case in cases:
+        lines += [f"/* {case.function.name}: {case.meaning}", " *"]
+        for port in case.function.inputs:
+            lines += _port_lines("in", port)
+        for port in case.function.outputs:
+            lines += _port_lines("out", port)
+        lines += [" * out health[4]: evidence; not-a-number counts as the worst value"]
+        health = _health(batch=batch, single=single)
+        lines += [f" *   [{i}] {text} [{unit}]" for i, (text, unit) in enumerate(health)]
+        bounded = _BOUNDED.format(_short(floats.CONVERGED if single else CONVERGED))
+        lines += [bounded] * any(isinstance(step, Bounded) for step in case.function.program.steps)
+        lines += [" */", *declarations(case.function, single=single)[: 1 + batch], ""]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+    return "\n".join(lines)
+
+
+def _port_lines(direction: str, port: CPort) -> Iterator[str]:
+    yield f" * {direction} {port.name}[{port.size}]: {comment(port.meaning)}"
+    for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True)):
+        yield f" *   [{i}] {comment(column)} [{comment(unit)}]"
+
+
+def deviation(computed: np.ndarray, expected: np.ndarray) -> float:
+    """Largest difference, over the largest number that is expected: as the test program has it."""
+    largest = np.abs(expected).max(initial=0.0)
+    return float(
+        np.abs(computed - expected).max(initial=0.0) / (largest if largest >= NOTHING else 1.0)
+    )
+
+
+def check_text(
+    stem: str, cases: Sequence[Case], *, batch: bool = True, tolerance: float | None = None
+) -> str:
+    """The test program: exit status 0 where every number is as expected, 1 where one is not.
+
+    Args:
+        stem: first part of every name.
+        cases: the functions.
+        batch: whether they have kernels for batches.
+        tolerance: what it lets pass of floats; doubles are compared without it.
+    """
+    is_single = tolerance is not None
+    pivot, converged = (
+        (floats.SMALLEST_PIVOT, floats.CONVERGED) if is_single else (SMALLEST_PIVOT, CONVERGED)
+    )
+    samples = len(next(iter(cases[0].inputs.values())))
+    lines = [
+        f"/* Checks {stem}.c against numbers of Tauloop's interpreter, by single calls{' and by a batch' * batch}. */",
+        f'#include "{stem}.h"',
+        "",
+        f"#define SAMPLES {samples}",
+        f"#define BATCH {LANES + samples if batch else samples}",
+        f"#define TOLERANCE {TOLERANCE if tolerance is None else float(f'{tolerance:.0e}')!r}",
+        f"#define NOTHING {NOTHING!r}",
+        f"#define SMALLEST_PIVOT {pivot!r}",
+        f"#define CONVERGED {converged!r}",
+        "",
+        c_file("tauloop.model", "check.c"),
+    ]
+    for case in cases:
+        lines += _check(case, batch=batch)
+    lines += ["int main(void)", "{", "    int failed = 0;"]
+    lines += [f"    failed += check_{case.function.name}();" for case in cases]
+    call, right = f"{stem}_check_parameters", f"{stem.upper()}_PARAMETER_HASH"
+    lines += [f"    if ({call}({right}) != 0 || {call}({right} ^ 1ULL) != 2) {{"]
+    lines += ['        printf("parameters: FAILED\\n");', "        failed += 1;", "    }"]
+    lines += [
+        '    printf("%s\\n", failed ? "FAILED" : "all agree");',
+        "    return failed ? 1 : 0;",
+        "}",
+        "",
+    ]
+    text = "\n".join(lines)
+    return (
+        in_single(text).replace("(PRINTED)", "(double)")
+        if is_single
+        else text.replace("(PRINTED)", "")
+    )
+
+
+def _check(case: Case, *, batch: bool) -> Iterator[str]:
+    """Numbers and the check of one function."""
+    name, inputs, outputs = case.function.name, case.function.inputs, case.function.outputs
+    for key, values in (*case.inputs.items(), *case.expected.items()):
+        array = f"{name}_{'in' if key in case.inputs else 'out'}_{key}"
+        numbers = [number(value) for value in values.ravel().tolist()]
+        yield f"static const double {array}[{len(numbers)}] = {{"
+        yield from (f"    {', '.join(numbers[i : i + 4])}," for i in range(0, len(numbers), 4))
+        yield "};"
+    yield f"static int check_{name}(void)"
+    yield "{"
+    yield "    int failed = 0;"
+    for port in (*inputs, *outputs):
+        yield f"    static double {port.name}[BATCH * {port.size}];"
+    yield "    static double health[BATCH * 4];"
+    for port in inputs:
+        yield f"    for (size_t i = 0; i < BATCH * {port.size}; ++i)"
+        yield f"        {port.name}[i] = {name}_in_{port.name}[i % (SAMPLES * {port.size})];"
+    arguments = ", ".join(f"{port.name} + s * {port.size}" for port in (*inputs, *outputs))
+    yield f"    for (size_t s = 0; s < SAMPLES; ++s) {name}({arguments}, health + 4 * s);"
+    yield from _comparison(case, "calls", "SAMPLES")
+    if batch:
+        for port in outputs:
+            yield f"    for (size_t i = 0; i < BATCH * {port.size}; ++i) {port.name}[i] = 0.0;"
+        yield f"    {name}_batch(BATCH, {', '.join(port.name for port in (*inputs, *outputs))}, health);"
+        yield from _comparison(case, "batch", "BATCH")
+    yield "    return failed;"
+    yield "}"
+    yield ""
+
+
+def _comparison(case: Case, how: str, count: str) -> Iterator[str]:
+    name = case.function.name
+    for port in case.function.outputs:
+        expected = f"{name}_out_{port.name}, SAMPLES * {port.size}"
+        yield f'    failed += report("{name} ({how})", "{port.name}",'
+        yield f"        deviation({port.name}, {count} * {port.size}, {expected}));"
+    yield f'    failed += unhealthy("{name} ({how})", health, {count});'

@@ -1,0 +1,25 @@
+"""What runs beside a machine: one generated controller, safe by construction, as C and in Python's loops.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.export.controller.ControllerOptions(law="pd").law
+    'pd'
+"""
+
+from tauloop.common.lazy import public_names
+from tauloop.export.controller.controller import (
+    FLAGS as FLAGS,
+    CompiledController as CompiledController,
+    ControllerSample as ControllerSample,
+)
+from tauloop.export.controller.export import (
+    ControllerExport as ControllerExport,
+    export_controller as export_controller,
+)
+from tauloop.export.controller.law import (
+    GeneratedLaw as GeneratedLaw,
+    control_compiled as control_compiled,
+)
+from tauloop.export.controller.options import ControllerOptions as ControllerOptions
+
+__dir__, __all__ = public_names(__name__)

@@ -1,0 +1,640 @@
+"""Equations of a generated controller: the pose from encoders, the reference's and the stop's motion, and the law.
+
+All of them write to one array of work, whose parts stand in `ControllerParts`; what is done when
+something is wrong is `controller.c`, which calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.compiler.catalogue import EMBEDDING, INVERSE_DYNAMICS, KINEMATICS, MEASURED_MOTION
+from tauloop.compiler.expressions import ProgramSpec
+from tauloop.compiler.functions.rates import actuator_motion
+from tauloop.drives.equations.control import control_law, pid_states
+from tauloop.drives.equations.switches import Direct
+from tauloop.drives.machine.lines import measured_ratios
+from tauloop.equations.values import Values
+from tauloop.export.controller.options import ControllerOptions
+from tauloop.integrate.routine import Layout, Routine, RoutineCall, program_call, straight
+from tauloop.mechanism.bodies import cable_problems
+from tauloop.mechanism.description.units import si_unit
+from tauloop.mechanism.drive_line import DriveLine
+from tauloop.model import Model
+from tauloop.model.motion import Motion
+from tauloop.simulation.controllers.redundant import gained_masses, passive_problems, spread
+from tauloop.simulation.controllers.system import pose_error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerChannel:
+    """Numbers of one kind that a controller reads, writes or is set by.
+
+    Attributes:
+        name: in C.
+        columns, units: of each number.
+        meaning: what they are.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+    meaning: str
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ControllerEquations:
+    """A controller's routines, and where their numbers are.
+
+    Attributes:
+        model: what the controller believes in.
+        options: the law and its numbers.
+        inputs, forces, parameters: channels in the order of their arrays.
+        defaults: values of the parameters, one after the other.
+        work: parts of the array of work.
+        routines: by name: `pose` from encoders, `wanted` of the reference, `ramp` of the stop,
+            `law`, and `asked`, the actuators' positions and speeds of the reference.
+        needs_model: whether the law knows forces without a measurement.
+        ratios: motion of what position and speed loops measure over that of their actuators (2,
+            n_u).
+    """
+
+    model: Model
+    options: ControllerOptions
+    inputs: tuple[ControllerChannel, ...]
+    forces: ControllerChannel
+    parameters: tuple[ControllerChannel, ...]
+    defaults: np.ndarray
+    work: Layout
+    routines: Mapping[str, Routine]
+    needs_model: bool
+    ratios: np.ndarray
+
+    def readings(self, q: np.ndarray) -> np.ndarray:
+        """What the encoders say at coordinates (n_q,): (n_u,)."""
+        return np.asarray(self.model.actuator_position(q[None])[0] * self.ratios[0])
+
+    def sample(self, time: float, stamp: float, **channels: np.ndarray) -> np.ndarray:
+        """Inputs of one sample, one channel behind the other; zero where none is given."""
+        channels |= {"time": np.array([time]), "stamp": np.array([stamp])}
+        return np.concatenate(
+            [np.asarray(channels.get(c.name, np.zeros(c.size)), dtype=float) for c in self.inputs]
+        )
+
+
+def controller_equations(model: Model, options: ControllerOptions) -> ControllerEquations:
+    """The equations of a machine's controller.
+
+    Args:
+        model: what the controller believes in; its free parameters stay parameters.
+        options: the law.
+
+    Raises:
+        InputError: freedoms that no actuator moves, cables, no limit of a force, numbers that do
+            not fit, a law for drive lines without any.
+    """
+    return _Maker(model, options).made()
+
+
+class _Maker:
+    """Puts the equations together."""
+
+    def __init__(self, model: Model, options: ControllerOptions) -> None:
+        self.model, self.options = model, options
+        self.shape, self.platform = model.topology, model.platform.ports
+        self.actuators = model.mechanism.actuators
+        self.lines: tuple[DriveLine, ...] = ()
+        InputError.raise_if_any(self._problems())
+        if options.law == "drive":
+            self.lines = tuple(a.drive for a in self.actuators if a.drive is not None)
+        self.n_u, self.n_q, self.n_v = len(self.actuators), self.shape.n_q, self.shape.n_v
+        self.leading, self.shares = list(model.assembly.leading), model.assembly.is_redundant
+        self.m = len(self.leading)
+        self.forces = self._forces()
+        self.loops = sum(
+            pid_states(line.control.position)
+            + (pid_states(line.control.speed) if line.control.speed else 0)
+            for line in self.lines
+        )
+        self.inputs = self._inputs()
+        self.parameters, self.defaults = self._parameters()
+        self.taken = Layout("in", {item.name: item.size for item in self.inputs})
+        self.p = Layout("p", {item.name: item.size for item in self.parameters})
+        self.work = Layout(
+            "y",
+            {"position": self.m, "speed": self.m, "q": self.n_q, "v": self.n_v}
+            | {
+                "wanted_q": self.n_q,
+                "wanted_v": self.n_v,
+                "wanted_a": self.n_v,
+                "force": self.forces.size,
+            }
+            | {
+                "ramp": 3 * self.n_u,
+                "asked": 2 * self.n_u,
+                "loop": self.loops,
+                "measured": 2 * self.n_u,
+            }
+            | dict.fromkeys(("all", "R", "share"), 0)
+            | (
+                {"all": 2 * self.n_u, "R": self.n_u * self.m, "share": self.n_u * self.m}
+                if self.shares
+                else {}
+            ),
+        )
+
+    def _problems(self) -> list[Problem]:
+        model, options, problems = (
+            self.model,
+            self.options,
+            Problems(cable_problems(self.model.mechanism)),
+        )
+        problems += passive_problems(model.assembly)
+        name, actuators = model.mechanism.name, len(self.actuators)
+        if options.law == "drive" and model.assembly.is_redundant:
+            what = f"has {actuators} actuators for {self.platform.velocity.size} freedoms, whose drives would press"
+            problems.add(name, what, "choose another law, which shares forces")
+        elif options.law == "drive" and not all(a.drive for a in self.actuators):
+            problems.add(
+                "law", f"not every actuator of {name} has a drive line", "choose another law"
+            )
+        if len(options.deceleration) not in (1, actuators):
+            what = f"{len(options.deceleration)} numbers for {actuators} actuators"
+            problems.add("deceleration", what, "one for all, or one each")
+        return list(problems)
+
+    def _forces(self) -> ControllerChannel:
+        """What the controller asks for: forces of actuators, or torques of motors."""
+        if not self.lines:
+            names, kinds = self.model.output_ports("actuators")
+            return ControllerChannel(
+                name="force", columns=names, units=kinds, meaning="of the actuators"
+            )
+        names = tuple(
+            f"{a.name}.{m.name}"
+            for a, line in zip(self.actuators, self.lines, strict=True)
+            for m in line.motors
+        )
+        kinds = tuple(
+            "N m" if line.inertia(m.on).turns else "N" for line in self.lines for m in line.motors
+        )
+        return ControllerChannel(name="force", columns=names, units=kinds, meaning="of the motors")
+
+    def _inputs(self) -> tuple[ControllerChannel, ...]:
+        platform, lengths = self.platform, self.model.actuator_units
+        names, rates = (
+            tuple(actuator.name for actuator in self.actuators),
+            tuple(f"{unit}/s" for unit in lengths),
+        )
+        turning = names
+        if self.lines:
+            names, turning, lengths, rates = self._encoders()
+        positions, speeds = "what encoders say", "their rates"
+        channels = [
+            ControllerChannel(
+                name="time",
+                columns=("time",),
+                units=("s",),
+                meaning="the host's clock at this sample",
+            ),
+            ControllerChannel(
+                name="stamp",
+                columns=("stamp",),
+                units=("1",),
+                meaning="counter or time of the measurement: another number with each new one",
+            ),
+            ControllerChannel(name="position", columns=names, units=lengths, meaning=positions),
+            ControllerChannel(name="speed", columns=turning, units=rates, meaning=speeds),
+            ControllerChannel(
+                name="reference",
+                columns=platform.position.columns,
+                units=platform.position.units,
+                meaning="where the platform shall be",
+            ),
+            ControllerChannel(
+                name="reference_speed",
+                columns=platform.velocity.columns,
+                units=platform.velocity.units,
+                meaning="its velocities",
+            ),
+            ControllerChannel(
+                name="reference_acceleration",
+                columns=platform.velocity.columns,
+                units=platform.acceleration.units,
+                meaning="its accelerations",
+            ),
+        ]
+        return tuple(
+            item for item in channels if item.name != "speed" or not self.options.differences
+        )
+
+    def _encoders(self) -> tuple[tuple[str, ...], ...]:
+        """Encoders of the position loops and of the speed loops, and their units."""
+        names, turning, lengths, rates = [], [], [], []
+        for actuator, line in zip(self.actuators, self.lines, strict=True):
+            on = {encoder.name: line.inertia(encoder.on) for encoder in line.encoders}
+            speed = line.control.speed_encoder or line.control.encoder
+            names.append(f"{actuator.name}.{line.control.encoder}")
+            turning.append(f"{actuator.name}.{speed}")
+            lengths.append("rad" if on[line.control.encoder].turns else "m")
+            rates.append("rad/s" if on[speed].turns else "m/s")
+        return tuple(names), tuple(turning), tuple(lengths), tuple(rates)
+
+    def _parameters(self) -> tuple[tuple[ControllerChannel, ...], np.ndarray]:
+        options, u = self.options, self.forces
+        names = tuple(a.name for a in self.actuators)
+        rates = tuple("rad/s^2" if unit == "rad" else "m/s^2" for unit in self.model.actuator_units)
+        plain = [
+            ("bandwidth", "rad/s", options.bandwidth, "w of the law"),
+            ("damping", "1", options.damping, "damping ratio of the law"),
+            ("hold", "1", options.hold, "samples for which the last good forces are held"),
+            (
+                "stuck",
+                "1",
+                options.stuck,
+                "samples after which an encoder that does not change is stale",
+            ),
+            (
+                "stuck_motion",
+                "m or rad",
+                options.stuck_motion,
+                "how far it should have moved by then",
+            ),
+            ("late", "1", options.late, "share of the period by which a sample may be late"),
+            (
+                "astray",
+                "m or rad",
+                options.astray,
+                "how far a coordinate may be from where it was led",
+            ),
+            ("settling", "s", options.settling, "time at rest behind a stop, before the brake"),
+        ]
+        channels = [
+            ControllerChannel(name=n, columns=(n,), units=(unit,), meaning=text)
+            for n, unit, _, text in plain
+        ]
+        channels += [
+            ControllerChannel(
+                name="limit", columns=u.columns, units=u.units, meaning="largest forces"
+            ),
+            ControllerChannel(
+                name="deceleration",
+                columns=names,
+                units=rates,
+                meaning="of the actuators in a controlled stop",
+            ),
+        ]
+        values = [np.array([value], dtype=float) for _, _, value, _ in plain]
+        values += [self._limits(), np.broadcast_to(np.asarray(options.deceleration), (self.n_u,))]
+        table, free = self.model.mechanism.parameters, self.model.free
+        if free:
+            kinds = tuple(si_unit(table[name].unit) for name in free)
+            channels.append(
+                ControllerChannel(
+                    name="machine", columns=free, units=kinds, meaning="parameters left free (SI)"
+                )
+            )
+            values.append(table.vector(free))
+        return tuple(channels), np.concatenate(values)
+
+    def _limits(self) -> np.ndarray:
+        """Largest forces (n,).
+
+        Raises:
+            InputError: some have none.
+        """
+        u = self.forces
+        if self.lines:
+            motors = [(line, motor) for line in self.lines for motor in line.motors]
+            own = [
+                np.inf if m.torque is None else self.model.mechanism.value(m.torque)
+                for _, m in motors
+            ]
+        else:
+            own = [actuator.force for actuator in self.actuators]
+        problems, limit = Problems(), self.options.limit or (np.inf,)
+        if len(limit) not in (1, u.size):
+            problems.add(
+                "limit", f"{len(limit)} numbers for {u.size} forces", "one for all, or one each"
+            )
+            InputError.raise_if_any(problems)
+        least = np.minimum(own, np.broadcast_to(np.asarray(limit), (u.size,)))
+        for name, value in zip(u.columns, least, strict=True):
+            if not np.isfinite(value):
+                problems.add(
+                    "limit",
+                    f"nothing bounds the force of {name}",
+                    "give a limit, here or in the machine's file",
+                )
+        InputError.raise_if_any(problems)
+        return least
+
+    def made(self) -> ControllerEquations:
+        """All of it."""
+        wanted = {
+            "q": self.work.place("wanted_q"),
+            "v": self.work.place("wanted_v"),
+            "a": self.work.place("wanted_a"),
+        }
+        reference = {
+            key: self.taken.place(name)
+            for key, name in zip(
+                ("position", "velocity", "acceleration"),
+                ("reference", "reference_speed", "reference_acceleration"),
+                strict=True,
+            )
+        }
+        seen = self._pose("blind_") if self.shares else Routine()
+        routines = {
+            "measured": Routine(calls=(self._measured(),)),
+            "pose": self._pose(),
+            "wanted": Routine(
+                calls=(
+                    self._program(
+                        "wanted_motion", self.model.platform, KINEMATICS[2], reference, wanted
+                    ),
+                )
+            ),
+            "ramp": self._ramp(wanted),
+            "asked": Routine(calls=(self._asked(),)),
+            "blind": Routine(calls=(self._blind(), *seen.calls), own=seen.own),
+            "law": self._law(),
+        }
+        return ControllerEquations(
+            model=self.model,
+            options=self.options,
+            inputs=self.inputs,
+            forces=self.forces,
+            parameters=self.parameters,
+            defaults=self.defaults,
+            work=self.work,
+            routines=routines,
+            needs_model=self.options.law not in ("pd", "drive"),
+            ratios=np.array(self._ratios()),
+        )
+
+    def _program(
+        self,
+        name: str,
+        motion: Motion,
+        spec: ProgramSpec,
+        inputs: Mapping[str, str],
+        outputs: Mapping[str, str],
+    ) -> RoutineCall:
+        sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
+        theta = self.p.place("machine") if self.model.free else "p"
+        places = {"start": "start", "theta": theta, **inputs}
+        return program_call(name, motion.runner.program(spec), sizes, places, outputs)
+
+    def _weights(self, name: str) -> tuple[list[RoutineCall], dict[str, int]]:
+        """Weights of forces and spread of encoders, all alike, and their sizes; nothing without redundant actuators."""
+        if not self.shares:
+            return [], {}
+        numbers = {
+            "weight": ca.SX.ones(self.n_u),
+            "spread": ca.SX(spread(self.model, np.zeros(self.n_u))),
+        }
+        call = straight(f"{name}weights", {self.work.place("measured"): 1}, lambda _: numbers)
+        return [call], dict.fromkeys(numbers, self.n_u)
+
+    def _pose(self, name: str = "") -> Routine:
+        """Coordinates and velocities from the actuators; of redundant ones by least squares, with R and shares."""
+        place, calls, own = self.work.place, *self._weights(name)
+        motion = {"position": place("position"), "velocity": place("speed")}
+        if self.shares:
+
+            def led(seen: ca.SX) -> dict[str, ca.SX]:
+                return {
+                    place("position"): seen[self.leading],
+                    place("speed"): seen[self.n_u :][self.leading],
+                }
+
+            calls.append(straight(f"{name}leading", {place("all"): 2 * self.n_u}, led))
+            beside = {
+                "measured": place("all"),
+                "measured_speed": f"y + {self.work.slices['all'].start + self.n_u}",
+            }
+            inputs = motion | beside | {"weight": "weight", "spread": "spread"}
+            outputs = {
+                "x": place("position"),
+                "speed": place("speed"),
+                "R": place("R"),
+                "share": place("share"),
+            }
+            calls.append(
+                self._program(f"{name}fit", self.model.actuators, MEASURED_MOTION, inputs, outputs)
+            )
+        seen = {"q": place("q"), "v": place("v")}
+        calls.append(
+            self._program(f"{name}measured_pose", self.model.actuators, KINEMATICS[1], motion, seen)
+        )
+        return Routine(calls=tuple(calls), own=own)
+
+    def _ramp(self, wanted: Mapping[str, str]) -> Routine:
+        """The machine's motion where the leading actuators are on their ramps."""
+        at, keys = self.work.slices["ramp"].start, ("position", "velocity", "acceleration")
+        if not self.shares:
+            ramp = {key: f"y + {at + k * self.n_u}" for k, key in enumerate(keys)}
+            return Routine(
+                calls=(
+                    self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
+                )
+            )
+
+        def led(ramp: ca.SX) -> dict[str, ca.SX]:
+            return {
+                "led": ca.vertcat(*(part[self.leading] for part in ca.vertsplit(ramp, self.n_u)))
+            }
+
+        ramp = {key: f"led + {k * self.m}" for k, key in enumerate(keys)}
+        calls = (
+            straight("leading_ramp", {f"y + {at}": 3 * self.n_u}, led),
+            self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
+        )
+        return Routine(calls=calls, own={"led": 3 * self.m})
+
+    def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
+        """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
+        if not self.lines:
+            return np.ones(self.n_u), np.ones(self.n_u)
+        return measured_ratios(self.model.mechanism, self.lines)
+
+    def _measured(self) -> RoutineCall:
+        """Motion of the actuators from what encoders say."""
+        at, rate = self._ratios()
+
+        def motion(measured: ca.SX) -> dict[str, ca.SX]:
+            if self.shares:  # which have no drive lines here
+                return {self.work.place("all"): measured}
+            return {
+                self.work.place("position"): measured[: self.n_u] / ca.DM(at),
+                self.work.place("speed"): measured[self.n_u :] / ca.DM(rate),
+            }
+
+        return straight("measured_motion", {self.work.place("measured"): 2 * self.n_u}, motion)
+
+    def _blind(self) -> RoutineCall:
+        """A machine that is on its ramp, where nothing is measured."""
+        at, rate = self._ratios()
+
+        def seen(ramp: ca.SX, q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
+            x, speed = ramp[: self.n_u], ramp[self.n_u : 2 * self.n_u]
+            if self.shares:
+                motion = ca.vertcat(*actuator_motion(self.model.assembly, q, v))
+                return {self.work.place("all"): motion, self.work.place("measured"): motion}
+            return {
+                self.work.place("position"): x,
+                self.work.place("speed"): speed,
+                self.work.place("measured"): ca.vertcat(x * ca.DM(at), speed * ca.DM(rate)),
+                self.work.place("q"): q,
+                self.work.place("v"): v,
+            }
+
+        reads = {self.work.place("ramp"): 3 * self.n_u, self.work.place("wanted_q"): self.n_q}
+        return straight("blind", reads | {self.work.place("wanted_v"): self.n_v}, seen)
+
+    def _asked(self) -> RoutineCall:
+        """Positions and speeds of the actuators that the reference asks for."""
+
+        def asked(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
+            return {
+                self.work.place("asked"): ca.vertcat(*actuator_motion(self.model.assembly, q, v))
+            }
+
+        reads = {self.work.place("wanted_q"): self.n_q, self.work.place("wanted_v"): self.n_v}
+        return straight("asked", reads, asked)
+
+    # Laws
+
+    def _law(self) -> Routine:
+        """Forces from what is measured and what is wanted; Newton's method goes on from the measured pose."""
+        if self.lines:
+            return self._drive_law()
+        in_platform, law = self.options.space == "platform", self.options.law
+        accelerates = law == "computed-torque"
+        n, entry = self.platform.velocity.size, list(self.platform.v)
+        mass = (
+            np.ones(n)
+            if accelerates
+            else gained_masses(self.model, in_platform, self.model.assembly.q[None])
+        )
+        # by itself each actuator follows its own reference; what their forces come to is then
+        # shared anew
+        alone = self.shares and not (in_platform or accelerates)
+        calls, sizes = self._weights("law_")
+        sizes |= {"G": self.n_v * self.m, "x": max(self.platform.position.size, self.n_u)}
+        sizes |= {"pace": n, "push": self.n_u, "model_force": self.n_u}
+        if in_platform and not accelerates:
+            inputs = {"position": self.work.place("position"), "velocity": self.work.place("speed")}
+            calls.append(
+                self._program("jacobian", self.model.actuators, EMBEDDING, inputs, {"G": "G"})
+            )
+
+        def push(y: ca.SX, p: ca.SX, G: ca.SX) -> dict[str, ca.SX]:
+            work, constants = self.work.parts(y), self.p.parts(p)
+            w, z = constants["bandwidth"], constants["damping"]
+            q, v, x, speed = work["wanted_q"], work["wanted_v"], work["position"], work["speed"]
+            every = actuator_motion(self.model.assembly, q, v)
+            position, asked = (part[self.leading] for part in every)
+            acceleration = actuator_motion(self.model.assembly, q, work["wanted_a"])[1][
+                self.leading
+            ]
+            wanted = {"x": position, "pace": asked, "model_force": acceleration}
+            if in_platform:
+                error = pose_error(self.model, q, work["q"])
+                rate, acceleration = v[entry] - work["v"][entry], work["wanted_a"][entry]
+                x, speed = work["q"][list(self.platform.q)], work["v"][entry]
+            elif alone:
+                error, rate = every[0] - work["all"][: self.n_u], every[1] - work["all"][self.n_u :]
+            else:
+                error, rate = position - x, asked - speed
+            pushed = ca.DM(mass) * (w**2 * error + 2 * z * w * rate)
+            if accelerates:
+                return {"x": x, "pace": speed, "push": acceleration + pushed}
+            if in_platform:
+                pushed = ca.reshape(G, self.n_v, self.m)[entry, :].T @ pushed
+            if self.shares:
+                R, C = (ca.reshape(work[name], self.n_u, self.m) for name in ("R", "share"))
+                pushed = C @ (R.T @ pushed if alone else pushed)
+            still = {"x": work["position"], "pace": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
+            return {"push": pushed} | ({"gravity": still, "feed-forward": wanted}.get(law, {}))
+
+        reads = {"y": self.work.size, "p": self.p.size, "G": self.n_v * self.m}
+        calls.append(straight("errors", reads, push))
+        force = self.work.place("force")
+        if law == "pd":
+            calls.append(straight("pushed", {"push": self.n_u}, lambda a: {force: a}))
+            return Routine(calls=tuple(calls), own=sizes)
+        motion = self.model.platform if in_platform and accelerates else self.model.actuators
+        start = self.work.place("wanted_q") if law == "feed-forward" else self.work.place("q")
+        places = {
+            "position": "x",
+            "velocity": "pace",
+            "acceleration": "push" if accelerates else "model_force",
+        }
+        places |= {"start": start} | ({"weight": "weight"} if self.shares else {})
+        if accelerates:
+            calls.append(
+                self._program("model_inverse", motion, INVERSE_DYNAMICS, places, {"force": force})
+            )
+        else:
+            calls.append(
+                self._program(
+                    "model_inverse", motion, INVERSE_DYNAMICS, places, {"force": "model_force"}
+                )
+            )
+            calls.append(
+                straight(
+                    "pushed",
+                    {"push": self.n_u, "model_force": self.n_u},
+                    lambda a, b: {force: a + b},
+                )
+            )
+        return Routine(calls=tuple(calls), own=sizes)
+
+    def _drive_law(self) -> Routine:
+        """The controls of the drive lines, each by itself; behind the sample their loops' states are moved on."""
+        at, rate = self._ratios()
+
+        def controls(y: ca.SX) -> dict[str, ca.SX]:
+            work = self.work.parts(y)
+            position, speed = actuator_motion(
+                self.model.assembly, work["wanted_q"], work["wanted_v"]
+            )
+            torques, loops, first = [], [], 0
+            for i, line in enumerate(self.lines):
+                control, figures = line.control, Values(self.model.mechanism.parameters.values)
+                count = pid_states(control.position) + (
+                    pid_states(control.speed) if control.speed else 0
+                )
+                states = work["loop"][first : first + count]
+                reference = position[i] * at[i]
+                # on a path preloads act in the direction of the motion
+                before = reference - ca.if_else(speed[i] < 0, -1.0, 1.0) * abs(at[i])
+                law = control_law(
+                    *(
+                        control,
+                        work["measured"][i],
+                        work["measured"][self.n_u + i],
+                        reference,
+                        before,
+                    ),
+                    *(states, figures, Direct(), (speed[i] * rate[i], ca.SX(0))),
+                )
+                torques += [law.torques.get(motor.name, ca.SX(0)) for motor in line.motors]
+                loops.append(states + self.options.period * law.rates)
+                first += count
+            made = {self.work.place("force"): ca.vertcat(*torques)}
+            return made | ({self.work.place("loop"): ca.vertcat(*loops)} if self.loops else {})
+
+        return Routine(calls=(straight("line_controls", {"y": self.work.size}, controls),))

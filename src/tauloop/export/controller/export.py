@@ -1,0 +1,188 @@
+"""A generated controller as files: header, source, programs that check it and run it against a plant, a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import content, plain
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.parameter_check import parameter_manifest
+from tauloop.compiler.c.printing.source import c_name, number
+from tauloop.drives.machine.path import DrivenMachine
+from tauloop.export.c.exported_files import ExportedCode, as_c_and_cpp, written_files
+from tauloop.export.controller.controller import FLAGS, controller_values
+from tauloop.export.controller.equations import (
+    ControllerChannel,
+    ControllerEquations,
+    controller_equations,
+)
+from tauloop.export.controller.options import ControllerOptions
+from tauloop.export.controller.source import controller_header, controller_source
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.model import modelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerExport(ExportedCode):
+    """A generated controller as texts.
+
+    `name` is the first part of every name in C and of the files' names; `parameters` of the
+    manifest has their hash and values.
+    """
+
+
+def export_controller(
+    machine: Mechanism | Model,
+    options: ControllerOptions | None = None,
+    *,
+    name: str | None = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> ControllerExport:
+    """A machine's controller as C99, safe by construction; the same machine and options give the same texts.
+
+    Whatever a sample reads, its forces are finite and within their limits, and flags say what was
+    wrong: not a number, a stale encoder, a lost pose, saturation, a missed deadline. The last good
+    forces are held for some samples; then the actuators stop along a stated deceleration, and
+    brake.
+
+    Args:
+        machine: what the controller believes in; its free parameters stay parameters of the code.
+        options: the law, its numbers, and what is done when something is wrong.
+        name: first part of all names; the machine's and "controller" without it.
+        folder: where the files are written (it is made where it is missing; other files in it are
+            left alone).
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: more or fewer actuators than freedoms, a force without a limit, a law that the
+            machine cannot have, a name that gives no C identifier, or a folder that cannot be
+            written.
+        AssemblyError: the machine does not assemble as described.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> export = tl.export_controller(tl.load("five_bar"))
+        >>> sorted(name.removeprefix("five_bar_controller") for name in export.files)
+        ['.c', '.h', '_check.c', '_loop.c', '_manifest.json', 'plant_link.h']
+    """
+    model, options, stages = modelled(machine), options or ControllerOptions(), Stages(progress, 2)
+    equations = controller_equations(model, options)
+    stages.done()
+    stem = c_name(f"{model.mechanism.name}_controller" if name is None else name)
+    values = controller_values(equations)
+    files = {
+        f"{stem}.h": controller_header(stem, equations, values),
+        f"{stem}.c": as_c_and_cpp(
+            f'#include "{stem}.h"\n' + controller_source(stem, equations, values)
+        ),
+        f"{stem}_check.c": _check_text(stem, equations),
+        f"{stem}_loop.c": _loop_text(stem, equations),
+        "plant_link.h": c_file("tauloop.export.controller", "plant_link.h"),
+    }
+    source = {
+        "name": model.mechanism.name,
+        "sha256": hashlib.sha256(content(replace(model.mechanism, file="")).encode()).hexdigest(),
+    }
+    manifest = {
+        "name": stem,
+        "machine": source,
+        "controller": plain(options),
+        "period_s": options.period,
+        "inputs": [_channel(item) for item in equations.inputs],
+        "forces": _channel(equations.forces),
+        "flags": FLAGS,
+        "parameters": parameter_manifest(values),
+        "files": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()},
+    }
+    files[f"{stem}_manifest.json"] = (
+        json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    )
+    written = () if folder is None else written_files(files, Path(folder))
+    stages.done()
+    return ControllerExport(name=stem, manifest=manifest, files=files, written=written)
+
+
+def _channel(channel: ControllerChannel) -> dict[str, object]:
+    return {"name": channel.name, "columns": list(channel.columns), "units": list(channel.units)}
+
+
+def places_in_measurement(equations: ControllerEquations) -> tuple[list[int], list[int]]:
+    """Places in what a plant measures of what position and speed loops read (n_u,), (n_u,).
+
+    Encoders of drive lines have no speeds: those are differences of the positions at their places.
+    """
+    n_u = len(equations.model.mechanism.actuators)
+    if equations.options.law != "drive":
+        return list(range(n_u)), list(range(n_u, 2 * n_u))
+    positions, speeds, at = [], [], 2 * n_u
+    for line in DrivenMachine(equations.model.mechanism, interpreted=True).system.lines:
+        names, control = list(line.measured), line.line.control
+        positions.append(at + names.index(control.encoder))
+        speeds.append(at + names.index(control.speed_encoder or control.encoder))
+        at += len(names)
+    return positions, speeds
+
+
+def _loop_text(stem: str, equations: ControllerEquations) -> str:
+    """The program that runs a controller against a plant in another process."""
+    positions, speeds = places_in_measurement(equations)
+    sizes = {
+        "POSITIONS": ", ".join(map(str, positions)),
+        "SPEEDS": ", ".join(map(str, speeds)),
+        "DIFFERENCES": int(equations.options.law == "drive"),
+        "NAME": stem,
+        "UP": stem.upper(),
+        "REFERENCE": sum(c.size for c in equations.inputs if c.name.startswith("reference")),
+        "ACTUATORS": len(equations.model.mechanism.actuators),
+        "SPEED": int(not equations.options.differences),
+    }
+    text = c_file("tauloop.export.controller", "loop.c")
+    for name, value in sizes.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text
+
+
+def _check_text(stem: str, equations: ControllerEquations) -> str:
+    """The program that checks a controller; exit status 0 where it does what is said."""
+    model = equations.model
+    q = model.assembly.q
+    at, zero = model.platform.ports.at(q), np.zeros(model.platform.ports.velocity.size)
+    knows = equations.needs_model
+    holding = (
+        model.platform.inverse_dynamics(at, zero, zero, start=q).force
+        if knows
+        else np.zeros(equations.forces.size)
+    )
+    most = equations.defaults[sum(c.size for c in equations.parameters[:8]) :][
+        : equations.forces.size
+    ]
+    knows = knows and bool((np.abs(holding) < most).all())
+    rest = {"position": equations.readings(q), "reference": at}
+    values = [rest.get(item.name, np.zeros(item.size)) for item in equations.inputs]
+    lines = [
+        f"/* Checks {stem}.c: at rest it holds the machine, and without a measurement it stops. */",
+        f'#include "{stem}.h"',
+        "#include <stddef.h>",
+        f"#define KNOWN {int(knows)}",
+        _table("at_rest", np.concatenate(values)),
+        _table("holding", np.asarray(holding)),
+        c_file("tauloop.export.controller", "check.c")
+        .replace("@NAME@", stem)
+        .replace("@UP@", stem.upper()),
+    ]
+    return "\n".join(lines)
+
+
+def _table(name: str, values: np.ndarray) -> str:
+    return (
+        f"static const double {name}[] = {{{', '.join(number(float(value)) for value in values)}}};"
+    )

@@ -1,0 +1,112 @@
+"""The generated controller in the loops of `tauloop control`: the very code that is exported runs a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+
+from tauloop.common.errors import InputError, PoseError, Problem, solving
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.export.controller.controller import CompiledController
+from tauloop.export.controller.options import LAWS, ControllerOptions
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.simulation.controllers.laws import Controller, Correction, Loop
+from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, control
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedLaw(Controller):
+    """A law that runs as generated code: what `tauloop export controller` writes, sample by sample.
+
+    Attributes:
+        options: the generated controller; its rate is that of the loop, its limits are those that
+            the loop has.
+    """
+
+    options: ControllerOptions
+
+    @classmethod
+    def of(cls, options: ControllerOptions) -> GeneratedLaw:
+        """The law of some options."""
+        # references come as motions of the platform, whatever space the law has its errors in
+        return cls(
+            bandwidth=options.bandwidth, damping=options.damping, space="platform", options=options
+        )
+
+    @property
+    def title(self) -> str:
+        """The law's own name."""
+        return self.options.law
+
+    def correction(self, loop: Loop) -> Correction:
+        """Forces of the generated code, in place of what gains make of the errors."""
+        most = np.where(np.isfinite(loop.limit), loop.limit, 1e99)
+        limit = np.minimum(most, np.broadcast_to(self.options.limit or (1e99,), most.shape))
+        options = replace(
+            self.options,
+            frequency=1.0 / loop.period,
+            limit=tuple(limit.tolist()),
+            differences=False,
+        )
+        controller = CompiledController(loop.model, options)
+        q, speed, acceleration = loop.reference
+        position = loop.model.platform.ports.at(q)
+        equations = controller.equations
+
+        def correct(
+            time: float, measured: np.ndarray, rate: np.ndarray, _: np.ndarray
+        ) -> np.ndarray:
+            k = round(time / loop.period)
+            wanted = {
+                "reference": position[k],
+                "reference_speed": speed[k],
+                "reference_acceleration": acceleration[k],
+            }
+            return controller.step(
+                equations.sample(time, k + 1.0, position=measured, speed=rate, **wanted)
+            ).force
+
+        return correct
+
+
+@solving(PoseError)
+def control_compiled(
+    machine: Mechanism | Model, options: ControlOptions, *, progress: Progress | None = None
+) -> ControlComparison:
+    """As `control`, but the controllers are the generated code that `export_controller` writes.
+
+    Args:
+        machine: what the controllers believe in.
+        options: as of `control`; controllers by name.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: names and numbers that are wrong, or a controller that there is no generated
+            code of.
+        PoseError: the stroke cannot be run at all.
+        EngineError: there is no compiler, or it fails.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> stroke = tl.StrokeOptions(end={"x": 0.02}, time=0.1)
+        >>> options = tl.ControlOptions(stroke=stroke, controller=("computed-torque",))
+        >>> tl.control_compiled(tl.load("five_bar"), options).status.value
+        'ok'
+    """
+    unknown = [name for name in options.laws if name not in LAWS]
+    InputError.raise_if_any(
+        Problem(
+            where="controller",
+            what=f"there is no generated code of {name!r}",
+            remedy=f"choose among {', '.join(LAWS)}",
+        )
+        for name in unknown
+    )
+    numbers = {"space": options.space, "bandwidth": options.bandwidth, "damping": options.damping}
+    laws = tuple(GeneratedLaw.of(ControllerOptions(law=name, **numbers)) for name in options.laws)  # type: ignore[arg-type]
+    return control(machine, replace(options, controller=laws), progress=progress)

@@ -1,0 +1,214 @@
+"""C text of a generated controller: header and source."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.parameter_check import parameter_declarations, parameter_source
+from tauloop.compiler.c.printing.source import comment, number
+from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.export.controller.equations import ControllerChannel, ControllerEquations
+from tauloop.integrate.routine import functions_text
+
+#: Flags of a sample: the bit, and what it says.
+FLAGS: Mapping[str, tuple[int, str]] = {
+    "NOT_A_NUMBER": (0x1, "a measurement or its stamp is not a finite number"),
+    "REFERENCE": (0x2, "the reference is not finite, out of reach or singular"),
+    "STALE": (
+        0x4,
+        "the stamp is that of the last sample, or an encoder stands still that should move",
+    ),
+    "LOST": (
+        0x8,
+        "the pose is not found, is singular or far from where the last ones led, or no force follows",
+    ),
+    "SATURATED": (0x10, "a force was cut off at its limit"),
+    "LATE": (0x20, "the sample is late, or the clock stands or goes back"),
+    "HOLDS": (0x40, "the last good forces are given"),
+    "STOPS": (0x80, "a controlled stop is under way"),
+    "BRAKES": (0x100, "all forces are zero; the brakes shall hold; only a new beginning ends it"),
+    "PARAMETERS": (
+        0x200,
+        "the host's parameters are others, or those of the code are damaged: nothing begins",
+    ),
+}
+#: What the code defines for itself: types that the printed routines need.
+_TYPES = """\
+typedef void (*tl_own)(double time, const double *seen, double *made);
+typedef struct {
+    const double *in, *held, *p;
+    double *z, *worst;
+    tl_own own;
+} tl_data;
+typedef struct {
+    double *s, *guess, *known;
+    void *data;
+} tl_run;
+
+/* Whether a program can be relied on. */
+static int tl_healthy(const double *health, double pivot, double *worst)
+{
+    (void)worst;
+    return health[0] >= 0.0 && health[1] > pivot && health[2] < TL_CONVERGED;
+}
+"""
+#: What printers of code leave unused is no news.
+_QUIET = (
+    "#ifdef __GNUC__",
+    '#pragma GCC diagnostic ignored "-Wunused-function"',
+    '#pragma GCC diagnostic ignored "-Wunused-parameter"',
+    "#endif",
+)
+
+
+def controller_header(
+    stem: str, equations: ControllerEquations, values: Mapping[str, float]
+) -> str:
+    """The header: what a sample reads, what it says, and the four functions.
+
+    Args:
+        stem: first part of every name.
+        equations: the controller.
+        values: all its parameters, by name, in the order of their hash.
+    """
+    model, options, up = equations.model, equations.options, stem.upper()
+    name, memory = comment(model.mechanism.name), memory_size(equations)
+    about = f"A controller of the machine {name!r}: {options.law}, errors of the {_SPACE[options.space]}, "
+    about += f"{options.frequency:g} samples a second. SI units, angles in radians."
+    fixed = [f" * {line}" for line in textwrap.wrap(comment(about), 110)]
+    lines = [f"/* {stem}: made by Tauloop; do not edit.", " *", *fixed, " *"]
+    lines += [
+        " * Whatever is read, forces are numbers within their limits; docs/generated-controllers.md has the rules."
+    ]
+    lines += [
+        " */",
+        f"#ifndef {up}_H",
+        f"#define {up}_H",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+    ]
+    lines += [*parameter_declarations(stem, values), ""]
+    lines += [
+        f"#define {up}_PERIOD {number(options.period)} /* s */",
+        f"#define {up}_FORCES {equations.forces.size}",
+        "",
+    ]
+    lines += ["/* What a sample says of itself. */", "enum {"]
+    lines += [f"    {up}_{flag} = 0x{bit:x}, /* {text} */" for flag, (bit, text) in FLAGS.items()]
+    lines += ["};", "", "/* What a sample reads. */", "typedef struct {"]
+    lines += [line for channel in equations.inputs for line in _field(channel)]
+    lines += [f"}} {stem}_input;", ""]
+    lines += [
+        "/* What may be set after the beginning; a new beginning sets it back. */",
+        "typedef struct {",
+    ]
+    lines += [line for channel in equations.parameters for line in _field(channel)]
+    lines += [f"}} {stem}_parameters;", ""]
+    lines += [
+        "/* All that it keeps, numbers alone: a copy is a second controller. The parameters are in front. */",
+        f"typedef struct {{ double memory[{memory}]; }} {stem}_controller;",
+        "",
+        "/* Begins; with the hash of the host's parameters. Returns 0, or the flags that nothing begins. */",
+        f"unsigned {stem}_begin({stem}_controller *controller, unsigned long long hash);",
+        "",
+        f"/* One sample: forces {', '.join(comment(column) for column in equations.forces.columns)}",
+        f"   [{', '.join(equations.forces.units)}]. Returns flags. */",
+        f"unsigned {stem}_step({stem}_controller *controller, const {stem}_input *input, double *force);",
+        "",
+        "/* The watchdog, for whatever runs beside the controller: 1 where no sample has come for so long that forces",
+        "   shall be zero and the brakes shall hold. */",
+        f"int {stem}_expired(const {stem}_controller *controller, double time);",
+        "",
+    ]
+    return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
+
+
+_SPACE = {"joint": "actuators", "platform": "platform"}
+
+
+def _field(channel: ControllerChannel) -> list[str]:
+    size = "" if channel.columns == (channel.name,) else f"[{channel.size}]"
+    kinds = ", ".join(dict.fromkeys(channel.units))
+    which = "" if not size else f": {', '.join(channel.columns)}"
+    text = textwrap.wrap(comment(f"{channel.meaning}{which} [{kinds}]"), 100)
+    head = [f"    /* {text[0]}", *(f"       {line}" for line in text[1:])]
+    head[-1] += " */"
+    return [*head, f"    double {channel.name}{size};"]
+
+
+def memory_size(equations: ControllerEquations) -> int:
+    """Doubles that a controller keeps, as `ctl_memory` has them."""
+    n_p, n_q = len(equations.defaults), equations.model.topology.n_q
+    n_u, n_f, loops = (
+        len(equations.model.mechanism.actuators),
+        equations.forces.size,
+        _loops(equations),
+    )
+    return (n_p + 1) + 11 + 4 * n_u + n_u + 2 * n_u + n_f + 2 * n_u + (loops + 1) + 4 * n_q + 6
+
+
+def _loops(equations: ControllerEquations) -> int:
+    part = equations.work.slices["loop"]
+    return part.stop - part.start
+
+
+def controller_source(
+    stem: str, equations: ControllerEquations, values: Mapping[str, float]
+) -> str:
+    """The source without what stands in front of its header; arguments as of `controller_header`."""
+    work, model = equations.work, equations.model
+    inputs = _places("IN", equations.inputs)
+    reference = sum(c.size for c in equations.inputs if c.name.startswith("reference"))
+    sizes: dict[str, object] = {
+        "NI": sum(channel.size for channel in equations.inputs),
+        "NF": equations.forces.size,
+        "NU": len(model.mechanism.actuators),
+        "NQ": model.topology.n_q,
+        "NR": reference,
+        "NP": len(equations.defaults),
+        "NW": work.size,
+        "NL": _loops(equations),
+        "CTL_PERIOD": number(equations.options.period),
+        "CTL_DIFFERENCES": int(equations.options.differences),
+        "CTL_MODEL": int(equations.needs_model),
+        "TL_CONVERGED": number(CONVERGED),
+        "CTL_PIVOT": number(SMALLEST_PIVOT),
+        "CTL_DEFAULTS": ", ".join(number(float(value)) for value in equations.defaults),
+        "CTL_Q": ", ".join(number(float(value)) for value in model.assembly.q),
+        **inputs,
+        **_places("P", equations.parameters),
+        **{f"W_{name.upper()}": part.start for name, part in work.slices.items()},
+    }
+    signature = "(tl_run *run, double time, double *y, double *rate, double *guards);"
+    body = (
+        c_file("tauloop.export.controller", "controller.c")
+        .replace("@NAME@", stem)
+        .replace("@UP@", stem.upper())
+    )
+    return "\n".join(
+        [
+            *_QUIET,
+            "#include <math.h>",
+            "#include <string.h>",
+            parameter_source(stem, values),
+            *(f"#define {name} {size}" for name, size in sizes.items()),
+            _TYPES,
+            functions_text(equations.routines.values(), "control"),
+            *(f"static int system_{name}{signature}" for name in equations.routines),
+            body,
+            *(routine.text(f"system_{name}") for name, routine in equations.routines.items()),
+        ]
+    )
+
+
+def _places(prefix: str, channels: tuple[ControllerChannel, ...]) -> dict[str, int]:
+    places, at = {}, 0
+    for channel in channels:
+        places[f"{prefix}_{channel.name.upper()}"] = at
+        at += channel.size
+    return places

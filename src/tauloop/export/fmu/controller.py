@@ -1,0 +1,162 @@
+"""The generated controller as what an FMU runs: the text that `tauloop export controller` writes, sampled."""
+
+from __future__ import annotations
+
+import re
+
+import casadi as ca
+import numpy as np
+
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.export.controller.controller import FLAGS, controller_values
+from tauloop.export.controller.equations import (
+    ControllerChannel,
+    ControllerEquations,
+    controller_equations,
+)
+from tauloop.export.controller.options import ControllerOptions
+from tauloop.export.controller.source import (
+    FLAGS as MEANINGS,
+    controller_header,
+    controller_source,
+    memory_size,
+)
+from tauloop.export.fmu.plant import FmuFunctions
+from tauloop.export.fmu.variables import FmuVariable, FmuVariables, parameter_variable
+from tauloop.integrate.routine import Routine, own_call, straight
+from tauloop.integrate.system import HybridSystem
+from tauloop.model import Model
+
+#: Types and functions that both the controller's text and that of FMUs define, each for itself.
+_BOTH = ("tl_own", "tl_data", "tl_run", "tl_healthy")
+
+
+def controller_functions(model: Model, options: ControllerOptions, name: str) -> FmuFunctions:
+    """The generated controller of a machine, sampled and held; its memory is part of the FMU's state.
+
+    Args:
+        model: what the controller believes in; its free parameters stay parameters.
+        options: the law, its numbers and its rate.
+        name: first part of all names of the controller's text.
+
+    Raises:
+        InputError: as of `controller_equations`.
+    """
+    equations = controller_equations(model, options)
+    inputs, parameters = _inputs(equations), _parameters(equations)
+    n_in, n_p, held = len(inputs), len(parameters), equations.forces.size + 1 + len(FLAGS)
+    kept = 1 + memory_size(equations)
+    reads = straight(
+        "seen_by_control", {"p": n_p, "in": n_in}, lambda p, x: {"seen": ca.SX(ca.vertcat(p, x))}
+    )
+    sample = own_call(("&time", 1), ("seen", n_p + n_in), ("z", held + kept))
+    shown = straight("held_by_control", {"held": held}, lambda forces: {"rate": forces})
+    anew = straight(
+        "control_anew", {"p": n_p}, lambda _: {"z": ca.SX(ca.DM([0.0] * (held + kept)))}
+    )
+    return FmuFunctions(
+        system=HybridSystem(
+            states=0,
+            held=held,
+            kept=kept,
+            inputs=n_in,
+            rate=Routine(),
+            sample=Routine(calls=(reads, sample), own={"seen": n_p + n_in}),
+            constants=n_p,
+        ),
+        front=_text(equations, name),
+        values=controller_values(equations),
+        begin=Routine(calls=(anew,)),
+        outputs=Routine(calls=(shown,)),
+        loops="the machine",
+        variables=FmuVariables(parameters=parameters, inputs=inputs, outputs=_outputs(equations)),
+        constants=tuple(parameter.name for parameter in parameters),
+        guess=np.zeros(0),
+        period=options.period,
+    )
+
+
+def _text(equations: ControllerEquations, name: str) -> str:
+    """The controller's C text and a sample of it; what it defines for itself is not seen behind it."""
+    values = controller_values(equations)
+    sample = (
+        c_file("tauloop.export.fmu", "controller.c")
+        .replace("@NAME@", name)
+        .replace("@UP@", name.upper())
+    )
+    made = [write(name, equations, values) for write in (controller_header, controller_source)]
+    text = "\n".join([*(f"#define {word} control_{word}" for word in _BOTH), *made])
+    defined = dict.fromkeys(re.findall(r"^ *# *define +(\w+)", text, re.MULTILINE))
+    figures = [f"#define TL_FLAGS {len(FLAGS)}", "#define TL_OWN tl_control"]
+    return "\n".join([text, *figures, sample, *(f"#undef {word}" for word in defined)])
+
+
+def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
+    """All that a sample reads but for the time, which is the FMU's own."""
+    q, is_drive = equations.model.assembly.q, equations.options.law == "drive"
+    starts = {"position": equations.readings(q), "reference": equations.model.platform.ports.at(q)}
+    kinds = {
+        "stamp": "{}",
+        "position": "{}" if is_drive else "{}.position",
+        "speed": "{}.velocity",
+        "reference": "reference.{}",
+        "reference_speed": "reference.{}.velocity",
+        "reference_acceleration": "reference.{}.acceleration",
+    }
+    return tuple(
+        FmuVariable(
+            name=kinds[channel.name].format(column),
+            causality="input",
+            unit=unit,
+            start=float(start),
+            meaning="0: every sample is a new measurement; else another number with each"
+            * (channel.name == "stamp"),
+        )
+        for channel in equations.inputs
+        if channel.name != "time"
+        for column, unit, start in zip(
+            channel.columns,
+            channel.units,
+            starts.get(channel.name, np.zeros(channel.size)),
+            strict=True,
+        )
+    )
+
+
+def _parameters(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
+    """All parameters in their order; those of the machine have its file's names and bounds."""
+    defaults = iter(equations.defaults.tolist())
+    return tuple(
+        _parameter(channel, column, unit, next(defaults), equations)
+        for channel in equations.parameters
+        for column, unit in zip(channel.columns, channel.units, strict=True)
+    )
+
+
+def _parameter(
+    channel: ControllerChannel, column: str, unit: str, value: float, equations: ControllerEquations
+) -> FmuVariable:
+    if channel.name == "machine":
+        return parameter_variable(equations.model.mechanism.parameters[column])
+    return FmuVariable(
+        name=column if channel.columns == (channel.name,) else f"{channel.name}.{column}",
+        causality="parameter",
+        variability="tunable",
+        unit="1" if " or " in unit else unit,
+        start=value,
+        least=0.0,
+        nominal=value or None,
+        meaning=channel.meaning,
+    )
+
+
+def _outputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
+    """Forces of the actuators, or torques asked of motors, and the flags: all in one number, and each by itself."""
+    ending = "torque_asked" if equations.options.law == "drive" else "force"
+    forces = zip(equations.forces.columns, equations.forces.units, strict=True)
+    flags = (FmuVariable(name=f"flag.{name.lower()}", meaning=MEANINGS[name][1]) for name in FLAGS)
+    return (
+        *(FmuVariable(name=f"{column}.{ending}", unit=unit) for column, unit in forces),
+        FmuVariable(name="flags", meaning="sum of the bits of all flags; 0 where all is well"),
+        *flags,
+    )

@@ -1,0 +1,227 @@
+"""modelDescription.xml of both versions of the standard, and buildDescription.xml of the third, always the same bytes.
+
+Sources: Functional Mock-up Interface for Model Exchange and Co-Simulation 2.0.4, and 3.0.2,
+Modelica Association.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.export.fmu.variables import FmuVariable, FmuVariables
+from tauloop.mechanism.description.units import parse_unit
+
+#: Attributes of a base unit in the order of Tauloop's dimensions.
+_BASE = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FmuDescription:
+    """What is said of an FMU beside its variables.
+
+    Attributes:
+        version: "2" or "3" of the standard.
+        identifier: of the C file and the library.
+        token: that ties description and library together.
+        meaning: of the whole.
+        tool: that made it, with version.
+        tolerance: of co-simulation, relative.
+        period: of samples, s; zero without any.
+        hash: of the parameters in the library.
+        variables: all variables.
+    """
+
+    version: str
+    identifier: str
+    token: str
+    meaning: str
+    tool: str
+    tolerance: float
+    period: float
+    hash: str
+    variables: FmuVariables
+
+    def text(self) -> str:
+        """modelDescription.xml."""
+        is_third = self.version == "3"
+        root = ElementTree.Element("fmiModelDescription", fmiVersion="3.0" if is_third else "2.0")
+        _set(
+            root,
+            modelName=self.identifier,
+            **({"instantiationToken": self.token} if is_third else {"guid": self.token}),
+            description=self.meaning or None,
+            version=f"parameters {self.hash}",
+            generationTool=self.tool,
+            variableNamingConvention="flat",
+            numberOfEventIndicators=None if is_third else str(len(self.variables.guards)),
+        )
+        state = {name: "true" for name in self._state_abilities()}
+        exchange = ElementTree.SubElement(
+            root, "ModelExchange", {"modelIdentifier": self.identifier, **state}
+        )
+        self._sources(exchange)
+        steps = {"canHandleVariableCommunicationStepSize": "true", **state}
+        if is_third:
+            steps |= {
+                "providesIntermediateUpdate": "true",
+                "canReturnEarlyAfterIntermediateUpdate": "true",
+            }
+        self._sources(
+            ElementTree.SubElement(
+                root, "CoSimulation", {"modelIdentifier": self.identifier, **steps}
+            )
+        )
+        self._units(root)
+        logs = ElementTree.SubElement(root, "LogCategories")
+        for name, text in (
+            ("logEvents", "what happens"),
+            ("logStatusError", "why a call could not be carried out"),
+        ):
+            ElementTree.SubElement(logs, "Category", name=name, description=text)
+        experiment = {"startTime": "0", "stopTime": "1", "tolerance": repr(self.tolerance)}
+        if self.period:
+            experiment["stepSize"] = repr(self.period)
+        ElementTree.SubElement(root, "DefaultExperiment", experiment)
+        listed = ElementTree.SubElement(root, "ModelVariables")
+        for k, variable in enumerate(self.variables.all):
+            (self._third if is_third else self._second)(listed, k, variable)
+        self._structure(root)
+        return document(root)
+
+    def _state_abilities(self) -> tuple[str, ...]:
+        word = "State" if self.version == "3" else "state"
+        return (f"canGetAndSetFMU{word}", f"canSerializeFMU{word}")
+
+    def _sources(self, interface: ElementTree.Element) -> None:
+        """Of the second version: which sources to compile."""
+        if self.version == "2":
+            files = ElementTree.SubElement(interface, "SourceFiles")
+            ElementTree.SubElement(files, "File", name=f"{self.identifier}.c")
+
+    def _units(self, root: ElementTree.Element) -> None:
+        shown: dict[str, dict[str, float]] = {}
+        for variable in self.variables.all:
+            if variable.unit != "1":
+                shown.setdefault(variable.unit, {})
+                if variable.shown is not None:
+                    shown[variable.unit][variable.shown[0]] = variable.shown[1]
+        definitions = ElementTree.SubElement(root, "UnitDefinitions")
+        for unit in sorted(shown):
+            element, dimension = (
+                ElementTree.SubElement(definitions, "Unit", name=unit),
+                parse_unit(unit).dimension,
+            )
+            exponents = {base: getattr(dimension, name) for name, base in _BASE.items()}
+            ElementTree.SubElement(
+                element, "BaseUnit", {base: str(e) for base, e in exponents.items() if e}
+            )
+            for name, scale in sorted(shown[unit].items()):
+                ElementTree.SubElement(element, "DisplayUnit", name=name, factor=repr(1 / scale))
+
+    def _role(self, k: int, variable: FmuVariable) -> tuple[str | None, float | None]:
+        """Its attribute `initial`, and its start."""
+        if variable.causality in ("input", "independent"):
+            return None, variable.start
+        return ("calculated", None) if variable.start is None else ("exact", variable.start)
+
+    def _common(self, k: int, variable: FmuVariable) -> dict[str, str | None]:
+        initial, _ = self._role(k, variable)
+        return {
+            "name": variable.name,
+            "valueReference": str(k),
+            "description": variable.meaning or None,
+            "causality": variable.causality,
+            "variability": variable.variability,
+            "initial": initial,
+        }
+
+    def _typed(self, k: int, variable: FmuVariable) -> dict[str, str | None]:
+        bounds = {"min": variable.least, "max": variable.most}
+        return {
+            "unit": variable.unit if variable.unit != "1" else None,
+            "displayUnit": variable.shown[0] if variable.shown else None,
+            **{name: repr(bound) if np.isfinite(bound) else None for name, bound in bounds.items()},
+            "nominal": None if variable.nominal is None else repr(variable.nominal),
+            "start": None if (start := self._role(k, variable)[1]) is None else repr(start),
+        }
+
+    def _state_of(self, k: int) -> int | None:
+        """Value reference of the state whose rate this is."""
+        count, first = len(self.variables.states), self.variables.first_state
+        return k - count if first + count <= k < first + 2 * count else None
+
+    def _second(self, listed: ElementTree.Element, k: int, variable: FmuVariable) -> None:
+        scalar, state = ElementTree.SubElement(listed, "ScalarVariable"), self._state_of(k)
+        _set(scalar, **self._common(k, variable))
+        real = ElementTree.SubElement(scalar, "Real")
+        # a rate names its state by its place in the list, which begins at one
+        _set(real, **self._typed(k, variable), derivative=None if state is None else str(state + 1))
+
+    def _third(self, listed: ElementTree.Element, k: int, variable: FmuVariable) -> None:
+        state = self._state_of(k)
+        role = self._common(k, variable) | self._typed(k, variable)
+        _set(
+            ElementTree.SubElement(listed, "Float64"),
+            **role,
+            derivative=None if state is None else str(state),
+        )
+
+    def _structure(self, root: ElementTree.Element) -> None:
+        """Outputs, derivatives, and what follows from others at the start."""
+        structure, all_ = ElementTree.SubElement(root, "ModelStructure"), self.variables.all
+        first, count = self.variables.first_state, len(self.variables.states)
+        rates = range(first + count, first + 2 * count)
+        guards = range(len(all_) - len(self.variables.guards), len(all_))
+        outputs = [k for k, variable in enumerate(all_) if variable.causality == "output"]
+        states = range(first, first + count)
+        calculated = [k for k in (*states, *outputs) if all_[k].start is None]
+        unknowns = sorted({*calculated, *rates})
+        if self.version == "3":
+            for name, places in (
+                ("Output", outputs),
+                ("ContinuousStateDerivative", rates),
+                ("InitialUnknown", unknowns),
+                ("EventIndicator", guards),
+            ):
+                for k in places:
+                    ElementTree.SubElement(structure, name, valueReference=str(k))
+            return
+        for name, places in (
+            ("Outputs", outputs),
+            ("Derivatives", rates),
+            ("InitialUnknowns", unknowns),
+        ):
+            if places:
+                group = ElementTree.SubElement(structure, name)
+                for k in places:
+                    ElementTree.SubElement(group, "Unknown", index=str(k + 1))
+
+
+def build_description(identifier: str) -> str:
+    """buildDescription.xml: one C file, and the mathematical library."""
+    root = ElementTree.Element("fmiBuildDescription", fmiVersion="3.0")
+    configuration = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=identifier)
+    files = ElementTree.SubElement(configuration, "SourceFileSet", language="C99")
+    ElementTree.SubElement(files, "SourceFile", name=f"{identifier}.c")
+    ElementTree.SubElement(configuration, "Library", name="m", external="true")
+    return document(root)
+
+
+def document(root: ElementTree.Element) -> str:
+    """A whole XML file."""
+    ElementTree.indent(root)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        + ElementTree.tostring(root, encoding="unicode")
+        + "\n"
+    )
+
+
+def _set(element: ElementTree.Element, **attributes: str | None) -> None:
+    """Attributes, but for those that are None."""
+    for name, value in attributes.items():
+        if value is not None:
+            element.set(name, value)

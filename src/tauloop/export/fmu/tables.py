@@ -1,0 +1,37 @@
+"""An exported FMU for the terminal: its variables, and how to try it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from tauloop.display.tables import table
+from tauloop.export.fmu import FmuExport
+
+
+def fmu_tables(exported: FmuExport) -> Iterator[RenderableType]:
+    """Inputs, outputs and parameters, with units and starts."""
+    variables = exported.variables
+    for title, role in (("Inputs", "input"), ("Outputs", "output"), ("Parameters", "parameter")):
+        rows = [
+            (variable.name, variable.unit, "" if variable.start is None else variable.start)
+            for variable in variables.all
+            if variable.causality == role
+        ]
+        if rows:
+            yield table(title, "name", ("unit", ""), ("start", ""), rows=rows)
+    kinds = Counter(name.partition("/")[0] for name in exported.files)
+    binary = (
+        "a library for this platform"
+        if kinds["binaries"]
+        else "no library: importers compile the sources"
+    )
+    yield Text(
+        f"FMI {exported.version}.0, model exchange and co-simulation: {len(variables.states)} states, "
+        f"{len(variables.modes)} event indicators; {binary}"
+    )
+    for path in exported.written:
+        yield Text(f"check and run it: fmpy validate {path}; fmpy simulate {path} --show-plot")

@@ -1,0 +1,234 @@
+"""C source of a kinematics module: both ways between joints and world, with the geometry as arguments, and its pins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import reads_start
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.source import CFunction, c_source, comment, number
+from tauloop.compiler.c.printing.straight import instructions
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.expressions import MotionState, ProgramSpec
+from tauloop.compiler.program import Evaluate, Newton, Program
+from tauloop.compiler.solving.bounded import Bounded
+from tauloop.compiler.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.newton_euler import transmission
+from tauloop.equations.values import BatchFunction
+from tauloop.export.linuxcnc.machine import MachineLayout, Pin
+from tauloop.model.model import Model
+
+#: Groups of the leaf parameters that places and ratios may depend on.
+GEOMETRIC = ("geometry", "drive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KinematicFunctions:
+    """Programs between joints and coordinates.
+
+    Attributes:
+        theta: names of the leaf parameters that they take.
+        used: numbers of those among them on which anything depends.
+        inverse: from the platform's position to all coordinates and the joints.
+        forward: from the actuators' positions at nominal ratios to all coordinates.
+        drive: from the joints to those positions.
+    """
+
+    theta: tuple[str, ...]
+    used: tuple[int, ...]
+    inverse: CFunction
+    forward: CFunction
+    drive: CFunction
+
+
+def kinematic_functions(model: Model) -> KinematicFunctions:
+    """The programs of a machine, with all leaf parameters left free on which they may depend.
+
+    Raises:
+        AssemblyError: actuators do not determine the coordinates that they drive.
+    """
+    model = model.freed(p.name for p in model.mechanism.parameters if p.group in GEOMETRIC)
+    joints = len(model.mechanism.actuators)
+    spec = ProgramSpec(
+        name="joints",
+        meaning="joints and all coordinates",
+        build=_joints_program,
+        inputs=("position",),
+        outputs=("joint", "q"),
+    )
+    sizes = {
+        "position": model.platform.ports.position.size,
+        "theta": len(model.free),
+        "start": model.topology.n_q,
+        "q": model.topology.n_q,
+        "joint": joints,
+    }
+    ports = {name: CPort(name=name, size=size) for name, size in sizes.items()}
+
+    def function(
+        name: str, program: Program, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> CFunction:
+        start = ["start"] * reads_start(program, tuple(outputs))
+        return CFunction(
+            name=f"tauloop_{name}_program",
+            program=program,
+            inputs=tuple(ports[port] for port in (*inputs, *start, *["theta"] * bool(model.free))),
+            outputs=tuple(ports[port] for port in outputs),
+        )
+
+    inverse = function("inverse", model.platform.program(spec), ["position"], ["q", "joint"])
+    ports["position"] = replace(ports["position"], size=joints)
+    forward = function("forward", model.actuators.program(KINEMATICS[0]), ["position"], ["q"])
+    drive = function("drive", _drive_program(model), ["joint"], ["position"])
+    used = sorted(set().union(*map(_used, (inverse, forward, drive))))
+    return KinematicFunctions(
+        theta=model.free, used=tuple(used), inverse=inverse, forward=forward, drive=drive
+    )
+
+
+def _joints_program(state: MotionState) -> Program:
+    """All coordinates from the platform's, and the joints p = A(theta) q, with the ratios of the parameters."""
+    placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
+    q = state.configuration.q
+    joint = (
+        ca.sparsify(state.transmission[:, placed]) @ q[[state.topology.q_of_v[i] for i in placed]]
+    )
+    return state.builder.finish({"q": q, "joint": ca.densify(joint)})
+
+
+def _drive_program(model: Model) -> Program:
+    """Positions at nominal ratios A_0 from joints p at those of the parameters: A_0 A(theta)^-1 p."""
+    theta, ports = ca.SX.sym("theta", len(model.free)), model.actuators.ports
+    values = nominal(model.mechanism, {name: theta[i] for i, name in enumerate(model.free)})
+    A = ca.sparsify(transmission(model.mechanism, model.topology, values)[:, list(ports.v)])
+    joint = position = ca.SX.sym("joint", A.size1())
+    if ca.depends_on(A, theta):
+        position = ca.DM(np.linalg.inv(ports.to_v)) @ ca.solve(A, joint)
+    function = ca.Function("drive", [joint, theta], [ca.densify(position)])
+    step = Evaluate(
+        function=BatchFunction(function), inputs=("joint", "theta"), outputs=("position",)
+    )
+    return Program(name="drive", steps=(step,), outputs=("position",), closed_forms=(), pivots=())
+
+
+def _used(function: CFunction) -> set[int]:
+    """Numbers of the leaf parameters that a program reads."""
+    used = set()
+    for step in function.program.steps:
+        if isinstance(step, Bounded) or "theta" not in step.inputs:
+            continue
+        port = step.inputs.index("theta") + isinstance(step, Newton)  # behind Newton's unknowns
+        code = step.function.function
+        for instruction in instructions(code, [True] * code.n_out()):
+            if (
+                instruction.operation == ca.OP_INPUT
+                and instruction.port is not None
+                and instruction.port[0] == port
+            ):
+                used.add(instruction.port[1])
+    return used
+
+
+def header_text(
+    module: str,
+    note: str,
+    model: Model,
+    layout: MachineLayout,
+    functions: KinematicFunctions,
+    pins: Sequence[Pin],
+) -> str:
+    """The header of a module: programs, tables, and both ways between joints and world in LinuxCNC's units.
+
+    Args:
+        module: the module's name.
+        note: text for the comment at the top.
+        model, layout: the machine.
+        functions: its programs.
+        pins: of their parameters, in their order, and of the tool.
+    """
+    programs = c_source(
+        [functions.inverse, functions.forward, functions.drive],
+        note,
+        with_batch=False,
+        further="\n".join(_tables(module, model, layout, functions, pins)),
+    )
+    return f"{programs}\n{c_file('tauloop.export.linuxcnc', 'conversions.c')}"
+
+
+def _tables(
+    module: str,
+    model: Model,
+    layout: MachineLayout,
+    functions: KinematicFunctions,
+    pins: Sequence[Pin],
+) -> Iterator[str]:
+    """What `conversions.c` and `module.c` take from a machine."""
+    sizes = {
+        "JOINTS": len(layout.joints),
+        "THETA": len(functions.theta),
+        "FREE": len(functions.used),
+        "PINS": len(pins),
+        "POSITION": len(layout.world),
+        "Q": model.topology.n_q,
+        "TURNS": layout.turns,
+        "HAS_TOOL": int(bool(layout.tool)),
+    }
+    yield f'#define TAULOOP_MODULE "{module}"'
+    yield from (f"#define TAULOOP_{name} {size}" for name, size in sizes.items())
+    yield f"#define TAULOOP_SMALLEST_PIVOT {SMALLEST_PIVOT!r}"
+    yield f"#define TAULOOP_CONVERGED {CONVERGED!r}"
+    yield "typedef struct {"
+    yield "    const char *name;"
+    yield "    double value, si;"
+    yield "} tauloop_pin;"
+    rows = [
+        f'    {{"{pin.name}", {number(pin.value)}, {number(pin.si)}}}, /* {_note(pin)} */'
+        for pin in pins
+    ]
+    yield from (
+        "static const tauloop_pin tauloop_pins[TAULOOP_PINS + 1] = {",
+        *rows,
+        '    {"", 0.0, 1.0},',
+        "};",
+    )
+    nominal_theta = model.mechanism.parameters.vector(functions.theta).tolist()
+    yield _array(
+        "double", "nominal", "THETA", [*(number(value) for value in nominal_theta), "0.0"], 1
+    )
+    yield _array("int", "free", "FREE", [*map(str, functions.used), "0"], 1)
+    yield _array("int", "axes", "POSITION", map(str, layout.world))
+    yield _array("int", "columns", "POSITION", map(str, model.platform.ports.q))
+    yield _array("double", "units", "JOINTS", (number(joint.si) for joint in layout.joints))
+    yield _array("double", "reference", "Q", (number(value) for value in model.assembly.q.tolist()))
+    yield from _call(
+        "inverse", functions.inverse, "const double *position", "double *q, double *joint"
+    )
+    yield from _call("drive", functions.drive, "const double *joint", "double *position")
+    yield from _call("forward", functions.forward, "const double *position", "double *q")
+
+
+def _note(pin: Pin) -> str:
+    return comment(f"{pin.parameter}, {pin.unit}")
+
+
+def _array(kind: str, name: str, size: str, values: Iterable[str], more: int = 0) -> str:
+    """A table, with a number more where it may else be empty."""
+    return f"static const {kind} tauloop_{name}[TAULOOP_{size} + {more}] = {{{', '.join(values)}}};"
+
+
+def _call(name: str, function: CFunction, known: str, wanted: str) -> Iterator[str]:
+    """A function with all arguments, which passes on those that the program takes."""
+    head = f"{known}, const double *theta, const double *start, {wanted}, double *health"
+    yield f"static void tauloop_{name}_solved({head})"
+    yield "{"
+    yield "    (void)theta;"
+    yield "    (void)start;"
+    yield f"    {function.name}({', '.join(port.name for port in function.arguments)});"
+    yield "}"

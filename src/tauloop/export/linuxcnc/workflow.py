@@ -1,0 +1,245 @@
+"""``tauloop export linuxcnc``: a kinematics module of a machine, and a headless simulation that runs it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import content, plain, provenance
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.source import c_name, comment
+from tauloop.export.c.exported_files import ExportedCode, written_files
+from tauloop.export.linuxcnc.configuration import (
+    FEED,
+    geometry_hash,
+    geometry_text,
+    hal_text,
+    headless_text,
+    ini_text,
+    joints_text,
+)
+from tauloop.export.linuxcnc.machine import MachineLayout, Pin, geometry_pins, machine_layout
+from tauloop.export.linuxcnc.program import program_text, reachable_moves
+from tauloop.export.linuxcnc.source import KinematicFunctions, header_text, kinematic_functions
+from tauloop.mechanism.model import Mechanism
+from tauloop.model.model import Model, modelled
+
+#: Most signs of a machine's name in the names of component and files: pins need the rest of HAL's
+#: names.
+LONGEST_STEM = 20
+#: The licence of the module's own text; LinuxCNC asks every module to declare the GPL.
+LICENCE = "GPL-2.0-or-later"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxcncOptions(Options):
+    """How a kinematics module is named, and what its simulation runs with.
+
+    Attributes:
+        name: first part of all names; the machine's without it. At most 20 signs are kept.
+        acceleration: of a simulation in LinuxCNC, largest along its axes, m/s^2.
+        period: of a simulation in LinuxCNC, of its servo thread, s.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.LinuxcncOptions(name="printer", acceleration=2.0).period
+        0.001
+    """
+
+    name: str | None = option(None, flag="")
+    acceleration: float = option(1.0, above=0.0, below=1e4)
+    period: float = option(1e-3, least=1e-4, most=1e-2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinuxcncExport(ExportedCode):
+    """A kinematics module with its simulation; `name` is that of the component.
+
+    Attributes:
+        pins: figures of the geometry on HAL pins.
+        layout: the machine's joints and axes.
+    """
+
+    pins: tuple[Pin, ...]
+    layout: MachineLayout
+
+
+def export_linuxcnc(
+    machine: Mechanism | Model,
+    options: LinuxcncOptions | None = None,
+    *,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> LinuxcncExport:
+    """A kinematics module for LinuxCNC in C, with the geometry on HAL pins, and a headless simulation.
+
+    The module computes in mm and degrees. Its inverse goes from the tool's place x, y, z, a, b, c
+    with the rotation Rz(c) Ry(b) Rx(a) to the joints, on the branch of the reference pose; its
+    forward back again, near the last one. Both answer -1 out of reach, at a singularity and for
+    what is not a number. The same machine gives the same texts.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: names and speeds.
+        folder: where the files are written (it is made where it is missing; other files in it are
+            left alone): all beside first, then renamed. They stay texts without it.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: a machine that LinuxCNC cannot drive, a name that gives no C identifier, a work
+            space that the machine does not reach, or a folder that cannot be written.
+        AssemblyError: the machine does not assemble as described.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> export = tl.export_linuxcnc(tl.load("five_bar"))
+        >>> export.name, [pin.name for pin in export.pins]
+        ('five_bar_kins', ['motor-distance', 'crank-length', 'link-length'])
+    """
+    model, options = modelled(machine), options or LinuxcncOptions()
+    mechanism, stages = model.mechanism, Stages(progress, 3)
+    stem, module, layout, functions, pins = _parts(model, options.name)
+    stages.done()
+    start, moves = reachable_moves(model, layout)
+    stages.done()
+    note = f"made by Tauloop from the machine {mechanism.name!r}; do not edit"
+    acceleration = 1e3 * options.acceleration
+    files = {
+        f"{module}.c": _module_text(module, note, mechanism),
+        f"{module}.h": header_text(
+            module, f"{module}: {note}; may be used under any terms", model, layout, functions, pins
+        ),
+        f"{stem}.ini": ini_text(stem, module, layout, acceleration, options.period),
+        f"{stem}.hal": hal_text(stem, module, layout),
+        f"{stem}_geometry.hal": geometry_text(
+            module, f"geometry of the machine {mechanism.name!r}", pins
+        ),
+        f"{stem}.ngc": program_text(
+            f"{stem}: lines, corners and an arc", layout, start, moves, FEED
+        ),
+        f"{stem}.tbl": "T1 P1\n",
+        f"{stem}_headless.py": headless_text(),
+    }
+    manifest = _manifest(module, mechanism, layout, pins, files)
+    files[f"{module}_manifest.json"] = (
+        json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    )
+    stages.done()
+    written = () if folder is None else written_files(files, Path(folder))
+    return LinuxcncExport(
+        name=module, pins=pins, layout=layout, manifest=manifest, files=files, written=written
+    )
+
+
+def geometry_hal(machine: Mechanism | Model, name: str | None = None) -> str:
+    """HAL lines that set a machine's geometry on the pins of its kinematics module, as a calibration finds it.
+
+    Args:
+        machine: with the figures that are set, such as `Calibration.mechanism`; the module may come
+            from the nominal.
+        name: first part of the module's name, as it was exported; the machine's without it.
+
+    Raises:
+        InputError, AssemblyError: as `export_linuxcnc`.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.load("five_bar").with_values({"crank_length": 0.2503})
+        >>> print(tl.export.linuxcnc.geometry_hal(machine).splitlines()[5])
+        setp five_bar_kins.crank-length 250.3
+    """
+    model = modelled(machine)
+    _, module, _, _, pins = _parts(model, name)
+    return geometry_text(module, f"geometry of the machine {model.mechanism.name!r}", pins)
+
+
+def joints_ini(machine: Mechanism | Model, options: LinuxcncOptions | None = None) -> str:
+    """The joints' sections of an INI file, which LinuxCNC takes by ``#INCLUDE``: homes follow a calibrated geometry.
+
+    Args:
+        machine: with the figures that are set, such as `Calibration.mechanism`.
+        options: of the export.
+
+    Raises:
+        InputError, AssemblyError: as `export_linuxcnc`.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.load("five_bar").with_values({"crank_length": 0.2503})
+        >>> [line for line in tl.export.linuxcnc.joints_ini(machine).splitlines() if line.startswith("HOME =")]
+        ['HOME = 130.767108243763', 'HOME = 49.232891756237']
+    """
+    model, options = modelled(machine), options or LinuxcncOptions()
+    note = f"joints of the machine {model.mechanism.name!r}"
+    return joints_text(note, machine_layout(model), 1e3 * options.acceleration)
+
+
+def _parts(
+    model: Model, name: str | None
+) -> tuple[str, str, MachineLayout, KinematicFunctions, tuple[Pin, ...]]:
+    """Names of files and component, joints and axes, programs, and pins."""
+    if model.free:
+        what = f"leaves {', '.join(model.free)} free, and the module has pins for them all"
+        raise InputError.of(
+            "machine", what, "give the mechanism, or a model without free parameters"
+        )
+    stem = c_name(model.mechanism.name if name is None else name)[:LONGEST_STEM]
+    layout, module = machine_layout(model), f"{stem}_kins"
+    functions = kinematic_functions(model)
+    names = [functions.theta[k] for k in functions.used]
+    return stem, module, layout, functions, geometry_pins(module, model.mechanism, layout, names)
+
+
+def _module_text(module: str, note: str, mechanism: Mechanism) -> str:
+    """What LinuxCNC loads, how it is made, and what it says of itself when it is loaded."""
+    head = (
+        f"/* {comment(f'{module}: {note}')}. Build it as root: halcompile --install {module}.c */"
+    )
+    speed = '#pragma GCC optimize("O2") /* LinuxCNC asks for small code: six legs gain a third */'
+    speed += f'\n#define TAULOOP_MADE "{_version()}, machine {_machine_hash(mechanism)[:16]}"'
+    return (
+        f'{head}\n{speed}\n#include "{module}.h"\n\n{c_file("tauloop.export.linuxcnc", "module.c")}'
+    )
+
+
+def _manifest(
+    module: str,
+    mechanism: Mechanism,
+    layout: MachineLayout,
+    pins: tuple[Pin, ...],
+    files: Mapping[str, str],
+) -> dict[str, object]:
+    """What was made, as plain data without time or place."""
+    data = {
+        "tauloop": _version().removeprefix("Tauloop "),
+        "name": module,
+        "licence": LICENCE,
+        "machine": {"name": mechanism.name, "sha256": _machine_hash(mechanism)},
+        "axes": "".join(axis.letter for axis in layout.axes),
+        "joints": [
+            {"name": joint.name, "unit": "deg" if joint.turns else "mm"} for joint in layout.joints
+        ],
+        "pins": pins,
+        "geometry": geometry_hash(pins),
+        "files": {file: _hash(text) for file, text in files.items()},
+    }
+    return dict(plain(data))
+
+
+def _version() -> str:
+    return f"Tauloop {provenance(packages=(), options={}).versions['tauloop']}"
+
+
+def _machine_hash(mechanism: Mechanism) -> str:
+    return _hash(content(replace(mechanism, file="")))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,271 @@
+"""The fit of encoders as C: a fixed count of Gauss and Newton's steps, sample by sample, with residuals as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError, Problems
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing.source import CFunction, c_name
+from tauloop.compiler.catalogue import EMBEDDING
+from tauloop.compiler.functions.rates import actuator_motion
+from tauloop.compiler.program import Evaluate, Newton, Program
+from tauloop.equations.values import BatchFunction
+from tauloop.export.c.export import Export, finished_export
+from tauloop.export.c.export_texts import Case, HeaderNotes
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model import Model
+from tauloop.model.c_ports import c_ports
+from tauloop.model.encoder_fit import WATCHED
+from tauloop.model.model import modelled
+from tauloop.simulation.observers.encoders import encoder_units, sensing
+
+#: Samples of the test program, how far its readings are off in deviations of the noise, and Gauss
+#: and Newton's steps of a sample: what is left falls by about its own size in each.
+SAMPLES, OFF, STEPS = 5, 3.0, 3
+
+
+def export_encoder_fit(
+    machine: Mechanism | Model,
+    encoders: Sequence[str],
+    *,
+    noise: float | Mapping[str, float] = 1e-5,
+    name: str | None = None,
+    folder: str | Path | None = None,
+) -> Export:
+    """C source, header, test program and manifest of the fit of encoders, as `export_c` makes them.
+
+    q, reading_residual, standardised, move = encoder_fit(reading, start): coordinates that close
+    the loops and agree best with all readings, as `fit_encoders` finds them, in three steps of
+    Gauss and Newton from the state that the actuators' encoders lead to. `start` is the last
+    sample's q. `move` is the largest part of the last step: rounding where the readings agree as
+    their noise has it.
+
+    Args:
+        machine: a mechanism, or its model.
+        encoders: actuators and coordinates, all actuators that lead the machine among them.
+        noise: standard deviation of a reading, m or rad, one for all or by name.
+        name: first part of all names in C; the machine's without it.
+        folder: where the files are written; they stay texts without it.
+
+    Raises:
+        InputError: names that are none, a leading actuator that is missing, free parameters, noise
+            that is not positive, a name that gives no C identifier, or a folder that cannot be
+            written.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> fit = tl.export.microcontroller.export_encoder_fit(tl.load("five_bar"), ("motor_1", "motor_2", "platform.x"))
+        >>> [port["name"] for port in fit.manifest["functions"][0]["outputs"]]
+        ['q', 'reading_residual', 'standardised', 'move']
+    """
+    model, names = modelled(machine), tuple(encoders)
+    deviations = _deviations(model, names, noise)
+    stem = c_name(model.mechanism.name if name is None else name)
+    ports, units = c_ports(model, model.actuators), encoder_units(model)
+    kinds = tuple(units[encoder] for encoder in names)
+    reading = CPort(
+        name="reading", size=len(names), columns=names, units=kinds, meaning="what encoders say"
+    )
+    last = "largest part of the last step"
+    outputs = (
+        ports["q"],
+        CPort(
+            name="reading_residual",
+            size=len(names),
+            columns=names,
+            units=kinds,
+            meaning="readings less what q has",
+        ),
+        CPort(
+            name="standardised",
+            size=len(names),
+            columns=names,
+            units=("1",) * len(names),
+            meaning="residuals over what noise and the other encoders let expect: beyond 4 this one disagrees",
+        ),
+        CPort(name="move", size=1, columns=("move",), units=("m or rad",), meaning=last),
+    )
+    program = _program(model, names, deviations)
+    inputs = _samples(model, names, deviations)
+    case = Case(
+        function=CFunction(
+            name=f"{stem}_encoder_fit",
+            program=program,
+            inputs=(reading, ports["start"]),
+            outputs=outputs,
+        ),
+        meaning="the state that agrees best with all encoders, and the residual of each",
+        inputs=inputs,
+        expected=program.run(inputs, SAMPLES)[0],
+    )
+    notes = HeaderNotes(
+        made_from=f"the machine {model.mechanism.name!r}",
+        description=model.mechanism.description,
+        given="what encoders say",
+        baked_in=list(model.mechanism.parameters),
+    )
+    made = {
+        "machine": {"name": model.mechanism.name},
+        "noise": dict(zip(names, deviations.tolist(), strict=True)),
+    }
+    return finished_export(stem, [case], notes, made, folder)
+
+
+def _deviations(
+    model: Model, names: tuple[str, ...], noise: float | Mapping[str, float]
+) -> np.ndarray:
+    """Standard deviations of the readings (n_e,).
+
+    Raises:
+        InputError: as of `export_encoder_fit`.
+    """
+    problems = Problems(
+        unknown_names(names, encoder_units(model), "no actuator or coordinate {!r}", "known are {}")
+    )
+    for leading in model.actuators.ports.position.columns:
+        if leading not in names:
+            problems.add(
+                "encoders",
+                f"none of {leading}, whose motion leads the machine",
+                "name those of all actuators",
+            )
+    if len(set(names)) < len(names):
+        problems.add("encoders", "are named twice", "name each of them once")
+    deviations = np.array(
+        [noise.get(name, np.nan) if isinstance(noise, Mapping) else noise for name in names]
+    )
+    if model.free:
+        problems.add(
+            "machine", "has free parameters", "export its mechanism, whose values are then baked in"
+        )
+    if not (np.isfinite(deviations).all() and (deviations > 0).all()):
+        problems.add(
+            "noise",
+            "is missing, or not positive, for some encoder",
+            "a standard deviation, m or rad",
+        )
+    InputError.raise_if_any(problems)
+    return deviations
+
+
+def _program(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> Program:
+    """Forward kinematics with G, and a step of Gauss and Newton behind it, again and again."""
+    embedding, leading = model.actuators.program(EMBEDDING), model.actuators.ports.position.columns
+    n, n_e = len(leading), len(names)
+    reading = ca.SX.sym("reading", n_e)
+    first = ca.vertcat(*(reading[names.index(column)] for column in leading))
+    steps: list[Evaluate | Newton] = [
+        _evaluate("begin", {"reading": reading}, {"at_0": first, "velocity": ca.SX(ca.DM.zeros(n))})
+    ]
+    for k in range(STEPS + 1):
+        ending = f"_{k}" if k < STEPS else ""
+        steps += _again(
+            embedding, {"position": f"at_{k}", "start": f"q_{k - 1}" if k else "start"}, ending
+        )
+        steps.append(_step(model, names, deviations, k))
+    return Program(
+        name="encoder_fit",
+        steps=tuple(steps),
+        outputs=("q", "reading_residual", "standardised", "move"),
+        closed_forms=embedding.closed_forms,
+        pivots=embedding.pivots,
+        linear_blocks=embedding.linear_blocks,
+    )
+
+
+def _again(program: Program, names: Mapping[str, str], ending: str) -> list[Evaluate | Newton]:
+    """A program's steps once more: its inputs by other names, and all that it makes with an ending."""
+    known, steps = dict(names), list[Evaluate | Newton]()
+    for step in program.steps:
+        assert isinstance(step, Evaluate | Newton), "kinematics has no cables to share"
+        read = tuple(known.get(name, name) for name in step.inputs)
+        if isinstance(step, Newton):
+            known |= {
+                step.solution: f"{step.solution}{ending}",
+                step.pivot_values: f"{step.pivot_values}{ending}",
+            }
+            start = known.get(step.start, step.start)
+            steps.append(replace(step, inputs=read, start=start, solution=known[step.solution]))
+        else:
+            known |= {name: f"{name}{ending}" for name in step.outputs}
+            steps.append(
+                replace(step, inputs=read, outputs=tuple(known[name] for name in step.outputs))
+            )
+    return steps
+
+
+def _step(model: Model, names: tuple[str, ...], deviations: np.ndarray, k: int) -> Evaluate:
+    """The next positions of the actuators; behind the last step residuals and what they mean."""
+    topology, n = model.topology, len(model.actuators.ports.velocity.columns)
+    q, G = ca.SX.sym("q", topology.n_q), ca.SX.sym("G", topology.n_v * n)
+    reading, at, before = (
+        ca.SX.sym("reading", len(names)),
+        ca.SX.sym("at", n),
+        ca.SX.sym("before", n),
+    )
+    driven, _ = actuator_motion(model.assembly, q, ca.SX(topology.n_v, 1))
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    state = [
+        driven[actuators.index(name)]
+        if name in actuators
+        else q[topology.coordinate_names.index(name)]
+        for name in names
+    ]
+    residual = reading - ca.vertcat(*state)
+    H = ca.DM(sensing(model, names)) @ ca.reshape(G, topology.n_v, n)
+    weighted = H / ca.repmat(ca.DM(deviations**2), 1, n)
+    D, L, order = ca.ldl(ca.densify(weighted.T @ H))
+    ending = f"_{k}" if k < STEPS else ""
+    if k < STEPS:
+        move = ca.ldl_solve(weighted.T @ residual, D, L, order)
+        return _evaluate(
+            f"fit_{k}",
+            {"reading": reading, f"at_{k}": at, f"q{ending}": q, f"G{ending}": G},
+            {f"at_{k + 1}": at + move},
+        )
+    spread = ca.ldl_solve(ca.DM.eye(n), D, L, order)
+    left = ca.vertcat(
+        *(
+            1 - H[i, :] @ spread @ H[i, :].T / float(deviation) ** 2
+            for i, deviation in enumerate(deviations)
+        )
+    )
+    deviation = ca.DM(deviations) * ca.sqrt(ca.fmax(left, WATCHED))
+    return _evaluate(
+        "fit",
+        {"reading": reading, f"at_{k}": at, f"at_{k - 1}": before, "q": q, "G": G},
+        {
+            "reading_residual": residual,
+            "standardised": ca.if_else(left > WATCHED, residual / deviation, 0),
+            "move": ca.norm_inf(at - before),
+        },
+    )
+
+
+def _evaluate(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Evaluate:
+    function = ca.Function(
+        name, list(inputs.values()), [ca.cse(ca.densify(item)) for item in outputs.values()]
+    )
+    return Evaluate(function=BatchFunction(function), inputs=tuple(inputs), outputs=tuple(outputs))
+
+
+def _samples(model: Model, names: tuple[str, ...], deviations: np.ndarray) -> dict[str, np.ndarray]:
+    """Readings that are off, near states that close the loops."""
+    rng, q = (
+        np.random.default_rng(0),
+        np.resize(model.assembly.states, (SAMPLES, model.topology.n_q)),
+    )
+    driven = dict(
+        zip((a.name for a in model.mechanism.actuators), model.actuator_position(q).T, strict=True)
+    )
+    columns = dict(zip(model.topology.coordinate_names, q.T, strict=True)) | driven
+    exact = np.stack([columns[name] for name in names], axis=1)
+    readings = exact + OFF * deviations * rng.normal(size=exact.shape)
+    return {"reading": np.ascontiguousarray(readings), "start": np.ascontiguousarray(q)}

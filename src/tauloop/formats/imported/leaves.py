@@ -1,0 +1,114 @@
+"""Leaf parameters of an imported machine, as they are made from the figures of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.bodies import about_origin
+from tauloop.mechanism.description.cursor import Value
+from tauloop.mechanism.description.grammar import FRICTION
+from tauloop.mechanism.expression import ZERO, Expression, Leaf, Parameter, evaluate, triple
+from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Vector
+from tauloop.mechanism.rigid_tree import LinkInertia
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaves:
+    """The leaf parameters as they are made, in order; all from one file.
+
+    Attributes:
+        source, status: of all of them.
+        zero_origins: whether zeros in origins are parameters too.
+        parameters: made so far.
+    """
+
+    source: str
+    status: str = "given"
+    zero_origins: bool = False
+    parameters: list[Parameter] = field(default_factory=list)
+    _values: dict[str, float] = field(default_factory=dict)
+
+    def leaf(
+        self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf
+    ) -> Leaf:
+        """A new leaf parameter; underscores behind its name where it is taken (of ``a`` and of ``a.b``)."""
+        while name in self._values:
+            name += "_"
+        self.parameters.append(
+            Parameter(
+                name=name,
+                value=value,
+                unit=unit,
+                group=group,
+                status=self.status,
+                source=self.source,
+                lower=lower,
+            )
+        )
+        self._values[name] = value
+        return Leaf(name)
+
+    def value(self, expression: Expression) -> float:
+        """Nominal value of an expression over the leaves made so far, SI."""
+        return float(evaluate(expression, self._values))
+
+    def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
+        """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
+        return self.leaf(name, value, unit, group) if value != 0.0 else ZERO
+
+    def vector(
+        self, name: str, values: Sequence[float] | np.ndarray, unit: str, group: str
+    ) -> Vector:
+        """Three structural numbers, ``name[0]`` to ``name[2]``."""
+        return triple(
+            self.structural(f"{name}[{k}]", float(values[k]), unit, group) for k in range(3)
+        )
+
+    def origin(self, name: str, value: float, unit: str) -> Expression:
+        """A number of an origin: a leaf, or the constant zero where zeros are structure."""
+        return (
+            self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
+        )
+
+    def inertia(self, name: str, link: LinkInertia, *, lower: float = 0.0) -> Inertia:
+        """Ten inertial leaves (zero or not: all may be identified), the mass with a lower bound."""
+        mass = self.leaf(f"{name}.mass", link.mass, "kg", "inertia", lower=lower)
+        center = triple(
+            self.leaf(f"{name}.center[{k}]", float(link.center[k]), "m", "inertia")
+            for k in range(3)
+        )
+        moments = [
+            self.leaf(
+                f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}",
+                float(link.about_center[i, j]),
+                "kg m^2",
+                "inertia",
+            )
+            for i, j in MOMENT_ENTRIES
+        ]
+        return about_origin(mass, center, moments)
+
+    def friction(self, name: str, turns: bool, **terms: float) -> dict[str, Leaf]:
+        """Terms of a friction by the keys of machine files, those that are not zero."""
+        return {
+            part.name: self.leaf(
+                f"{name}.friction.{part.name}",
+                terms[part.name],
+                str(part.kind.dimension(turns)),
+                "friction",
+            )
+            for part in FRICTION.fields
+            if isinstance(part.kind, Value) and terms.get(part.name, 0.0) != 0.0
+        }
+
+    def rotor(self, name: str, value: float, turns: bool) -> Leaf | None:
+        """Inertia of a rotor, unless it is zero."""
+        return (
+            self.leaf(f"{name}.inertia", value, "kg m^2" if turns else "kg", "drive")
+            if value
+            else None
+        )

@@ -1,0 +1,452 @@
+"""Elements of a URDF or SDF that state which joints have motors: ``<ros2_control>``, and both forms of transmissions.
+
+.. code-block:: xml
+
+    <transmission name="drive">                                        <!-- ROS 1, and Drake -->
+      <type>transmission_interface/SimpleTransmission</type>
+      <joint name="crank"/>
+      <actuator name="motor"><mechanicalReduction>50</mechanicalReduction></actuator>
+    </transmission>
+    <ros2_control name="arm" type="system">                            <!-- ROS 2 -->
+      <joint name="crank"><command_interface name="position"/></joint>
+      <transmission name="drive">
+        <plugin>transmission_interface/SimpleTransmission</plugin> <actuator name="motor"
+        role="actuator1"/> <joint name="crank"
+        role="joint1"><mechanical_reduction>50</mechanical_reduction><offset>0.1</offset></joint>
+      </transmission>
+    </ros2_control>
+
+With the reductions n of the actuators and m of the joints, and joint positions x = q - offset,
+motors are at
+
+- simple: p = n m x;
+- differential: p1 = n1 (m1 x1 + m2 x2) and p2 = n2 (m1 x1 - m2 x2);
+- four-bar: p1 = n1 m1 x1 and p2 = n2 (x1 + m2 x2).
+
+Forces follow from these by virtual work. Source: transmission_interface of ros2_control (positions;
+its map of efforts in the four-bar does not conserve power, and is not used).
+
+Drake's ``drake:gear_ratio`` and ``drake:rotor_inertia`` add n^2 J at the joint and are no reduction
+of the motor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from tauloop.formats.urdf.parts import (
+    MotorElements,
+    MotorStatement,
+    StatedMotor,
+    UrdfCoupling,
+    identifier,
+)
+from tauloop.formats.xml.nodes import XmlNode, XmlReader, unread
+from tauloop.mechanism.suggestions import listing, suggestion
+
+TRANSMISSION, ROS2_CONTROL = "transmission", "ros2_control"
+#: Elements around them in files for Gazebo.
+_WRAPPERS = ("gazebo", "plugin")
+#: Interfaces by which a motor is commanded; others set gains and switches.
+COMMANDS = ("position", "velocity", "effort")
+#: Numbers of joints and actuators of a transmission, by the last part of its type.
+_COUNTS = {"SimpleTransmission": 1, "DifferentialTransmission": 2, "FourBarLinkageTransmission": 2}
+_REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
+_GEAR_RATIO, _ROTOR_INERTIA = "drake:gear_ratio", "drake:rotor_inertia"
+_READ_OF_TRANSMISSION = ("type", "plugin", "joint", "actuator", *_REDUCTIONS)
+_READ_OF_END = ("role", "hardwareInterface", "offset", *_REDUCTIONS, _GEAR_RATIO, _ROTOR_INERTIA)
+_READ_OF_CONTROL = ("joint", TRANSMISSION)
+_STATING = ("command_interface", "state_interface", TRANSMISSION)
+_READ_OF_CONTROLLED = ("command_interface", "state_interface", "param")
+
+
+def read_motor_elements(
+    file: str, robot: XmlNode, joints: Collection[str], followers: Collection[str]
+) -> MotorElements:
+    """What the elements of a file state of motors.
+
+    Args:
+        file: name of the file for messages.
+        robot: the root element.
+        joints: names here of the joints that turn or slide.
+        followers: those that follow another by ``<mimic>``.
+    """
+    stated = motor_nodes(robot)
+    controls = [node for node in stated if node.tag == ROS2_CONTROL]
+    transmissions = [node for node in stated if node.tag == TRANSMISSION]
+    empty = [node for node in transmissions if node.first("joint") is None]
+    empty += [node for node in controls if not any(inner.tag in _STATING for inner in node.walk())]
+    controls = [node for node in controls if node not in empty]
+    transmissions = [node for node in transmissions if node not in empty]
+    every = [*transmissions, *(node for control in controls for node in control.all(TRANSMISSION))]
+    statements: list[MotorStatement] = []
+    couplings: list[UrdfCoupling] = []
+    if controls:
+        control = _ControlReader(file, joints, followers)
+        statements.append(control.statement(controls))
+        couplings = control.couplings
+    if transmissions:
+        reader = _TransmissionReader(file, joints)
+        motors = reader.motors(transmissions, followers)
+        statements.append(
+            MotorStatement(
+                source=f"<{TRANSMISSION}>",
+                motors=motors,
+                passive=tuple(reader.passive),
+                offsets=reader.offsets,
+                problems=tuple(reader.problems),
+            )
+        )
+    return MotorElements(
+        statements=tuple(statements),
+        rotors=_rotors(file, every, joints),
+        couplings=tuple(couplings),
+        notes=tuple(_unread(empty, controls, every)),
+    )
+
+
+def motor_nodes(parent: XmlNode) -> list[XmlNode]:
+    """Return the elements of a robot or model that state motors, those in ``<gazebo>`` and in plugins too."""
+    nodes: list[XmlNode] = []
+    for child in parent.children:
+        if child.tag in (TRANSMISSION, ROS2_CONTROL):
+            nodes.append(child)
+        elif child.tag in _WRAPPERS:
+            nodes += motor_nodes(child)
+    return nodes
+
+
+def driven_names(nodes: Sequence[XmlNode]) -> set[str]:
+    """Return the names of joints that these elements command, or connect to an actuator."""
+    names: set[str] = set()
+    for node in nodes:
+        for inner in node.walk():
+            has_command = inner.tag == "joint" and inner.first("command_interface") is not None
+            driven = (
+                inner.all("joint") if inner.tag == TRANSMISSION else (inner,) if has_command else ()
+            )
+            names.update(joint.attributes.get("name", "").strip() for joint in driven)
+    return names
+
+
+def with_unique_names(motors: Sequence[StatedMotor]) -> tuple[StatedMotor, ...]:
+    """The motors, each once; two motors of one name are called after their joints too."""
+    motors = tuple(dict.fromkeys(motors))
+    count = Counter(motor.name for motor in motors)
+
+    def renamed(motor: StatedMotor) -> StatedMotor:
+        if count[motor.name] == 1:
+            return motor
+        joints = "_".join(name for name, _ in motor.drives)
+        return StatedMotor(name=f"{joints}_{motor.name}", drives=motor.drives)
+
+    return tuple(renamed(motor) for motor in motors)
+
+
+class _JointNames(XmlReader):
+    """Looks up joints by the names that elements give them."""
+
+    def __init__(self, file: str, joints: Collection[str]) -> None:
+        super().__init__(file)
+        self._joints = joints
+
+    def joint(self, node: XmlNode, where: str) -> str:
+        """The joint that an element names; empty where there is none that turns or slides, which is noted."""
+        name = identifier(self.text(node, where, "name"))
+        if name not in self._joints and f"{name}_joint" in self._joints:  # a link has this name too
+            name = f"{name}_joint"
+        if name in self._joints:
+            return name
+        if name:
+            remedy = suggestion(name, self._joints) or "name a joint that turns or slides"
+            self.problem(node, where, f"there is no joint {name!r} that turns or slides", remedy)
+        return ""
+
+    def content(self, node: XmlNode, where: str, tags: Sequence[str], default: float) -> float:
+        """The number in the first child of one of these tags."""
+        child = next((child for child in node.children if child.tag in tags), None)
+        if child is None or not child.content:
+            return default
+        return self._numbers(child, where, "the text", child.content, 1)[0]
+
+
+class _TransmissionReader(_JointNames):
+    """Reads transmissions of either dialect.
+
+    Attributes:
+        offsets: of the joints.
+        passive: joints that transmissions connect to state interfaces alone.
+    """
+
+    def __init__(self, file: str, joints: Collection[str]) -> None:
+        super().__init__(file, joints)
+        self.offsets: dict[str, float] = {}
+        self.passive: list[str] = []
+
+    def motors(self, nodes: Sequence[XmlNode], passive: Collection[str]) -> tuple[StatedMotor, ...]:
+        """The motors of transmissions, without those whose joints are all passive."""
+        motors: list[StatedMotor] = []
+        for node in nodes:
+            made = self._motors(node)
+            driven = {name for motor in made for name, _ in motor.drives}
+            measured = {name for name in driven if self._is_measured(node, name)}
+            self.passive.extend(sorted(measured))
+            if driven - measured - set(passive):
+                motors.extend(made)
+        return with_unique_names(motors)
+
+    def _motors(self, node: XmlNode) -> list[StatedMotor]:
+        where = node.attributes.get("name", TRANSMISSION)
+        word = self._type(node)
+        kind = re.split("[/:]", word)[-1]
+        if kind not in _COUNTS:
+            what = (
+                f"a transmission of type {word!r} is not read"
+                if word
+                else "has no <type> and no <plugin>"
+            )
+            self.problem(
+                node,
+                where,
+                what,
+                f"use one of {listing(_COUNTS)}, or name the motors: `--motors JOINT,...`",
+            )
+            return []
+        joints, actuators = (
+            self._by_role(node, where, "joint"),
+            self._by_role(node, where, "actuator"),
+        )
+        if len(joints) != _COUNTS[kind] or len(actuators) != _COUNTS[kind]:
+            what = f"a {kind} has {len(joints)} joints and {len(actuators)} actuators"
+            self.problem(node, where, what, f"it needs {_COUNTS[kind]} of each")
+            return []
+        names = [self.joint(joint, where) for joint in joints]
+        if not all(names):
+            return []
+        m = [self._reduction(joint, where) for joint in joints]
+        n = [self._reduction(actuator, where) for actuator in actuators]
+        for name, joint in zip(names, joints, strict=True):
+            self._offset(name, joint, where)
+        if kind == "SimpleTransmission":
+            # of the PR2: next to joint and actuator
+            rows = [[n[0] * m[0] * self._reduction(node, where)]]
+        elif kind == "DifferentialTransmission":
+            rows = [[n[0] * m[0], n[0] * m[1]], [n[1] * m[0], -n[1] * m[1]]]
+        else:
+            rows = [[n[0] * m[0], 0.0], [n[1], n[1] * m[1]]]
+        motors: list[StatedMotor] = []
+        for actuator, row in zip(actuators, rows, strict=True):
+            name = identifier(self.text(actuator, where, "name")) or identifier(where)
+            drives = tuple((joint, ratio) for joint, ratio in zip(names, row, strict=True) if ratio)
+            motors.append(StatedMotor(name=name, drives=drives))
+        return motors
+
+    def _type(self, node: XmlNode) -> str:
+        """The type of a transmission: of ROS 2 its plugin, of Drake and old ROS 1 an attribute."""
+        for tag in ("plugin", "type"):
+            child = node.first(tag)
+            if child is not None:
+                return child.content
+        return node.attributes.get("type", "").strip()
+
+    def _by_role(self, node: XmlNode, where: str, tag: str) -> list[XmlNode]:
+        """Joints or actuators in the order of their roles; in the order of the file where none has a role."""
+        nodes = [*node.all(tag)]
+        roles = [self._role(child) for child in nodes]
+        if not any(roles):
+            return nodes
+        wanted = [f"{tag}{k + 1}" for k in range(len(nodes))]
+        if sorted(roles) != wanted:
+            what = f"the roles of its {tag}s are {', '.join(role or 'none' for role in roles)}"
+            self.problem(node, where, what, f"give each of {', '.join(wanted)} once")
+        return [
+            child for _, child in sorted(zip(roles, nodes, strict=True), key=lambda pair: pair[0])
+        ]
+
+    def _role(self, node: XmlNode) -> str:
+        child = node.first("role")
+        return node.attributes.get("role", "").strip() if child is None else child.content
+
+    def _reduction(self, node: XmlNode, where: str) -> float:
+        value = self.content(node, where, _REDUCTIONS, 1.0)
+        if value == 0.0:
+            self.problem(
+                node,
+                where,
+                "the reduction is zero",
+                "give the motor's motion per motion of the joint",
+            )
+            return 1.0
+        return value
+
+    def _offset(self, name: str, node: XmlNode, where: str) -> None:
+        offset = self.content(node, where, ("offset",), 0.0)
+        if self.offsets.setdefault(name, offset) != offset:
+            what = f"the offset of {name} is {offset:g}, and {self.offsets[name]:g} in another transmission"
+            self.problem(node, where, what, "keep one of them")
+
+    def _is_measured(self, node: XmlNode, name: str) -> bool:
+        """Whether a transmission connects a joint to state interfaces alone (ROS 1)."""
+        for joint in node.all("joint"):
+            interfaces = [child.content for child in joint.all("hardwareInterface")]
+            if interfaces and identifier(joint.attributes.get("name", "")) in (
+                name,
+                name.removesuffix("_joint"),
+            ):
+                return all(interface.endswith("StateInterface") for interface in interfaces)
+        return False
+
+
+class _ControlReader(_JointNames):
+    """Reads ``<ros2_control>``.
+
+    Attributes:
+        couplings: of joints that follow another by the parameters ``mimic`` and ``multiplier``.
+    """
+
+    def __init__(self, file: str, joints: Collection[str], followers: Collection[str]) -> None:
+        super().__init__(file, joints)
+        self._followers = set(followers)
+        self.couplings: list[UrdfCoupling] = []
+
+    def statement(self, controls: Sequence[XmlNode]) -> MotorStatement:
+        """All such elements of a file together."""
+        driven: list[str] = []
+        measured: list[str] = []
+        for control in controls:
+            for node in control.all("joint"):
+                commands = {
+                    child.attributes.get("name", "").strip()
+                    for child in node.all("command_interface")
+                }
+                is_driven = not commands.isdisjoint(COMMANDS)
+                if (
+                    not is_driven
+                    and identifier(node.attributes.get("name", "")) not in self._joints
+                ):
+                    continue  # a sensor on a joint that does not move
+                name = self.joint(node, control.attributes.get("name", ROS2_CONTROL))
+                if not name:
+                    continue
+                self._follow(node, name)
+                if is_driven:
+                    driven.append(name)
+                elif node.first("state_interface") is not None:
+                    measured.append(name)
+        passive = [name for name in dict.fromkeys(measured) if name not in driven]
+        passive += [name for name in dict.fromkeys(driven) if name in self._followers]
+        reader = _TransmissionReader(self.file, self._joints)
+        geared = reader.motors(
+            [node for control in controls for node in control.all(TRANSMISSION)], passive
+        )
+        behind = {name for motor in geared for name, _ in motor.drives}
+        direct = [
+            StatedMotor(name=name, drives=((name, 1.0),))
+            for name in dict.fromkeys(driven)
+            if name not in behind and name not in self._followers
+        ]
+        return MotorStatement(
+            source=f"<{ROS2_CONTROL}>",
+            motors=(*direct, *geared),
+            passive=tuple(name for name in passive if name not in behind),
+            offsets=reader.offsets,
+            problems=(*self.problems, *reader.problems),
+        )
+
+    def _follow(self, node: XmlNode, name: str) -> None:
+        """A joint that follows another: by ``<mimic>`` of the URDF, or by parameters here."""
+        parameters = {
+            child.attributes.get("name", "").strip(): child for child in node.all("param")
+        }
+        if node.attributes.get("mimic", "").strip() == "false" and name in self._followers:
+            what = '<ros2_control> states mimic="false" of a joint that has <mimic>'
+            self.problem(node, name, what, "remove one of the two")
+        if "mimic" not in parameters or name in self._followers:
+            return
+        other = parameters["mimic"].content
+        leader = identifier(other)
+        if leader not in self._joints or leader == name:
+            remedy = suggestion(leader, self._joints) or "name a joint that turns or slides"
+            self.problem(
+                node,
+                name,
+                f"it mimics {other!r}, which is not another joint that turns or slides",
+                remedy,
+            )
+            return
+        multiplier = parameters.get("multiplier")
+        factor = 1.0
+        if multiplier is not None and multiplier.content:
+            factor = self._numbers(multiplier, name, "multiplier", multiplier.content, 1)[0]
+        terms = ((name, 1.0), (leader, -factor)) if factor else ((name, 1.0),)
+        self.couplings.append(UrdfCoupling(name=f"{name}_mimic", terms=terms, mimics=True))
+        self._followers.add(name)
+
+
+def _rotors(
+    file: str, nodes: Sequence[XmlNode], joints: Collection[str]
+) -> dict[str, tuple[float, float]]:
+    """Gear ratios and rotor inertias (Drake) by joint, of the transmissions that state an inertia."""
+    reader = _JointNames(file, joints)
+    rotors: dict[str, tuple[float, float]] = {}
+    for node in nodes:
+        where = node.attributes.get("name", TRANSMISSION)
+        actuators = [
+            actuator
+            for actuator in node.all("actuator")
+            if actuator.first(_ROTOR_INERTIA) is not None
+        ]
+        for actuator in actuators:
+            joint = node.first("joint")
+            if joint is None or len([*node.all("joint")]) != 1:
+                what = f"<{_ROTOR_INERTIA}> is not read in a transmission of several joints"
+                reader.problem(
+                    node, where, what, "put the rotor's inertia into a side file: `actuators`"
+                )
+                continue
+            numbers: list[float] = []
+            for tag in (_GEAR_RATIO, _ROTOR_INERTIA):
+                child = actuator.first(tag)
+                numbers.append(1.0 if child is None else reader.number(child, where, "value"))
+            if numbers[1] < 0.0:
+                reader.problem(
+                    actuator,
+                    where,
+                    f"the rotor's inertia is {numbers[1]:g}",
+                    "it is zero or positive",
+                )
+            if name := reader.joint(joint, where):
+                rotors[name] = (numbers[0], numbers[1])
+    reader.raise_any()
+    return rotors
+
+
+def _unread(
+    empty: Sequence[XmlNode], controls: Sequence[XmlNode], transmissions: Sequence[XmlNode]
+) -> list[str]:
+    """Notes on elements that name no joint, and on what is inside the others and not used."""
+    counts = Counter(node.tag for node in empty)
+    for node in transmissions:
+        others = [child.tag for child in node.children if child.tag not in _READ_OF_TRANSMISSION]
+        counts.update(f"{tag} of {TRANSMISSION}" for tag in others)
+        for end in (*node.all("joint"), *node.all("actuator")):
+            counts.update(
+                f"{child.tag} of {end.tag}"
+                for child in end.children
+                if child.tag not in _READ_OF_END
+            )
+    for node in controls:
+        counts.update(
+            f"{child.tag} of {ROS2_CONTROL}"
+            for child in node.children
+            if child.tag not in _READ_OF_CONTROL
+        )
+        for joint in node.all("joint"):
+            counts.update(
+                f"{child.tag} of joint"
+                for child in joint.children
+                if child.tag not in _READ_OF_CONTROLLED
+            )
+    return unread(counts, {})

@@ -1,0 +1,239 @@
+"""Which joints of an imported machine have motors, by the first source that states it.
+
+1. the caller's names (``--motors``): of motors that the file states, or of joints;
+2. the side file: ``actuators``, or ``name_mot`` of Gepetto's robot.yaml;
+3. ``<ros2_control>``: joints with a command interface, and transmissions (`motor_elements`);
+4. ``<transmission>``;
+5. ``independent`` of a joint (GRBDA);
+6. effort: a joint of effort 0 is passive where another has more. Where all are 0, or none is,
+  efforts state nothing;
+7. structure: without a loop all joints have motors. In a loop it is open which of them do: the
+   machine then has no actuator but `Mechanism.unstated_motors`, `check` reports it, and forces are
+   refused.
+
+Joints that follow others (``<mimic>``) are passive in all but the first two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+
+from tauloop.common.errors import Problems
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.urdf.parts import MotorStatement, StatedMotor, UrdfJoint, UrdfTree, identifier
+from tauloop.mechanism.expression import ONE, Constant, Expression
+from tauloop.mechanism.model import Actuator
+from tauloop.mechanism.suggestions import listing, suggestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenMotors:
+    """The motors of a machine.
+
+    Attributes:
+        motors: as the file or its side file states them.
+        offsets: of joints (rad or m), from which the motors' positions are counted.
+        unstated: joints that may have motors, where nothing states which.
+        notes: where the choice comes from, and which joints are passive.
+    """
+
+    motors: tuple[StatedMotor | Actuator, ...] = ()
+    offsets: Mapping[str, float] = field(default_factory=dict)
+    unstated: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def scalar_joints(tree: UrdfTree) -> dict[str, UrdfJoint]:
+    """The joints that turn or slide, by name."""
+    return {joint.name: joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")}
+
+
+def direct(names: Iterable[str]) -> tuple[StatedMotor, ...]:
+    """Motors of ratio 1, called after their joints."""
+    return tuple(StatedMotor(name=name, drives=((name, 1.0),)) for name in names)
+
+
+def choose_motors(
+    tree: UrdfTree,
+    wanted: Sequence[str],
+    actuators: tuple[Actuator, ...] | None,
+    side_motors: Sequence[str] | None,
+    held: Iterable[str],
+    is_open: bool,
+    problems: Problems,
+) -> ChosenMotors:
+    """The motors by the first source that states any.
+
+    Args:
+        tree: the URDF.
+        wanted: names of motors or joints that the caller gives; empty for none.
+        actuators: those of a side file; None where it states none.
+        side_motors: joints with a motor by Gepetto's side file; None where it states none.
+        held: joints that couplings hold or let follow others.
+        is_open: whether there are loops or gears, so that fewer joints than all determine the
+            motion.
+        problems: receives what is wrong with the source that is used.
+    """
+    if wanted:
+        return _named(tree, wanted, actuators or (), problems)
+    if actuators is not None:
+        return ChosenMotors(motors=actuators)
+    if side_motors is not None:
+        return ChosenMotors(motors=direct(side_motors))
+    held = set(held)
+    passive = set(held)
+    for statement in tree.motors.statements:
+        problems += statement.problems
+        if statement.motors or statement.problems:
+            return _stated(tree, statement, passive)
+        passive.update(statement.passive)
+    left = [joint for name, joint in scalar_joints(tree).items() if name not in passive]
+    if tree.independent:
+        return ChosenMotors(
+            motors=direct(joint.name for joint in left if joint.name in tree.independent)
+        )
+    by_effort = _by_effort(tree, left, is_open)
+    if by_effort is not None:
+        return by_effort
+    names = [joint.name for joint in left]
+    if is_open:
+        return ChosenMotors(unstated=tuple(names))
+    notes = (f"the file states no motors: every joint has one, {listing(names)}",) if names else ()
+    return ChosenMotors(motors=direct(names), notes=notes)
+
+
+def _named(
+    tree: UrdfTree, wanted: Sequence[str], actuators: tuple[Actuator, ...], problems: Problems
+) -> ChosenMotors:
+    """The motors that the caller names."""
+    known: dict[str, StatedMotor | Actuator] = {
+        motor.name: motor for motor in direct(scalar_joints(tree))
+    }
+    offsets: dict[str, float] = {}
+    origin: dict[str, MotorStatement] = {}
+    for statement in reversed(tree.motors.statements):
+        known |= {motor.name: motor for motor in statement.motors}
+        origin |= {motor.name: statement for motor in statement.motors}
+    known |= {actuator.name: actuator for actuator in actuators}
+    chosen: dict[str, StatedMotor | Actuator] = {}
+    for word in wanted:
+        name = word if word in known else identifier(word)
+        if name not in known:
+            remedy = suggestion(name, known) or f"there are {listing(known)}"
+            problems.add(
+                "motors", f"there is no motor and no joint {word!r} that turns or slides", remedy
+            )
+            continue
+        if name in chosen:
+            problems.add("motors", f"{word!r} is named twice", "name it once")
+        chosen[name] = known[name]
+        if name in origin and isinstance(known[name], StatedMotor):
+            offsets |= {
+                joint: origin[name].offsets.get(joint, 0.0) for joint, _ in known[name].drives
+            }
+    return ChosenMotors(motors=tuple(chosen.values()), offsets=offsets)
+
+
+def _stated(tree: UrdfTree, statement: MotorStatement, passive: set[str]) -> ChosenMotors:
+    """The motors of one kind of element."""
+    driven = {name for motor in statement.motors for name, _ in motor.drives}
+    others = [name for name in scalar_joints(tree) if name not in driven and name not in passive]
+    notes = [
+        f"motors are those of {statement.source}: {listing(motor.name for motor in statement.motors)}"
+    ]
+    if others:
+        notes.append(f"{statement.source} gives no motor to {listing(others)}: passive")
+    shared = [
+        joint for motor in statement.motors if len(motor.drives) > 1 for joint, _ in motor.drives
+    ]
+    limited = [
+        name
+        for name, joint in scalar_joints(tree).items()
+        if name in shared and math.isfinite(joint.force)
+    ]
+    if limited:
+        notes.append(
+            f"several motors share a joint, so that its effort limits none of them: {listing(limited)}"
+        )
+    offsets = {name: offset for name, offset in statement.offsets.items() if offset}
+    if offsets:
+        listed = ", ".join(f"{name} {offset:g}" for name, offset in offsets.items())
+        notes.append(
+            f"coordinates are counted from the offsets of transmissions, as encoders are: {listed}"
+        )
+    return ChosenMotors(motors=statement.motors, offsets=offsets, notes=tuple(notes))
+
+
+def _by_effort(tree: UrdfTree, left: Sequence[UrdfJoint], is_open: bool) -> ChosenMotors | None:
+    """The motors by efforts; None where these state nothing."""
+    efforts = [joint.effort for joint in scalar_joints(tree).values() if joint.effort is not None]
+    efforts += tree.cut_efforts
+    if not any(effort == 0.0 for effort in efforts) or not any(effort > 0.0 for effort in efforts):
+        return None
+    silent = [joint.name for joint in left if joint.effort is None]
+    motors = [
+        joint.name for joint in left if joint.effort or (joint.effort is None and not is_open)
+    ]
+    if not motors:
+        return None
+    idle = [joint.name for joint in left if joint.effort == 0.0]
+    notes = [f"effort 0 means no motor: {listing(idle)}"] if idle else []
+    if silent:
+        has_motors = "have none" if is_open else "have one"
+        notes.append(
+            f"joints that state no effort {has_motors}: {listing(silent)}; `--motors` names others"
+        )
+    return ChosenMotors(motors=direct(motors), notes=tuple(notes))
+
+
+def make_actuators(
+    chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
+) -> tuple[tuple[Actuator, ...], list[str]]:
+    """The actuators of a machine, their ratios leaf parameters unless they are 1 or -1; and notes on their names."""
+    joints = scalar_joints(tree)
+    taken = {link.name for link in tree.links} | {joint.name for joint in tree.joints}
+    taken |= {loop.name for loop in tree.loops} | {coupling.name for coupling in tree.couplings}
+    taken |= {motor.name for motor in chosen.motors if isinstance(motor, Actuator)}
+    made: list[Actuator] = []
+    notes: list[str] = []
+    for motor in chosen.motors:
+        if isinstance(motor, Actuator):
+            made.append(motor)
+            continue
+        is_called_as_joint = [name for name, _ in motor.drives] == [motor.name]
+        name = motor.name
+        while name in taken and not is_called_as_joint:
+            name += "_motor"
+        taken.add(name)
+        if name != motor.name:
+            notes.append(f"motor {motor.name!r} is called {name!r} here")
+        made.append(_actuator(name, motor, joints, leaves))
+    return tuple(made), notes
+
+
+def _actuator(
+    name: str, motor: StatedMotor, joints: Mapping[str, UrdfJoint], leaves: Leaves
+) -> Actuator:
+    """One motor; a reduction of a sliding joint belongs to a motor that turns."""
+    slides = [joint for joint, _ in motor.drives if joints[joint].kind == "prismatic"]
+    is_geared = any(abs(ratio) != 1.0 for _, ratio in motor.drives)
+    turns = bool(slides) and (is_geared or len(slides) < len(motor.drives))
+    prefix = f"{name}.motor" if name in joints else name
+    drives: list[tuple[str, Expression]] = []
+    for joint, ratio in motor.drives:
+        expression: Expression = ONE if ratio == 1.0 else Constant(ratio)
+        if abs(ratio) != 1.0:
+            leaf = f"{prefix}.ratio" if len(motor.drives) == 1 else f"{prefix}.drives.{joint}"
+            unit = "rad/m" if turns and joint in slides else ""
+            expression = leaves.leaf(leaf, ratio, unit, "drive")
+        drives.append((joint, expression))
+    force = speed = math.inf
+    if len(motor.drives) == 1:
+        ((joint, ratio),) = motor.drives
+        force, speed = joints[joint].force / abs(ratio), joints[joint].velocity * abs(ratio)
+    return Actuator(
+        name=name, drives=tuple(drives), turns=True if turns else None, force=force, speed=speed
+    )

@@ -1,0 +1,116 @@
+"""Ends of links that may be rods: ball and universal joints, as one joint or as chains of revolute ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.linkage import Linkage, axis_of
+from tauloop.mechanism.graph import far_side, side
+from tauloop.mechanism.model import Joint, Placement
+from tauloop.mechanism.poses import placement_pose
+
+#: Lengths are alike within this share of the rod's length: exporters print some ten digits.
+SAME_POINT = 1e-7
+#: Directions are parallel or at right angles within this, rad.
+SAME_DIRECTION = 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """One end of a link: what it hangs on there.
+
+    Attributes:
+        kind: "ball" or "universal".
+        point: joint centre on the link (3,), m, in the frame of the link's first body.
+        outside: the joint's frame on the neighbour; its axis there (3,) for a universal joint, in
+            coordinates of the neighbour, and the axis on the link (3,).
+        joints, bodies: what disappears with it.
+    """
+
+    kind: Literal["ball", "universal"]
+    point: np.ndarray
+    outside: Placement
+    first_axis: np.ndarray
+    second_axis: np.ndarray
+    joints: tuple[str, ...]
+    bodies: tuple[str, ...]
+
+
+def ends_of(linkage: Linkage, link: Sequence[str]) -> tuple[End, End] | None:
+    """The two ends of a link; None if it is no rod."""
+    if linkage.is_needed(link):
+        return None
+    joints = linkage.joints_out_of(link)
+    if len(joints) != 2:
+        return None
+    ends = [end_of(linkage, link, joint) for joint in joints]
+    if ends[0] is None or ends[1] is None:
+        return None
+    return ends[0], ends[1]
+
+
+def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
+    """Follow joints through massless bodies to the neighbour, as long as they pass through one point."""
+    chain, between = [joint], []
+    body = linkage.inner(joint, link)
+    point = (
+        linkage.pose_in(link, body) @ placement_pose(linkage.mechanism, side(joint, body))
+    ).position
+    inner_axis = linkage.pose_in(link, body).rotation @ axis_of(
+        linkage.mechanism, joint, side(joint, body)
+    )
+    right_angles = joint.kind == "universal"
+    while True:
+        last = chain[-1]
+        if linkage.mechanism.is_loaded(last) or last.kind not in (
+            "revolute",
+            "universal",
+            "spherical",
+        ):
+            return None
+        outer = far_side(last, body).body
+        following = linkage.passes(outer, last)
+        if following is None:
+            break
+        here, there = side(last, outer), side(following, outer)
+        gap = (
+            placement_pose(linkage.mechanism, here).position
+            - placement_pose(linkage.mechanism, there).position
+        )
+        first, second = (
+            axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there))
+        )
+        if (
+            np.linalg.norm(gap) > SAME_POINT * linkage.length
+            or np.linalg.norm(np.cross(first, second)) < SAME_DIRECTION
+        ):
+            return None
+        right_angles = abs(float(first @ second)) < SAME_DIRECTION
+        chain.append(following)
+        between.append(outer)
+        body = outer
+    freedoms = sum(len(j.velocity_names) for j in chain)
+    outside = side(chain[-1], outer)
+    if outer in link or freedoms not in (2, 3) or (freedoms == 2 and not right_angles):
+        return None
+    return End(
+        kind="ball" if freedoms == 3 else "universal",
+        point=point,
+        outside=replace(outside, turns=()),
+        first_axis=axis_of(linkage.mechanism, chain[-1], outside),
+        second_axis=inner_axis,
+        joints=tuple(j.name for j in chain),
+        bodies=tuple(between),
+    )
+
+
+def orientation(linkage: Linkage, link: Sequence[str], end: End, z: np.ndarray) -> float:
+    """Sign of the second axis along h x z at the reference pose, h and z as in `Rod.first_axis`."""
+    turned = linkage.world[link[0]].rotation
+    h = linkage.world[end.outside.body].rotation @ end.first_axis
+    return 1.0 if float(np.cross(h, turned @ z) @ turned @ end.second_axis) >= 0.0 else -1.0

@@ -1,0 +1,184 @@
+"""Inertia of a link along the line between its joints, and the leaf parameters of a rod with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.imported.linkage import Linkage
+from tauloop.formats.imported.rod_ends import SAME_DIRECTION, SAME_POINT, End, orientation
+from tauloop.formats.options import RodRecognition
+from tauloop.mechanism.description.placements import constant_vector
+from tauloop.mechanism.expression import add, multiply
+from tauloop.mechanism.model import Inertia, Mechanism, SlenderPart, Vector
+from tauloop.mechanism.rigid_tree import LinkInertia
+
+#: Moments of inertia are alike, and products vanish, within this share of the largest.
+_SAME_MOMENT = 1e-6
+#: An axial inertia below this share of the one across is none: writers put a least value where a
+#: zero is refused.
+_NO_AXIAL = 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AboutLine:
+    """A link seen along the line between its joints.
+
+    Attributes:
+        center: distance of the mass centre from A, m.
+        across, axial: moments of inertia about the mass centre, kg m^2.
+        is_symmetric: whether the mass centre lies on the line and the inertia does not change by
+            turning about it.
+    """
+
+    center: float
+    across: float
+    axial: float
+    is_symmetric: bool
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether it has no inertia about the line."""
+        return self.is_symmetric and self.axial <= _NO_AXIAL * self.across
+
+
+def _about_line(inertia: LinkInertia, part: RodPart, length: float) -> _AboutLine:
+    """A link seen along the line of its part."""
+    mass, about, z, r = inertia.mass, inertia.about_center, part.line, inertia.center - part.end
+    P = np.eye(3) - np.outer(z, z)
+    flat, axial = P @ about @ P, float(z @ about @ z)
+    across = 0.5 * float(np.trace(flat))
+    allowed = _SAME_MOMENT * max(across, axial, mass * length**2)
+    is_round = np.abs(flat - across * P).max() <= allowed and np.abs(P @ about @ z).max() <= allowed
+    is_centred = mass * float(np.linalg.norm(P @ r)) <= SAME_POINT * mass * length
+    return _AboutLine(
+        center=float(r @ z), across=across, axial=axial, is_symmetric=bool(is_round and is_centred)
+    )
+
+
+def source_of(mechanism: Mechanism, link: Sequence[str]) -> str:
+    """Where the figures of a link come from."""
+    return f"{Path(mechanism.file).name}: {', '.join(link)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RodPart:
+    """One link of a rod.
+
+    Attributes:
+        name: of the part: "rod", "lower" or "upper".
+        link: its bodies.
+        end: the joint centre (3,) that its inertia is taken about.
+        line: unit vector (3,) from there to the rod's other end.
+        turn: axes (3, 3) of its first body in that of the first part.
+    """
+
+    name: str
+    link: tuple[str, ...]
+    end: np.ndarray
+    line: np.ndarray
+    turn: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RodInertias:
+    """Inertias of a rod's parts as `Rod` has them, how the rod spins, and the leaf parameters of each part."""
+
+    parts: tuple[SlenderPart | Inertia | None, ...]
+    spin: Literal["universal", "none"]
+    first_axis: Vector | None
+    leaves: tuple[Leaves, ...]
+
+
+def rod_inertias(
+    linkage: Linkage,
+    name: str,
+    parts: Sequence[RodPart],
+    A: End,
+    length: float,
+    options: RodRecognition,
+    notes: list[str],
+    words: tuple[str, str],
+) -> RodInertias | None:
+    """A rod's parts as a slender rod or, behind a universal joint, as a full one; None where it is neither, noted.
+
+    Args:
+        linkage: the machine.
+        name: of the rod.
+        parts: its links, that at A first.
+        A: its end with a universal joint, where there is one.
+        length: at the start, m.
+        options: whether spins may be locked.
+        notes: what was done.
+        words: what it stays where it is no rod, and what stands before "rod" where it is one.
+    """
+    stays, kind = words
+    leaves = tuple(
+        Leaves(source=source_of(linkage.mechanism, part.link), status="inferred") for part in parts
+    )
+    inertias = [linkage.inertia(part.link) for part in parts]
+    lines = [
+        _about_line(inertia, part, length) for inertia, part in zip(inertias, parts, strict=True)
+    ]
+    made = list(zip(parts, inertias, lines, leaves, strict=True))
+    axial, z = sum(line.axial for line in lines), parts[0].line
+    if A.kind == "universal" and not all(line.is_thin for line in lines):
+        if abs(float(A.second_axis @ z)) > SAME_DIRECTION:
+            notes.append(
+                f"{name} stays a {stays}: the second axis of its universal joint is not across it"
+            )
+            return None
+        y = A.second_axis * orientation(linkage, parts[0].link, A, z)
+        R_A = np.column_stack([np.cross(y, z), y, z]).T
+        notes.append(f"{name} is a full {kind}rod between a universal and a ball joint")
+        solids = tuple(
+            own.inertia(
+                f"{name}.{part.name}", _turned(inertia, R_A @ part.turn, part.end), lower=-np.inf
+            )
+            if inertia.mass > 0.0 or inertia.about_center.any()
+            else None
+            for part, inertia, _, own in made
+        )
+        h0, h1, h2 = (float(component) for component in A.first_axis)
+        return RodInertias(
+            parts=solids, spin="universal", first_axis=constant_vector((h0, h1, h2)), leaves=leaves
+        )
+    if not all(line.is_symmetric for line in lines):
+        notes.append(f"{name} stays a {stays}: between its two ball joints it is not axisymmetric")
+        return None
+    if not all(line.is_thin for line in lines) and not options.lock_spins:
+        notes.append(f"{name} stays a {stays}: it may spin about its line, with {axial:.3g} kg m^2")
+        return None
+    slender = tuple(
+        _slender(own, f"{name}.{part.name}", inertia.mass, line) if inertia.mass > 0.0 else None
+        for part, inertia, line, own in made
+    )
+    unused = f", so that its axial inertia of {axial:.3g} kg m^2 plays no part" if axial else ""
+    locked = "; its spin is locked" if A.kind == "ball" else ""
+    notes.append(
+        f"{name} is a {'slender' if any(slender) else 'massless'} {kind}rod{locked}{unused}"
+    )
+    return RodInertias(parts=slender, spin="none", first_axis=None, leaves=leaves)
+
+
+def _turned(inertia: LinkInertia, R: np.ndarray, origin: np.ndarray) -> LinkInertia:
+    """The same in axes that R (3, 3) turns to, from another origin (3,)."""
+    return LinkInertia(
+        mass=inertia.mass,
+        center=R @ (inertia.center - origin),
+        about_center=R @ inertia.about_center @ R.T,
+    )
+
+
+def _slender(leaves: Leaves, name: str, mass: float, line: _AboutLine) -> SlenderPart:
+    """Inertia about its end of a link with its mass centre on its line and a moment across it about that centre."""
+    m = leaves.leaf(f"{name}.mass", mass, "kg", "inertia")
+    s = leaves.leaf(f"{name}.center", line.center, "m", "inertia")
+    across = leaves.leaf(f"{name}.inertia", line.across, "kg m^2", "inertia")
+    h = multiply(m, s)
+    return SlenderPart(mass=m, first_moment=h, second_moment=add(across, multiply(h, s)))

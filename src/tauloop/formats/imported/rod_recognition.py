@@ -1,0 +1,248 @@
+"""Rods among the bodies of an imported machine: a link with a ball joint at both ends becomes a `Rod`.
+
+Other tools write a rod as a rigid body on a chain of joints, closed by a constraint: up to six
+coordinates and six loop equations, where a two-point link needs one equation and no coordinate.
+What is recognised:
+
+- the link: one body, or several that are welded together, with nothing else on them;
+- a ball joint: a spherical joint, or three revolute joints through one point with massless bodies
+  between them;
+- a universal joint: of that kind, or two such revolute joints at right angles.
+
+Between two ball joints a link spins freely about its own axis. An axisymmetric one that does not
+spin moves just as a slender rod: its axial inertia plays no part, and locking the spin loses
+nothing else. Between a universal and a ball joint a link becomes a full rod, whose spin the
+universal joint forces. Links that are neither stay what they are. Two links on a slide are a
+telescopic rod (`telescopes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.formats.imported.linkage import Linkage
+from tauloop.formats.imported.rod_ends import SAME_POINT, End, ends_of
+from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
+from tauloop.formats.imported.rod_solids import RodLink, rod_solids
+from tauloop.formats.imported.starts import free_joint, starting_inside
+from tauloop.formats.imported.telescopes import driving, legs, telescopic_rod
+from tauloop.formats.imported.welds import with_merged_welds
+from tauloop.formats.options import ImportOptions, RodRecognition
+from tauloop.mechanism.ball_links import lies_between_balls
+from tauloop.mechanism.expression import Parameter, ParameterTable
+from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement, Rod
+
+
+def recognise_rods(
+    mechanism: Mechanism, options: RodRecognition
+) -> tuple[Mechanism, tuple[str, ...]]:
+    """The same machine with its rods as rods, and what was done.
+
+    A body that only rods are left to carry gets a free joint to the base.
+
+    Args:
+        mechanism: the machine.
+        options: whether spins may be locked.
+
+    Returns:
+        The machine and notes on every link looked at that has two ball or universal joints.
+    """
+    linkage = Linkage(mechanism)
+    notes: list[str] = []
+    rods: list[Rod] = []
+    parameters: list[Parameter] = []
+    gone_bodies: set[str] = set()
+    gone_joints: set[str] = set()
+    shrinking: set[str] = set()
+    links: dict[str, RodLink] = {}
+
+    def take(
+        rod: Rod,
+        leaf_parameters: list[Parameter],
+        parts: Mapping[str, RodLink],
+        ends: tuple[End, End],
+    ) -> None:
+        rods.append(rod)
+        parameters.extend(leaf_parameters)
+        links.update(parts)
+        gone_bodies.update(*(part.link for part in parts.values()), *(end.bodies for end in ends))
+        gone_joints.update(*(end.joints for end in ends))
+
+    for leg in legs(linkage, notes):
+        if gone_joints & {*leg.A.joints, *leg.B.joints}:
+            continue
+        telescope = telescopic_rod(linkage, leg, options, notes)
+        if telescope is None:
+            continue
+        rod, (z, z_up) = telescope[0], leg.line
+        parts = {
+            f"{rod.name}.lower": RodLink(rod=rod, link=leg.lower, end=leg.A.point, line=z),
+            f"{rod.name}.upper": RodLink(rod=rod, link=leg.upper, end=leg.B.point, line=z_up),
+        }
+        take(*telescope, parts, (leg.A, leg.B))
+        if leg.sense < 0.0:
+            shrinking.add(leg.slide.name)
+    for link in linkage.links():
+        ends = ends_of(linkage, link)
+        if ends is None or gone_joints & {name for end in ends for name in end.joints}:
+            continue
+        made = _rod(linkage, link, ends, options, notes)
+        if made is not None:
+            rod, (A, B) = made[0], ends if ends[0].outside == made[0].start else ends[::-1]
+            take(
+                *made,
+                {rod.name: RodLink(rod=rod, link=link, end=A.point, line=B.point - A.point)},
+                ends,
+            )
+    if not rods:
+        return mechanism, tuple(notes)
+    joints = tuple(
+        joint
+        for joint in mechanism.joints
+        if joint.name not in gone_joints and not {joint.parent.body, joint.child.body} & gone_bodies
+    )
+    limited = [
+        joint.name
+        for joint in mechanism.joints
+        if joint not in joints
+        and not any(rod.name == joint.name for rod in rods)
+        and any(np.isfinite([f.lower, f.upper]).any() for f in joint.freedoms)
+    ]
+    if limited:
+        notes.append(f"limits inside the joints of rods are left out: {', '.join(limited)}")
+    bodies = tuple(body for body in mechanism.bodies if body.name not in gone_bodies)
+    joints += _carriers(linkage, bodies, joints, mechanism.platform.body, notes)
+    actuators = tuple(driving(actuator, shrinking) for actuator in mechanism.actuators)
+    changed = replace(
+        mechanism, bodies=bodies, joints=joints, rods=(*mechanism.rods, *rods), actuators=actuators
+    )
+    kept = [solid for solid in mechanism.solids if solid.body not in gone_bodies]
+    in_joints = gone_bodies.difference(*(part.link for part in links.values()))
+    if lost := sorted({solid.body for solid in mechanism.solids} & in_joints):
+        notes.append(f"shapes inside the joints of rods are left out: {', '.join(lost)}")
+    changed = replace(changed, solids=(*kept, *rod_solids(linkage, changed, links)))
+    table = ParameterTable((*mechanism.parameters, *parameters))
+    return replace(changed, parameters=table).without_unused_parameters(), tuple(notes)
+
+
+def finished(
+    mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
+) -> Mechanism:
+    """An imported machine: rods recognised where asked for, welds merged, a start within ranges, notes in its text.
+
+    Args:
+        mechanism: as the file has it.
+        notes: what was found on the way.
+        options: of the import.
+        is_platform_open: whether nobody named the platform, so that it may be another body where it
+            turns out a rod.
+    """
+    mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
+    remarks = [*notes, *(f"left out: {force}" for force in mechanism.omitted_forces), *moved]
+    if options.rods is not None:
+        platform = mechanism.platform
+        if is_platform_open:
+            mechanism = replace(
+                mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE))
+            )
+        mechanism, more = recognise_rods(mechanism, options.rods)
+        remarks += more
+        if is_platform_open:
+            left = [body.name for body in mechanism.bodies]
+            heavy = [body.name for body in mechanism.bodies if body.inertia is not None]
+            if platform.body not in left:
+                last = (heavy or left)[-1]
+                platform = replace(platform, body=last, tool=Placement(body=last))
+            mechanism = replace(mechanism, platform=platform)
+    mechanism, more = with_merged_welds(mechanism)
+    remarks += more
+    if is_platform_open:
+        mechanism = _with_platform_that_carries(mechanism)
+        remarks.append(f"the platform is {mechanism.platform.body}: the file does not say it")
+    head = f"Imported from {Path(mechanism.file).name}."
+    return replace(mechanism, description="\n".join([head, *(f"- {note}" for note in remarks)]))
+
+
+def _with_platform_that_carries(mechanism: Mechanism) -> Mechanism:
+    """Return the machine with another platform where it is a link between two balls: the link with the most joints.
+
+    Such a link turns about its own line without effect, so that it does no work; of equals the last
+    link of the file is the platform, as everywhere.
+    """
+    platform = mechanism.platform
+    unnamed = replace(mechanism, platform=replace(platform, body=BASE, tool=Placement(body=BASE)))
+    linkage = Linkage(unnamed)
+    links = [link for link in linkage.links() if any(linkage.mass(body) for body in link)]
+    if not any(platform.body in link and lies_between_balls(unnamed, link) for link in links):
+        return mechanism
+    others = [link for link in links if not lies_between_balls(unnamed, link)]
+    if not others:
+        return mechanism
+    best = max(reversed(others), key=lambda link: len(linkage.joints_out_of(link)))
+    body = max(best, key=linkage.mass)
+    return replace(mechanism, platform=replace(platform, body=body, tool=Placement(body=body)))
+
+
+def _rod(
+    linkage: Linkage,
+    link: Sequence[str],
+    ends: tuple[End, End],
+    options: RodRecognition,
+    notes: list[str],
+) -> tuple[Rod, list[Parameter]] | None:
+    """The rod, called after its heaviest body, with its leaf parameters; None where it must stay a body, noted."""
+    name = max(link, key=linkage.mass)
+    if ends[1].kind == "universal":
+        ends = (ends[1], ends[0])
+    A, B = ends
+    d = B.point - A.point
+    length = float(np.linalg.norm(d))
+    if length < SAME_POINT * linkage.length or B.kind == "universal":
+        return None
+    part = RodPart(name="rod", link=tuple(link), end=A.point, line=d / length, turn=np.eye(3))
+    inertias = rod_inertias(linkage, name, [part], A, length, options, notes, ("body", ""))
+    if inertias is None:
+        return None
+    (lower,), (leaves,) = inertias.parts, inertias.leaves
+    rod = Rod(
+        name=name,
+        start=A.outside,
+        end=B.outside,
+        length=leaves.leaf(f"{name}.rod.length", length, "m", "geometry"),
+        lower=lower,
+        spin=inertias.spin,
+        first_axis=inertias.first_axis,
+    )
+    return rod, leaves.parameters
+
+
+def _carriers(
+    linkage: Linkage,
+    bodies: tuple[Body, ...],
+    joints: tuple[Joint, ...],
+    platform: str,
+    notes: list[str],
+) -> tuple[Joint, ...]:
+    """Free joints for what no joint holds any more, one for each loose part: rods do not carry coordinates."""
+    added: list[Joint] = []
+    names = [platform, *(body.name for body in bodies if body.name != platform)]
+    while True:
+        reached = linkage.reached((*joints, *added))
+        loose = [
+            name
+            for name in names
+            if name not in reached and any(body.name == name for body in bodies)
+        ]
+        if not loose:
+            return tuple(added)
+        body = loose[0]
+        notes.append(f"{body} hangs on rods alone and gets six coordinates of its own")
+        added.append(
+            free_joint(
+                "platform" if body == platform else f"{body}_free", body, linkage.world[body]
+            )
+        )

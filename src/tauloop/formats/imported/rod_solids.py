@@ -1,0 +1,66 @@
+"""What is seen of links that have become rods, in the frames of the rods (see `tauloop.geometry.body_frames`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.linkage import Linkage
+from tauloop.mechanism.model import Mechanism, Rod
+from tauloop.mechanism.poses import FramePose, rotation_matrix
+from tauloop.mechanism.rigid_tree import first_hinge
+from tauloop.mechanism.solid import Solid
+from tauloop.mechanism.visual import solid_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RodLink:
+    """A link that has become a rod, or one of the two parts of one.
+
+    Attributes:
+        rod: the rod.
+        link: its bodies.
+        end: the joint centre (3,) that the frame of the rod's part starts at, m, in the frame of
+            the first body.
+        line: vector (3,) along the rod from A to B, in that frame.
+    """
+
+    rod: Rod
+    link: tuple[str, ...]
+    end: np.ndarray
+    line: np.ndarray
+
+
+def rod_solids(
+    linkage: Linkage, mechanism: Mechanism, links: Mapping[str, RodLink]
+) -> Iterator[Solid]:
+    """Solids of links on the rods that these have become.
+
+    Args:
+        linkage: the machine as it was.
+        mechanism: the machine with its rods.
+        links: by the name of the rod, or ``ROD.lower`` and ``ROD.upper``.
+    """
+    for name, part in links.items():
+        turned, start = (
+            linkage.world[part.link[0]].rotation,
+            linkage.world[part.rod.start.body].rotation,
+        )
+        z = turned @ part.line / np.linalg.norm(part.line)
+        x = start @ -first_hinge(mechanism, part.rod, start.T @ z)
+        x -= z * (x @ z)
+        x /= np.linalg.norm(x)
+        frame = FramePose(turned.T @ np.column_stack([x, np.cross(z, x), z]), part.end)
+        for solid in linkage.mechanism.solids:
+            if solid.body in part.link:
+                on_link = linkage.pose_in(part.link, solid.body)
+                pose = (
+                    frame.inverse()
+                    @ on_link
+                    @ FramePose(rotation_matrix(solid.turns), np.array(solid.position))
+                )
+                moved = solid_at(name, solid.shape, solid.size, pose.position, pose.rotation)
+                yield replace(solid, body=name, position=moved.position, turns=moved.turns)

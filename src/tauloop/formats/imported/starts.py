@@ -1,0 +1,102 @@
+"""Where an imported machine starts: within the ranges of its joints, wherever its file puts zero."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tauloop.mechanism.description.placements import quaternion, with_turns
+from tauloop.mechanism.expression import evaluate, negate
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement, Turn
+from tauloop.mechanism.poses import FramePose, rotation_quaternion
+
+#: A start value is outside a range by more than rounding, m or rad.
+OUTSIDE = 1e-9
+
+
+def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism, tuple[str, ...]]:
+    """The same machine whose start values are within the ranges of their joints, and what was moved.
+
+    Args:
+        mechanism: as its file has it.
+        is_chosen: whether somebody chose these start values: they are moved to the near end of the
+            range then, and to its middle where they are only the file's zero.
+
+    Returns:
+        The machine, and a note for each joint that was moved.
+    """
+    notes: list[str] = []
+    joints = tuple(
+        joint if joint.is_cut else _inside(joint, is_chosen, notes) for joint in mechanism.joints
+    )
+    return (replace(mechanism, joints=joints) if notes else mechanism), tuple(notes)
+
+
+def _inside(joint: Joint, is_chosen: bool, notes: list[str]) -> Joint:
+    kind = JOINT_KINDS[joint.kind]
+    reference = list(joint.reference)
+    for i, (freedom, turns) in enumerate(zip(joint.freedoms, kind.angular, strict=False)):
+        if i >= len(reference) or kind.coordinates[i].startswith("q"):
+            break
+        start, lower, upper = reference[i], freedom.lower, freedom.upper
+        if lower - OUTSIDE <= start <= upper + OUTSIDE:
+            continue
+        end = min(max(start, lower), upper)
+        reference[i] = (
+            end if is_chosen or math.isinf(lower) or math.isinf(upper) else 0.5 * (lower + upper)
+        )
+        factor, unit = (180 / math.pi, "deg") if turns else (1.0, "m")
+        start, lower, upper, moved = (factor * x for x in (start, lower, upper, reference[i]))
+        notes.append(
+            f"{joint.velocity_names[i]} starts at {moved:.4g} {unit}: {start:.4g} {unit}, where the file puts it, is "
+            f"outside its range, {lower:.4g} to {upper:.4g} {unit}"
+        )
+    return replace(joint, reference=tuple(reference))
+
+
+def free_joint(
+    name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6
+) -> Joint:
+    """A joint with six freedoms from the base, whose body starts at a pose in the base frame."""
+    return Joint(
+        name=name,
+        kind="free",
+        parent=Placement(body=BASE),
+        child=Placement(body=body),
+        reference=tuple(
+            float(value) for value in (*pose.position, *rotation_quaternion(pose.rotation))
+        ),
+        freedoms=freedoms,
+    )
+
+
+def ball_joint(
+    *,
+    name: str,
+    near: Placement,
+    far: Placement,
+    start: tuple[Turn, ...],
+    is_reversed: bool,
+    freedoms: tuple[Freedom, ...],
+) -> Joint:
+    """Return a ball joint from its frames where the file has it, which coincide there.
+
+    Args:
+        name: of the joint.
+        near, far: frames on the body nearer the base and on the other.
+        start: from the near frame to the far one, where its quaternion is 1; constant turns.
+        is_reversed: whether the far body is its parent.
+        freedoms: of its three velocities.
+    """
+    back = tuple(Turn(turn.axis, negate(turn.angle)) for turn in reversed(start))
+    near = with_turns(near, back)
+    parent, child, turns = (far, near, back) if is_reversed else (near, far, start)
+    reference = quaternion([(turn.axis, float(evaluate(turn.angle, {}))) for turn in turns])
+    return Joint(
+        name=name,
+        kind="spherical",
+        parent=parent,
+        child=child,
+        reference=reference,
+        freedoms=freedoms,
+    )

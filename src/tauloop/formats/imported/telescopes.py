@@ -1,0 +1,179 @@
+"""Telescopic legs among the bodies of an imported machine: two links on a slide, each with a ball or universal joint.
+
+Leg and slide become one telescopic `Rod` with the name of the slide, whose motor then drives its
+length. The slide must lie on the line between the two joint centres. Spins are treated as those of
+rods of fixed length: the leg between a universal and a ball joint is a full rod, an axisymmetric
+one between two balls a slender one that does not spin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.linkage import Linkage, axis_of
+from tauloop.formats.imported.rod_ends import SAME_POINT, End, end_of
+from tauloop.formats.imported.rod_inertia import RodPart, rod_inertias
+from tauloop.formats.options import RodRecognition
+from tauloop.mechanism.expression import Constant, Parameter, add, negate
+from tauloop.mechanism.model import Actuator, Freedom, Joint, Rod, Telescope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """A telescopic leg.
+
+    Attributes:
+        slide: the joint between its two links.
+        lower, upper: the links at A and at B; A is the end with a universal joint where there is
+            one.
+        A, B: the ends.
+        sense: +1 where the slide's coordinate grows with the length, -1 where it shrinks.
+        length: at the start, m.
+        line: unit vector from A to B in the first body of each link.
+        turn: axes (3, 3) of the first body of the upper link in that of the lower one.
+    """
+
+    slide: Joint
+    lower: tuple[str, ...]
+    upper: tuple[str, ...]
+    A: End
+    B: End
+    sense: float
+    length: float
+    line: tuple[np.ndarray, np.ndarray]
+    turn: np.ndarray
+
+
+def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
+    """Pairs of links on a slide with a ball or universal joint at either end; why others are none is noted."""
+    listed: list[Leg] = []
+    for slide in linkage.mechanism.joints:
+        if slide.kind != "prismatic" or slide.is_cut:
+            continue
+        pair = [
+            link
+            for link in linkage.links()
+            if slide.parent.body in link or slide.child.body in link
+        ]
+        ends = [end for link in pair if (end := _far_end(linkage, link, slide)) is not None]
+        if len(pair) != 2 or len(ends) != 2:
+            continue
+        if ends[0].kind == ends[1].kind == "universal":
+            notes.append(
+                f"{slide.name} stays a slide: universal joints at both ends force the spins of its links"
+            )
+        elif slide.name in linkage.mechanism.combined:
+            notes.append(f"{slide.name} stays a slide: a coupling or loss acts on it")
+        elif (leg := _leg(linkage, slide, pair, ends)) is None:
+            notes.append(
+                f"{slide.name} stays a slide: it does not lie on the line between the joint centres"
+            )
+        else:
+            listed.append(leg)
+    return listed
+
+
+def _far_end(linkage: Linkage, link: Sequence[str], slide: Joint) -> End | None:
+    """The end of a link on a slide that carries nothing else."""
+    others = [joint for joint in linkage.joints_out_of(link) if joint is not slide]
+    if linkage.is_needed(link) or len(others) != 1:
+        return None
+    return end_of(linkage, link, others[0])
+
+
+def _leg(
+    linkage: Linkage, slide: Joint, pair: Sequence[tuple[str, ...]], ends: Sequence[End]
+) -> Leg | None:
+    if ends[1].kind == "universal":
+        pair, ends = pair[::-1], ends[::-1]
+    (lower, upper), (A, B) = pair, ends
+    across = linkage.world[lower[0]].inverse() @ linkage.world[upper[0]]
+    d = across.position + across.rotation @ B.point - A.point
+    side = slide.parent if slide.parent.body in lower else slide.child
+    axis = linkage.pose_in(lower, side.body).rotation @ axis_of(linkage.mechanism, slide, side)
+    length = float(np.linalg.norm(d))
+    least = SAME_POINT * linkage.length
+    if length < least or np.linalg.norm(d - (d @ axis) * axis) > least:
+        return None
+    z = axis * np.sign(d @ axis)
+    return Leg(
+        slide=slide,
+        lower=lower,
+        upper=upper,
+        A=A,
+        B=B,
+        # the child moves along the axis
+        sense=float(np.sign(d @ axis)) * (1.0 if slide.child.body in upper else -1.0),
+        length=length,
+        line=(z, across.rotation.T @ z),
+        turn=across.rotation,
+    )
+
+
+def telescopic_rod(
+    linkage: Linkage, leg: Leg, options: RodRecognition, notes: list[str]
+) -> tuple[Rod, list[Parameter]] | None:
+    """The rod with its leaf parameters; None where the leg must stay two bodies, which is noted."""
+    name, freedom = leg.slide.name, _along(leg)
+    if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
+        notes.append(
+            f"{name} stays a slide: at its limit the two joint centres are {freedom.lower:.3g} m apart"
+        )
+        return None
+    z, z_up = leg.line
+    parts = [
+        RodPart(name="lower", link=leg.lower, end=leg.A.point, line=z, turn=np.eye(3)),
+        RodPart(name="upper", link=leg.upper, end=leg.B.point, line=-z_up, turn=leg.turn),
+    ]
+    inertias = rod_inertias(
+        linkage, name, parts, leg.A, leg.length, options, notes, ("slide", "telescopic ")
+    )
+    if inertias is None:
+        return None
+    shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
+    counted = "the coordinate" if leg.sense > 0.0 else "less the coordinate"
+    notes.append(
+        f"{name} is now a length: {shift:.6g} m and {counted} of the file; its motor counts it"
+    )
+    rod = Rod(
+        name=name,
+        start=leg.A.outside,
+        end=leg.B.outside,
+        telescope=Telescope(reference=leg.length, freedom=freedom),
+        lower=inertias.parts[0],
+        upper=inertias.parts[1],
+        spin=inertias.spin,
+        first_axis=inertias.first_axis,
+    )
+    return rod, [parameter for leaves in inertias.leaves for parameter in leaves.parameters]
+
+
+def _along(leg: Leg) -> Freedom:
+    """What acts on the slide, on the length l = sense q + shift."""
+    (freedom,) = leg.slide.freedoms or (Freedom(),)
+    shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
+    spring, friction = freedom.spring, freedom.friction
+    if leg.sense < 0.0:
+        freedom = replace(freedom, lower=-freedom.upper, upper=-freedom.lower)
+        spring = None if spring is None else replace(spring, rest=negate(spring.rest))
+        friction = friction and friction.reversed
+    spring = None if spring is None else replace(spring, rest=add(spring.rest, Constant(shift)))
+    return replace(
+        freedom,
+        lower=freedom.lower + shift,
+        upper=freedom.upper + shift,
+        spring=spring,
+        friction=friction,
+    )
+
+
+def driving(actuator: Actuator, shrinking: set[str]) -> Actuator:
+    """The actuator with its ratios turned round where a length shrinks as the slide's coordinate grows."""
+    drives = tuple(
+        (name, negate(ratio) if name in shrinking else ratio) for name, ratio in actuator.drives
+    )
+    return replace(actuator, drives=drives)

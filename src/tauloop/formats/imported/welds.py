@@ -1,0 +1,81 @@
+"""Links that are welded together are one rigid body: ten inertial parameters, whatever number of links a file has.
+
+Other tools write a tool, a flange or a cover as a link on a fixed joint. Each would have ten
+parameters of its own, of which no motion can tell more than the sums; and those of a link that is
+welded to the base never act at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.imported.linkage import Linkage
+from tauloop.formats.imported.rod_inertia import source_of
+from tauloop.mechanism.expression import Parameter, ParameterTable, leaves, steps_from
+from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism
+
+
+def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
+    """The same machine, in which one body of every welded link carries all its inertia, and notes on what was merged.
+
+    The others stay as massless bodies, so that frames keep their names and places. The nominal
+    inertia is that of the sum at the nominal parameters.
+    """
+    # a weld that closes a loop is an equation, and its force may be asked for
+    linkage = Linkage(
+        replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut))
+    )
+    welds = (joint for joint in linkage.mechanism.joints if joint.kind == "fixed")
+    resting = steps_from(BASE, (weld.bodies for weld in welds))
+    changed: dict[str, Inertia | None] = {}
+    made: list[Parameter] = []
+    notes: list[str] = []
+    for link in linkage.links():
+        heavy = [name for name in link if mechanism.body(name).inertia is not None]
+        if len(heavy) < 2:
+            continue
+        carrier = _innermost(mechanism, link)
+        others = [name for name in heavy if name != carrier]
+        ordered = (carrier, *(name for name in link if name != carrier))
+        changed |= dict.fromkeys(others)
+        leaves = Leaves(source=source_of(mechanism, heavy), status="chosen", parameters=made)
+        changed[carrier] = leaves.inertia(carrier, linkage.inertia(ordered))
+        notes.append(f"{carrier} takes the inertia of what is welded to it: {', '.join(others)}")
+    idle = [
+        body.name for body in mechanism.bodies if body.name in resting and body.inertia is not None
+    ]
+    if idle:
+        changed |= dict.fromkeys(idle)
+        notes.append(f"{', '.join(idle)}: welded to the base, so that the inertia plays no part")
+    if not changed:
+        return mechanism, ()
+    bodies = tuple(
+        replace(body, inertia=changed[body.name]) if body.name in changed else body
+        for body in mechanism.bodies
+    )
+    return replace(mechanism, bodies=bodies, parameters=_table(mechanism, bodies, made)), tuple(
+        notes
+    )
+
+
+def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
+    """The body of a link that no weld hangs on another."""
+    hanging = {
+        joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut
+    }
+    return next((name for name in link if name not in hanging), link[0])
+
+
+def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
+    """The parameters that are left: those made take the places of their names, or come last."""
+    new = {parameter.name: parameter for parameter in made}
+    pairs = zip(mechanism.bodies, bodies, strict=True)
+    gone = leaves(tuple(old.inertia for old, body in pairs if old.inertia != body.inertia))
+    kept = leaves(bodies)
+    table = [
+        new.pop(parameter.name, parameter)
+        for parameter in mechanism.parameters
+        if parameter.name in kept or parameter.name not in gone
+    ]
+    return ParameterTable((*table, *new.values()))

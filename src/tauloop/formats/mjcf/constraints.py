@@ -1,0 +1,525 @@
+"""What closes loops, couples joints and drives them in an MJCF: ``<equality>``, ``<tendon>`` and ``<actuator>``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.mjcf.settings import ACTUATORS, SERVOS, MjcfReader
+from tauloop.formats.mjcf.tree import Bodies, TreeReader
+from tauloop.formats.urdf.builder import closing_joint
+from tauloop.formats.urdf.parts import identifier
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.expression import ONE, Constant, Expression, add, multiply
+from tauloop.mechanism.model import (
+    BASE,
+    Actuator,
+    Body,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Friction,
+    Joint,
+    Placement,
+    Spring,
+)
+from tauloop.mechanism.poses import FramePose
+
+#: What a fixed tendon may put on its length that its motor can have.
+_TENDON_LOSSES = ("armature", "damping", "frictionloss")
+MINUS_ONE = Constant(-1.0)
+#: Kinds of joints with one coordinate.
+_SCALAR = ("revolute", "prismatic")
+#: What an ideal motor says of its control law.
+_IDEAL = ("", "none", "fixed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TendonLengths:
+    """What acts on lengths of fixed tendons: losses, or joints of massless bodies that are tied to the lengths."""
+
+    bodies: list[Body] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
+    losses: list[CombinedFriction] = field(default_factory=list)
+
+
+class ConstraintReader:
+    """Reads the sections behind the worldbody."""
+
+    def __init__(self, reader: MjcfReader, leaves: Leaves, tree: TreeReader) -> None:
+        """Start without anything.
+
+        Args:
+            reader: reads attributes and collects problems.
+            leaves: takes up the leaf parameters.
+            tree: the worldbody, read.
+        """
+        self._reader = reader
+        self._leaves = leaves
+        self._tree = tree
+        self._bodies: Bodies = tree.bodies
+        self._names: set[str] = set()
+        self._tendons: dict[str, list[tuple[str, float]]] = {}
+        self._losses: dict[str, dict[str, float]] = {}
+        self._springs: dict[str, tuple[float, float]] = {}
+
+    # Equality
+
+    def equality(self, root: XmlNode) -> tuple[tuple[Joint, ...], tuple[Coupling, ...]]:
+        """Loop closures and couplings; what is neither is listed among the notes."""
+        joints: list[Joint] = []
+        couplings: list[Coupling] = []
+        for section in root.all("equality"):
+            for k, plain in enumerate(section.children):
+                node = self._reader.resolved(plain, "")
+                name = self._name(node, f"{node.tag}_{k + 1}")
+                settings = self._reader.resolved(replace(node, tag="equality"), "")
+                self._reader.use(node, "active", "class")
+                if settings.attributes.get("active", "true") == "false":
+                    self._reader.notes.append(f"{name}: an equality that is not active is left out")
+                elif node.tag in ("connect", "weld"):
+                    loop = self._loop(node, name)
+                    if loop is not None:
+                        joints.append(loop)
+                elif node.tag in ("joint", "tendon"):
+                    coupling = self._coupling(node, name)
+                    if coupling is not None:
+                        couplings.append(coupling)
+                else:
+                    what = f"<{node.tag}> of <equality> is not read: the machine would be freer than in the file"
+                    self._reader.problem(
+                        node, name, what, "remove it, or write it as connect, weld, joint or tendon"
+                    )
+        return tuple(joints), tuple(couplings)
+
+    def _name(self, node: XmlNode, fallback: str) -> str:
+        name = identifier(self._reader.word(node, "name")) or fallback
+        taken = {*self._bodies.world, *self._bodies.joint_names.values(), *self._names}
+        while name in taken:
+            name = f"{name}_{node.tag}"
+        self._names.add(name)
+        return name
+
+    def _loop(self, node: XmlNode, name: str) -> Joint | None:
+        ends = (
+            self._site_ends(node, name)
+            if "site1" in node.attributes
+            else self._body_ends(node, name)
+        )
+        if ends is None:
+            return None
+        (first, first_pose), (second, second_pose) = ends
+        if first == second:
+            self._reader.problem(
+                node, name, f"both ends are on {first!r}", "join two different bodies"
+            )
+            return None
+        kind = "spherical" if node.tag == "connect" else "fixed"
+        if kind == "spherical":
+            first_pose, second_pose = (
+                FramePose(position=first_pose.position),
+                FramePose(position=second_pose.position),
+            )
+        parent = self._tree.placement(first, first_pose, f"{name}.body1")
+        return closing_joint(
+            name, kind, parent, self._tree.placement(second, second_pose, f"{name}.body2")
+        )
+
+    def _site_ends(
+        self, node: XmlNode, name: str
+    ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
+        words = [self._reader.word(node, key) for key in ("site1", "site2")]
+        sites, remedy = self._bodies.sites, "define it on a body"
+        first, second = (
+            self._reader.look_up(node, name, word, sites, f"there is no site {word!r}", remedy)
+            for word in words
+        )
+        return None if first is None or second is None else (first, second)
+
+    def _body_ends(
+        self, node: XmlNode, name: str
+    ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
+        """Bodies with the frames that coincide; where the file gives one frame, the initial pose gives the other."""
+        reader = self._reader
+        names = [reader.word(node, "body1"), reader.word(node, "body2") or "world"]
+        known, remedy = self._bodies.body_names, "name a body of the worldbody"
+        first, second = (
+            reader.look_up(node, name, word, known, f"there is no body {word!r}", remedy)
+            for word in names
+        )
+        if first is None or second is None:
+            return None
+        one_in_two = self._bodies.world[second].inverse() @ self._bodies.world[first]
+        if node.tag == "connect":
+            if "anchor" not in node.attributes:
+                reader.problem(node, name, "has no anchor", 'add anchor="x y z", a point of body1')
+            anchor = FramePose(position=reader.triple(node, name, "anchor"))
+            return (first, anchor), (second, one_in_two @ anchor)
+        reader.use(node, "anchor")  # it weighs the soft constraint; a hard one holds every point
+        if reader.value(node, name, "torquescale", 1.0) == 0.0:
+            what = "torquescale=0 leaves all rotations free, so that it is no weld"
+            reader.problem(node, name, what, "write <connect> with its anchor on body1")
+        numbers = reader.numbers(node, name, "relpose") or (0.0,) * 7
+        if len(numbers) != 7:
+            reader.problem(
+                node,
+                name,
+                f"relpose has {len(numbers)} numbers, not 7",
+                "write position and quaternion",
+            )
+            return None
+        if not any(numbers[3:]):
+            return (first, one_in_two.inverse()), (second, FramePose())
+        turn = replace(node, attributes={"quat": " ".join(map(repr, numbers[3:]))})
+        pose = FramePose(position=np.array(numbers[:3]), rotation=reader.orientation(turn, name))
+        return (first, pose), (second, FramePose())
+
+    def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
+        """x1 - x1_0 = a0 + a1 (x2 - x2_0), with x a joint or a fixed tendon; one alone is held where it is."""
+        reader = self._reader
+        sides = [
+            self._side(node, name, f"{node.tag}{k}")
+            for k in (1, 2)
+            if f"{node.tag}{k}" in node.attributes
+        ]
+        if f"{node.tag}1" not in node.attributes:
+            reader.problem(node, name, f"has no {node.tag}1", f'add {node.tag}1="..."')
+            return None
+        if not all(sides):
+            return None
+        coefficients = reader.numbers(node, name, "polycoef") or (0.0, 1.0, 0.0, 0.0, 0.0)
+        if any(coefficients[2:]):
+            what = f"polycoef has terms beyond the linear one ({', '.join(f'{c:g}' for c in coefficients[2:])})"
+            reader.problem(
+                node,
+                name,
+                what,
+                "only a fixed ratio between joints can be represented: leave them zero",
+            )
+            return None
+        # what is not given keeps MuJoCo's default
+        slope = coefficients[1] if len(coefficients) > 1 else 1.0
+        ratios: dict[str, float] = {}
+        for factor, side in zip((1.0, -slope), sides, strict=False):
+            for joint, ratio in side:
+                ratios[joint] = ratios.get(joint, 0.0) + factor * ratio
+        turns = self._bodies.kinds[sides[0][0][0]] == "revolute"
+        unit = "rad" if turns else "m"
+        offset: Expression = self._leaves.structural(
+            f"{name}.offset", coefficients[0], unit, "geometry"
+        )
+        coupled: list[tuple[str, Expression]] = []
+        for joint, ratio in ratios.items():
+            if ratio:
+                leaf = (
+                    ONE
+                    if ratio == 1.0
+                    else self._leaves.leaf(f"{name}.of.{joint}", ratio, "", "drive")
+                )
+                coupled.append((joint, leaf))
+                offset = add(offset, multiply(leaf, self._bodies.references[joint]))
+        return Coupling(name=name, terms=tuple(coupled), offset=offset, turns=turns)
+
+    def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
+        """Joints with their coefficients behind one side of a coupling; none where it names none, which is noted."""
+        if node.tag == "joint":
+            joint = self._scalar(node, name, key)
+            return [] if joint is None else [(joint, 1.0)]
+        word, remedy = self._reader.word(node, key), "only fixed tendons can be coupled here"
+        return (
+            self._reader.look_up(
+                node, name, word, self._tendons, f"there is no fixed tendon {word!r}", remedy
+            )
+            or []
+        )
+
+    def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
+        """The hinge or slide that an attribute names; None if it names none, which is noted."""
+        word = self._reader.word(node, key)
+        what, remedy = f"there is no joint {word!r}", "name a joint of the worldbody"
+        joint = self._reader.look_up(node, name, word, self._bodies.joint_names, what, remedy)
+        if joint is not None and self._bodies.kinds[joint] not in _SCALAR:
+            self._reader.problem(
+                node, name, f"{word!r} is no hinge or slide", "name a joint with one coordinate"
+            )
+            return None
+        return joint
+
+    # Actuators
+
+    def actuators(self, root: XmlNode) -> tuple[Actuator, ...]:
+        """Motors on joints and on fixed tendons; others are listed among the notes."""
+        actuators: list[Actuator] = []
+        for section in root.all("actuator"):
+            for k, plain in enumerate(section.children):
+                node = self._reader.resolved(plain, "")
+                name = identifier(self._reader.word(node, "name")) or f"{node.tag}_{k + 1}"
+                if any(actuator.name == name for actuator in actuators):
+                    self._reader.problem(
+                        node, name, "an actuator has this name already", "rename one of the two"
+                    )
+                if node.tag not in ACTUATORS:
+                    self._reader.notes.append(
+                        f"{name}: <{node.tag}> of <actuator> is not carried over"
+                    )
+                    continue
+                drives = self._drives(node, name)
+                if drives:
+                    actuators.append(self._actuator(node, self._motor_name(node, name), drives))
+        return tuple(actuators)
+
+    def tendon_lengths(self) -> TendonLengths:
+        """Return what acts on the lengths s = sum of c_i q_i of fixed tendons, where no motor has it.
+
+        Losses are those of a combination of joints. With a spring or an inertia, s is the
+        coordinate of a joint of a massless body: a coupling ties it to the joints, and spring,
+        losses and inertia act on it.
+        """
+        lengths = TendonLengths()
+        for tendon, terms in self._tendons.items():
+            acting, spring = self._losses[tendon], self._springs.get(tendon)
+            if not terms or not (acting or spring):
+                continue
+            if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
+                self._reader.omitted.append(
+                    f"spring and losses of tendon {tendon}, which is over hinges and slides"
+                )
+                continue
+            name = self._free_name(f"{tendon or 'tendon'}_length")
+            turns = self._bodies.kinds[terms[0][0]] == "revolute"
+            ratios = tuple(
+                (joint, self._leaves.leaf(f"{name}.of.{joint}", c, "", "drive"))
+                for joint, c in terms
+            )
+            viscous, coulomb = acting.get("damping", 0.0), acting.get("frictionloss", 0.0)
+            friction = Friction(
+                **self._leaves.friction(name, turns, viscous=viscous, coulomb=coulomb)
+            )
+            armature = acting.get("armature", 0.0)
+            if not (spring or armature):
+                lengths.losses.append(
+                    CombinedFriction(name=name, terms=ratios, friction=friction, turns=turns)
+                )
+                continue
+            freedom = Freedom(
+                friction=friction if viscous or coulomb else None,
+                spring=self._spring(name, *spring, turns=turns) if spring else None,
+                inertia=self._leaves.rotor(name, armature, turns),
+            )
+            self._add_length(lengths, name, ratios, freedom, turns=turns)
+        return lengths
+
+    def _add_length(
+        self,
+        lengths: TendonLengths,
+        name: str,
+        ratios: tuple[tuple[str, Expression], ...],
+        freedom: Freedom,
+        *,
+        turns: bool,
+    ) -> None:
+        """Add a joint whose coordinate is the length of a tendon."""
+        value = self._leaves.value
+        start = sum(value(ratio) * value(self._bodies.references[joint]) for joint, ratio in ratios)
+        end = self._free_name(f"{name}_end")
+        lengths.bodies.append(Body(name=end))
+        lengths.joints.append(
+            Joint(
+                name=name,
+                kind="revolute" if turns else "prismatic",
+                parent=Placement(body=BASE),
+                child=Placement(body=end),
+                axes=("x",),
+                reference=(start,),
+                freedoms=(freedom,),
+            )
+        )
+        lengths.couplings.append(
+            Coupling(name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), turns=turns)
+        )
+
+    def _free_name(self, wanted: str) -> str:
+        """Return a name that nothing has, as near to the wanted one as possible."""
+        name = identifier(wanted)
+        taken = {*self._bodies.world, *self._bodies.joint_names.values(), *self._names}
+        while name in taken:
+            name += "_"
+        self._names.add(name)
+        return name
+
+    def _spring(self, name: str, stiffness: float, rest: float, *, turns: bool) -> Spring:
+        stiffness_unit, rest_unit = ("N m/rad", "rad") if turns else ("N/m", "m")
+        return Spring(
+            stiffness=self._leaves.leaf(
+                f"{name}.spring.stiffness", stiffness, stiffness_unit, "spring"
+            ),
+            rest=self._leaves.structural(f"{name}.spring.rest", rest, rest_unit, "spring"),
+        )
+
+    def _motor_name(self, node: XmlNode, name: str) -> str:
+        """Its own where a motor with losses is called as a joint, whose losses have that name."""
+        has_losses = (
+            any(self._losses.get(node.attributes.get("tendon", ""), ()))
+            or "armature" in node.attributes
+        )
+        has_losses = has_losses or any(self._reader.kept_friction("actuator", node).values())
+        if not has_losses or name not in self._bodies.joint_names.values():
+            return name
+        self._reader.notes.append(
+            f"the motor {name} is called {name}_motor here: {name} is a joint with losses"
+        )
+        return f"{name}_motor"
+
+    def read_tendons(self, root: XmlNode) -> None:
+        """Take up fixed tendons: the joints that each is a sum of, with their coefficients, and what acts on it."""
+        for section in root.all("tendon"):
+            for plain in section.all("fixed"):
+                node = replace(self._reader.resolved(replace(plain, tag="tendon"), ""), tag="fixed")
+                name = self._reader.word(node, "name")
+                terms = []
+                for part in node.all("joint"):
+                    joint = self._scalar(part, name or "tendon", "joint")
+                    coefficient = self._reader.value(part, name or "tendon", "coef", 1.0)
+                    if joint is not None:
+                        terms.append((joint, coefficient))
+                self._tendons[name] = terms
+                values = {
+                    key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES
+                }
+                self._losses[name] = {key: value for key, value in values.items() if value}
+                self._reader.use(node, "range", "limited")
+                if "range" in node.attributes:
+                    self._reader.notes.append(f"tendon {name}: its limits are not carried over")
+                self._read_spring(node, name)
+            for plain in section.children:
+                if plain.tag != "fixed":
+                    node = self._reader.resolved(replace(plain, tag="tendon"), "")
+                    name = node.attributes.get("name", "")
+                    self._reader.notes.append(f"tendon {name}: <{plain.tag}> is not carried over")
+                    acting = [
+                        key
+                        for key in (*_TENDON_LOSSES, "stiffness")
+                        if self._reader.value(node, name, key)
+                    ]
+                    if acting:
+                        self._reader.omitted.append(
+                            f"{', '.join(acting)} of the {plain.tag} tendon {name}"
+                        )
+
+    def _read_spring(self, node: XmlNode, name: str) -> None:
+        """Take up stiffness and rest length; without a length it is that at the springs' rest of the joints."""
+        stiffness = self._reader.value(node, name or "tendon", "stiffness")
+        ends = self._reader.numbers(node, name or "tendon", "springlength")
+        if not stiffness:
+            return
+        if len(ends) == 2 and ends[0] != ends[1]:
+            what = f"the spring of tendon {name}, which is slack from length {ends[0]:g} to {ends[1]:g}"
+            self._reader.omitted.append(what)
+            return
+        rest = ends[0] if ends and ends[0] >= 0.0 else None
+        if rest is None:
+            rest = sum(c * self._bodies.rests.get(joint, 0.0) for joint, c in self._tendons[name])
+        self._springs[name] = (stiffness, rest)
+
+    def _drives(self, node: XmlNode, name: str) -> tuple[tuple[str, Expression], ...]:
+        """Coordinates with their ratios; none where the transmission cannot be represented, which is noted."""
+        reader = self._reader
+        gear = (reader.numbers(node, name, "gear") or (1.0,))[0]
+        key = next(
+            (key for key in ("joint", "jointinparent", "tendon") if key in node.attributes), ""
+        )
+        terms: list[tuple[str, float]] = []
+        if key == "tendon":
+            word = reader.word(node, "tendon")
+            if word not in self._tendons:
+                reader.notes.append(f"{name}: an actuator on tendon {word!r} is not carried over")
+                return ()
+            terms = self._tendons[word]
+        elif key:
+            word = reader.word(node, key)
+            joint = self._bodies.joint_names.get(word)
+            if joint is not None and self._bodies.kinds[joint] not in _SCALAR:
+                reader.notes.append(
+                    f"{name}: an actuator on {word!r}, which is no hinge or slide, is not carried over"
+                )
+                return ()
+            joint = self._scalar(node, name, key)
+            terms = [(joint, 1.0)] if joint is not None else []
+        else:
+            reader.notes.append(f"{name}: an actuator that drives no joint is not carried over")
+        if gear**2 == 0.0 or any(ratio == 0.0 for _, ratio in terms):
+            reader.problem(
+                node, name, "the gear is zero", "give the ratio, or leave the actuator out"
+            )
+        if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
+            reader.notes.append(f"{name}: a tendon over hinges and slides is not carried over")
+            return ()
+        return tuple(
+            (
+                joint,
+                ONE
+                if gear * ratio == 1.0
+                else self._leaves.leaf(f"{name}.drives.{joint}", gear * ratio, "", "drive"),
+            )
+            for joint, ratio in terms
+        )
+
+    def _actuator(
+        self, node: XmlNode, name: str, drives: tuple[tuple[str, Expression], ...]
+    ) -> Actuator:
+        reader = self._reader
+        laws = [
+            key
+            for key in ("dyntype", "gaintype", "biastype")
+            if reader.word(node, key) not in _IDEAL
+        ]
+        if node.tag in SERVOS or laws:
+            reader.notes.append(
+                f"{name}: a {node.tag} actuator is taken for an ideal motor, without its control law"
+            )
+        force = self._limit(node, name, "forcerange", "forcelimited")
+        if node.tag == "motor":
+            force = min(force, self._limit(node, name, "ctrlrange", "ctrllimited"))
+        turns = self._bodies.kinds[drives[0][0]] == "revolute"
+        losses = self._losses.get(node.attributes.get("tendon", ""), {})
+        gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
+        gear = gear if gear**2 else 1.0  # zero is noted as a problem
+        inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
+        friction = self._leaves.friction(
+            name,
+            turns,
+            viscous=losses.pop("damping", 0.0) / gear**2,
+            coulomb=losses.pop("frictionloss", 0.0) / gear,
+            **reader.kept_friction("actuator", node),
+        )
+        return Actuator(
+            name=name,
+            drives=drives,
+            turns=turns,
+            inertia=self._leaves.rotor(name, inertia, turns),
+            friction=Friction(**friction) if friction else None,
+            force=force,
+            speed=reader.extra("actuator", node, "speed", math.inf),
+            rated_force=reader.extra("actuator", node, "rated_force", math.inf),
+        )
+
+    def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
+        """The larger end of a range where it limits anything; a motor has one limit for both directions."""
+        ends = self._reader.numbers(node, name, key)
+        limited = self._reader.word(node, switch, "auto")
+        if (
+            limited == "false"
+            or len(ends) != 2
+            or (limited == "auto" and not self._reader.compiler.has_autolimits)
+        ):
+            return math.inf
+        if -ends[0] != ends[1]:
+            self._reader.notes.append(
+                f"{name}: {key} {ends[0]:g} to {ends[1]:g} is carried over as its larger end"
+            )
+        return max(abs(ends[0]), abs(ends[1]))

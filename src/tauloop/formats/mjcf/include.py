@@ -1,0 +1,76 @@
+"""``<include file="...">`` of MJCF: the elements of another file take its place, as MuJoCo has it.
+
+The root element of that file is left out. Its name counts from the folder of the main file, and
+where nothing is there from that of the file which includes it. A file is included once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from tauloop.formats.xml.includes import IncludedFiles
+from tauloop.formats.xml.nodes import XmlNode, read_xml
+
+INCLUDE = "include"
+
+
+def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> XmlNode:
+    """Return the root element with the elements of included files in place of ``<include>``.
+
+    Args:
+        root: of the main file.
+        path: the main file.
+        folders: where included files may be, next to the folder of the main file.
+
+    Raises:
+        DescriptionError: a file may not be read, is included twice, or is wrong.
+    """
+    if not any(node.tag == INCLUDE for node in root.walk()):
+        return root
+    files = IncludedFiles(str(path), folders)
+    seen = {path.resolve()}
+    expanded = _expanded(root, files, seen, depth=1, includes=0)
+    files.raise_any()
+    return expanded
+
+
+def _expanded(
+    node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int
+) -> XmlNode:
+    if files.is_too_deep(node, depth, includes):
+        return replace(node, children=[])
+    children: list[XmlNode] = []
+    for child in node.children:
+        if child.tag == INCLUDE:
+            children += _included(child, files, seen, depth, includes)
+        else:
+            children.append(_expanded(child, files, seen, depth + 1, includes))
+    return replace(node, children=children)
+
+
+def _included(
+    node: XmlNode, files: IncludedFiles, seen: set[Path], depth: int, includes: int
+) -> list[XmlNode]:
+    """Return the elements that take the place of an ``<include>``."""
+    name = files.text(node, INCLUDE, "file")
+    if node.children:
+        files.problem(node, INCLUDE, "an <include> has elements of its own", "remove them")
+        return []
+    if not name:
+        return []
+    beside = Path(node.file).absolute().parent if node.file else files.folder
+    path = files.allowed(node, name, (files.folder / name, beside / name))
+    if path is None:
+        return []
+    if path in seen:
+        files.problem(
+            node, INCLUDE, f"it includes {name!r}, which is included already", "include a file once"
+        )
+        return []
+    seen.add(path)
+    root = read_xml(path)
+    if not files.count(node, path, root):
+        return []
+    return _expanded(root, files, seen, depth, includes + 1).children

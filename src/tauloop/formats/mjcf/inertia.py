@@ -1,0 +1,217 @@
+"""Mass, mass centre and inertia of an MJCF body: its ``<inertial>``, or what follows from the shapes of its geoms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tauloop.formats.imported.shape_inertia import (
+    is_closed,
+    legacy_mesh_volume,
+    mesh_volume,
+    shell_area,
+    solid_inertia,
+    solid_volume,
+    summed,
+)
+from tauloop.formats.mjcf.settings import MjcfReader, shortest_turn
+from tauloop.formats.xml.nodes import XmlNode, impossible_inertia
+from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.rigid_tree import LinkInertia
+from tauloop.mechanism.solid import convex
+
+#: Density of a geom that says nothing, kg/m^3.
+_DENSITY = 1000.0
+#: Shapes without volume.
+_FLAT = ("plane", "hfield")
+#: What gives size, mass centre and inertia by unit mass of a mesh, by MuJoCo's names of the ways.
+_MESH_MODES = {
+    "legacy": legacy_mesh_volume,
+    "convex": mesh_volume,
+    "exact": mesh_volume,
+    "shell": shell_area,
+}
+#: How many sizes each shape needs; with `fromto` the length is not among them.
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+
+
+class MeshSource(Protocol):
+    """What gives the triangles of mesh geoms (`mjcf_geoms.GeomReader`)."""
+
+    def triangles(
+        self, body: str, geom: XmlNode, frame: FramePose
+    ) -> tuple[np.ndarray | None, str]:
+        """Return corners (n, 3, 3) in body axes; where there are none, what is wrong."""
+
+    def inertia_mode(self, geom: XmlNode) -> str:
+        """Return how the file wants the inertia of the mesh to be worked out: "legacy" where it does not state it."""
+
+
+def body_inertia(
+    reader: MjcfReader,
+    name: str,
+    node: XmlNode,
+    geoms: Sequence[tuple[XmlNode, FramePose]],
+    meshes: MeshSource,
+) -> LinkInertia | None:
+    """Inertia of a body about its mass centre, in body axes; None where it has no mass.
+
+    Args:
+        reader: reads attributes and collects problems.
+        name: of the body.
+        node: the body.
+        geoms: its geoms, with their class applied, each with the pose of the ``<frame>`` that it
+            stands in.
+        meshes: gives the triangles of meshes.
+    """
+    inertial = node.first("inertial")
+    how = reader.compiler.from_geoms
+    if inertial is not None and how != "true":
+        return _inertial(reader, name, inertial)
+    if how == "false":
+        return None
+    computed = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
+    parts = [part for part in computed if part is not None]
+    if not parts:
+        return None
+    reader.solids.append(name)
+    return summed(parts)
+
+
+def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
+    mass = reader.value(node, name, "mass", math.nan) if "mass" in node.attributes else math.nan
+    if "mass" not in node.attributes:
+        reader.problem(node, name, "<inertial> has no mass", 'add mass="..."')
+    elif mass < 0.0:
+        reader.problem(node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
+    R, center = reader.orientation(node, name), reader.triple(node, name, "pos")
+    full, diagonal = "fullinertia" in node.attributes, "diaginertia" in node.attributes
+    reader.use(node, "fullinertia", "diaginertia")
+    if full and diagonal:
+        reader.problem(
+            node, name, "<inertial> has both diaginertia and fullinertia", "keep one of them"
+        )
+    if full:
+        xx, yy, zz, xy, xz, yz = reader.vector(node, name, "fullinertia", (0.0,) * 6)
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    else:
+        inertia = np.diag(reader.vector(node, name, "diaginertia", (0.0,) * 3))
+    if np.isfinite(inertia).all() and (what := impossible_inertia(inertia)):
+        reader.notes.append(f"{name}: {what}")
+    if not (R == np.eye(3)).all():
+        inertia = R @ inertia @ R.T
+    return LinkInertia(mass=mass, center=center, about_center=inertia)
+
+
+def _geom(
+    reader: MjcfReader, body: str, node: XmlNode, frame: FramePose, meshes: MeshSource
+) -> LinkInertia | None:
+    kind = reader.word(node, "type", "sphere")
+    low, high = reader.compiler.groups
+    if kind in _FLAT or not low <= reader.value(node, body, "group") <= high:
+        return None
+    given_mass = reader.value(node, body, "mass") if "mass" in node.attributes else None
+    density = reader.value(node, body, "density", _DENSITY)
+    if given_mass == 0.0 or (given_mass is None and density == 0.0):
+        return None
+    is_shell = reader.word(node, "shellinertia") == "true"
+    if kind == "mesh":
+        mode = "shell" if is_shell else meshes.inertia_mode(node)
+        return _mesh(reader, body, node, frame, meshes, given_mass, density, mode)
+    if kind not in SIZES:
+        what = f"its mass follows from the volume of a {kind} geom, which is not worked out here"
+        reader.problem(
+            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+        )
+        return None
+    size, pose = geom_shape(reader, body, kind, node, frame)
+    if size is None:
+        return None
+    if is_shell:
+        reader.problem(
+            node,
+            body,
+            "the inertia of a shell is not worked out here",
+            "write <inertial> into the body",
+        )
+        return None
+    mass = density * solid_volume(kind, size)[0] if given_mass is None else given_mass
+    return solid_inertia(kind, size, mass, pose)
+
+
+def _mesh(
+    reader: MjcfReader,
+    body: str,
+    node: XmlNode,
+    frame: FramePose,
+    meshes: MeshSource,
+    given_mass: float | None,
+    density: float,
+    mode: str,
+) -> LinkInertia | None:
+    """Return the inertia of a mesh: of the solid that it encloses, of its hull, or of the shell that it is.
+
+    Args:
+        reader: reads attributes and collects problems.
+        body: that the mesh is on.
+        node: the geom, with its class applied.
+        frame: that it is in, on the body.
+        meshes: gives its triangles.
+        given_mass: kg; None where the mass follows from the density.
+        density: kg/m^3, of a shell kg/m^2.
+        mode: MuJoCo's: "legacy", "convex", "exact" or "shell".
+    """
+    corners, wrong = meshes.triangles(body, node, frame)
+    if corners is not None and mode == "exact" and not is_closed(corners):
+        wrong = f"mesh {reader.word(node, 'mesh')!r} is not a closed surface"
+    if mode not in _MESH_MODES:
+        wrong = f"inertia={mode!r} of mesh {reader.word(node, 'mesh')!r} is not known here"
+    if corners is None or wrong:
+        what = f"its inertia follows from a mesh geom, which is not worked out here: {wrong}"
+        reader.problem(
+            node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body"
+        )
+        return None
+    if mode == "legacy" and not is_closed(corners):
+        mesh = reader.word(node, "mesh")
+        reader.notes.append(
+            f"{body}: mesh {mesh!r} is not a closed surface; its inertia is what MuJoCo makes of it"
+        )
+    if mode == "convex":
+        hull = convex(corners.reshape(-1, 3))
+        corners = hull.vertices[hull.faces]
+    size, center, unit = _MESH_MODES[mode](corners)
+    mass = density * size if given_mass is None else given_mass
+    return LinkInertia(mass=mass, center=center, about_center=mass * unit)
+
+
+def geom_shape(
+    reader: MjcfReader, body: str, kind: str, node: XmlNode, frame: FramePose
+) -> tuple[np.ndarray | None, FramePose]:
+    """Sizes of a shape (half lengths, radii) and its pose on the body."""
+    size = np.array(reader.numbers(node, body, "size"))
+    ends = reader.numbers(node, body, "fromto")
+    if ends and kind != "sphere":
+        if len(ends) != 6:
+            reader.problem(node, body, f"fromto has {len(ends)} numbers, not 6", "write two points")
+            return None, frame
+        a, b = np.array(ends[:3]), np.array(ends[3:])
+        length = float(np.linalg.norm(b - a))
+        if length == 0.0 or not math.isfinite(length):
+            reader.problem(node, body, "the two points of fromto coincide", "correct one of them")
+            return None, frame
+        # MuJoCo's z points from the second point to the first
+        pose = FramePose(position=(a + b) / 2, rotation=shortest_turn(a - b))
+        size = np.array(
+            [*np.repeat(size[:1], 2 if kind in ("box", "ellipsoid") else 1), length / 2]
+        )
+    else:
+        pose = reader.pose(node, body)
+    if len(size) < SIZES[kind] or not (size[: SIZES[kind]] > 0.0).all():
+        what = f"a {kind} needs {SIZES[kind]} positive sizes, and has {size.tolist()}"
+        reader.problem(node, body, what, "correct size")
+        return None, frame
+    return size[: SIZES[kind]], frame @ pose

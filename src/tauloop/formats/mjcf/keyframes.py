@@ -1,0 +1,70 @@
+"""Keyframes of an MJCF file: poses by name, one of which may be the start of the machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tauloop.formats.mjcf.settings import MjcfReader
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.model import JOINT_KINDS, Joint
+
+
+def keyframe_names(root: XmlNode) -> tuple[str, ...]:
+    """Names of the keyframes, in the order of the file; those without a name cannot be chosen."""
+    return tuple(name for key in _keys(root) if (name := key.attributes.get("name", "")))
+
+
+def started_at(
+    reader: MjcfReader, root: XmlNode, joints: Sequence[Joint], kinds: Mapping[str, str], name: str
+) -> tuple[Joint, ...]:
+    """The joints with the start values of a keyframe (``qpos``: rad and m whatever the compiler's angles are).
+
+    Args:
+        reader: collects problems.
+        root: the element ``<mujoco>``.
+        joints: all joints of the machine, in any order.
+        kinds: kinds of the joints of the file by name, in its order, which is that of ``qpos``.
+        name: of the keyframe; none changes nothing.
+    """
+    if not name:
+        return tuple(joints)
+    known = {
+        key.attributes["name"]: key for key in reversed(_keys(root)) if key.attributes.get("name")
+    }
+    remedy = f"there are {', '.join(keyframe_names(root))}" if known else "the file has none"
+    key = reader.look_up(root, "keyframe", name, known, f"there is no keyframe {name!r}", remedy)
+    if key is None:
+        return tuple(joints)
+    reader.use(key, "qpos")
+    if "qpos" not in key.attributes:
+        return tuple(joints)  # MuJoCo's default: the pose of the file itself
+    values, counts = (
+        reader.numbers(key, name, "qpos"),
+        [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()],
+    )
+    if len(values) != sum(counts):
+        what = f"qpos has {len(values)} numbers, and the joints have {sum(counts)} coordinates"
+        reader.problem(key, name, what, "let MuJoCo write the model out: mj_saveLastXML")
+        return tuple(joints)
+    starts: dict[str, tuple[float, ...]] = {}
+    for (joint, kind), count in zip(kinds.items(), counts, strict=True):
+        own, values = list(values[:count]), values[count:]
+        if kind in ("spherical", "free"):
+            size = math.hypot(*own[-4:])
+            if not size > 0:
+                reader.problem(
+                    key,
+                    name,
+                    f"the quaternion of {joint} is zero",
+                    "give a unit quaternion w x y z",
+                )
+                size = 1.0
+            own[-4:] = [x / size for x in own[-4:]]
+        starts[joint] = tuple(own)
+    return tuple(replace(j, reference=starts[j.name]) if j.name in starts else j for j in joints)
+
+
+def _keys(root: XmlNode) -> list[XmlNode]:
+    return [key for section in root.all("keyframe") for key in section.all("key")]

@@ -1,0 +1,333 @@
+"""MJCF, MuJoCo's own format: bodies, joints, equality constraints and actuators become a `Mechanism`.
+
+Every figure that may be identified or calibrated is a leaf parameter named after its body or joint:
+``arm.mass``, ``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature),
+``elbow.friction.viscous``. Carried over are the tree with its default classes, inertias (from
+solids where there is no ``<inertial>``), limits, springs, losses, rotors, ``connect``, ``weld`` and
+linear ``joint`` equalities, motors on joints and fixed tendons with the tendons' losses, and what
+`mjcf_writer` puts into ``<custom>``. Constraints are hard here and soft there: ``solref`` and its
+like play no part. Everything else is listed in the description.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.errors import DescriptionError
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.imported.rod_recognition import finished
+from tauloop.formats.mjcf.constraints import ConstraintReader
+from tauloop.formats.mjcf.geoms import GeomReader
+from tauloop.formats.mjcf.include import with_includes
+from tauloop.formats.mjcf.keyframes import keyframe_names, started_at
+from tauloop.formats.mjcf.refused import refuse_what_acts
+from tauloop.formats.mjcf.settings import ACTUATORS, CUSTOM, MjcfReader
+from tauloop.formats.mjcf.tree import GENERATORS, Bodies, TreeReader
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.urdf.parts import identifier
+from tauloop.formats.xml.foreign_elements import inventory, refuse
+from tauloop.formats.xml.nodes import XmlNode, read_xml, unread
+from tauloop.mechanism.expression import ONE, ParameterTable, steps_from
+from tauloop.mechanism.model import (
+    BASE,
+    ZERO_VECTOR,
+    Actuator,
+    Coupling,
+    Joint,
+    Mechanism,
+    Platform,
+    Vector,
+)
+from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
+_GRAVITY = (0.0, 0.0, -9.81)
+#: Elements and their attributes that only draw, collide, or steer MuJoCo's solver: they say nothing
+#: about the machine.
+_DRAWN = ("geom", "mesh", "material")
+_OTHER_SECTIONS = (
+    "visual",
+    "statistic",
+    "contact",
+    "sensor",
+    "size",
+    "keyframe",
+    "custom",
+    "extension",
+)
+_OTHER_ELEMENTS = ("camera", "light", "texture", "hfield", "skin", "model", *_OTHER_SECTIONS)
+_OTHER_ATTRIBUTES = frozenset(
+    "name class group rgba user material margin solref solimp solreflimit solimplimit solreffriction solimpfriction "
+    "size type sleep ctrlrange ctrllimited fromto model".split()
+)
+_KNOWN = frozenset(
+    "body frame joint inertial site flag compiler option connect weld flex flexvert flexstrain tendon fixed spatial "
+    "pulley".split()
+).union(ACTUATORS)
+_READ = ("asset", "compiler", "option", "default", "worldbody", "equality", "tendon", "actuator")
+
+
+def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> Mechanism:  # noqa: B008 (frozen)
+    """Read an MJCF file.
+
+    Args:
+        path: the file; MuJoCo's ``<replicate>`` and its like must have been written out.
+        options: choices of whoever imports; the platform may also be a site, which then is the
+            tool.
+
+    Returns:
+        The mechanism; its description lists what could not be carried over. The platform is the
+        last body with mass unless the options name one.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its file and line.
+    """
+    root = read_xml(path)
+    file = str(path)
+    if root.tag != "mujoco":
+        what = f"the root element is <{root.tag}>, not <mujoco>"
+        raise DescriptionError.of(root.tag, what, "give an MJCF file", file=file, line=root.line)
+    root = with_includes(root, Path(path), options.package_folders)
+    reader = MjcfReader(file, root)
+    leaves = Leaves(source=Path(path).name)
+    geoms = GeomReader(reader, root)
+    tree = TreeReader(reader, leaves, geoms)
+    for node in root.children:
+        if node.tag in GENERATORS:
+            what = f"<{node.tag}> is not followed"
+            reader.problem(node, node.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
+    listed = inventory("mjcf", root)
+    others = [
+        item
+        for item in listed.refused
+        if item.node.tag not in GENERATORS and item.parent != "equality"
+    ]
+    refuse(reader, tuple(others), "write it as connect, weld, joint or tendon of <equality>")
+    refuse_what_acts(reader, root)
+    for world in root.all("worldbody"):
+        bodies = tree.read(world)
+    bodies = tree.bodies
+    if not bodies.bodies:
+        reader.problem(root, "worldbody", "there is no body", "give a model that moves")
+    constraints = ConstraintReader(reader, leaves, tree)
+    constraints.read_tendons(root)
+    loops, couplings = constraints.equality(root)
+    actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
+    unstated = _unstated(reader, root, bodies.joints)
+    lengths = constraints.tendon_lengths()
+    gravity = _gravity(reader, root, options, leaves, _weight_share(reader, bodies, leaves))
+    joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
+    platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
+    reader.raise_any()
+    for names, what in (
+        (reader.massless, "bodies without mass"),
+        (reader.solids, "mass and inertia follow from solid geoms"),
+    ):
+        if names:
+            reader.notes.append(f"{what}: {', '.join(names)}")
+    if options.keyframe:
+        reader.notes.append(f"the start is keyframe {options.keyframe}")
+    elif keys := keyframe_names(root):
+        reader.notes.append(f"keyframes that may be the start: {', '.join(keys)}")
+    notes = [*reader.notes, *geoms.notes(), *_unread(reader, root)]
+    mechanism = Mechanism(
+        name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",
+        parameters=ParameterTable(tuple(leaves.parameters)),
+        gravity=gravity,
+        bodies=(*bodies.bodies, *lengths.bodies),
+        joints=(*joints, *lengths.joints, *loops),
+        couplings=(*couplings, *lengths.couplings),
+        losses=tuple(lengths.losses),
+        actuators=actuators,
+        unstated_motors=() if actuators else unstated,
+        platform=platform,
+        solids=tuple(geoms.solids),
+        omitted_forces=tuple(reader.omitted),
+        unknown_elements=listed.unknown_texts(),
+        file=file,
+    )
+    is_open = (bool(couplings) or bool(loops)) and not (
+        options.platform or reader.listed("platform")
+    )
+    return finished(mechanism, notes, options, is_platform_open=is_open)
+
+
+def _motors(
+    reader: MjcfReader,
+    root: XmlNode,
+    stated: tuple[Actuator, ...],
+    joints: Sequence[Joint],
+    wanted: Sequence[str],
+) -> tuple[Actuator, ...]:
+    """The actuators of a file, or those that the caller names: of the file, or motors of ratio 1 on joints."""
+    if not wanted:
+        return stated
+    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    known = {name: Actuator(name=name, drives=((name, ONE),)) for name in scalar}
+    known |= {actuator.name: actuator for actuator in stated}
+    chosen: dict[str, Actuator] = {}
+    for word in wanted:
+        name = word if word in known else identifier(word)
+        if name not in known:
+            what = f"there is no motor and no joint {word!r} that turns or slides"
+            reader.problem(
+                root, "motors", what, suggestion(name, known) or f"there are {listing(known)}"
+            )
+        elif name in chosen:
+            reader.problem(root, "motors", f"{word!r} is named twice", "name it once")
+        else:
+            chosen[name] = known[name]
+    return tuple(chosen.values())
+
+
+def _unstated(reader: MjcfReader, root: XmlNode, joints: Sequence[Joint]) -> tuple[str, ...]:
+    """Return joints of a file that Tauloop wrote which may have motors, where its source did not state which have."""
+    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    names = reader.listed("unstated_motors")
+    unknown = [name for name in names if name not in scalar]
+    if unknown:
+        what = f"there is no joint {', '.join(unknown)} that turns or slides"
+        reader.problem(root, "custom.unstated_motors", what, f"there are {listing(scalar)}")
+    return names
+
+
+def _weight_share(reader: MjcfReader, bodies: Bodies, leaves: Leaves) -> float:
+    """Return the share of gravity that is left where the weight of all bodies is compensated alike, else 1.
+
+    The weight of some bodies, or of all by different shares, is not gravity of the machine, and is
+    left out.
+    """
+    pairs = (
+        (joint.parent.body, joint.child.body) for joint in bodies.joints if joint.kind == "fixed"
+    )
+    resting = set(steps_from(BASE, pairs))
+    moving = [
+        body for body in bodies.bodies if body.inertia is not None and body.name not in resting
+    ]
+    heavy = [
+        body.name
+        for body in moving
+        if body.inertia is not None and leaves.value(body.inertia.mass) > 0.0
+    ]
+    shares = [bodies.compensated.get(name, 0.0) for name in heavy]
+    if len(set(shares)) == 1:
+        if shares[0]:
+            reader.notes.append(
+                f"gravity is {1.0 - shares[0]:g} of the file's: gravcomp={shares[0]:g} on all bodies"
+            )
+        return 1.0 - shares[0]
+    for name, share in zip(heavy, shares, strict=True):
+        if share:
+            reader.omitted.append(
+                f"the compensation of the weight of body {name} (gravcomp={share:g})"
+            )
+    return 1.0
+
+
+def _gravity(
+    reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves, share: float
+) -> Vector:
+    components: Sequence[float] | None = None
+    for node in root.all("option"):
+        reader.use(node, "gravity")
+        if "gravity" in node.attributes:
+            components = reader.vector(node, "option", "gravity", _GRAVITY)
+        flag = node.first("flag")
+        if flag is not None and reader.word(flag, "gravity") == "disable":
+            components = (0.0, 0.0, 0.0)
+    if components is not None and options.gravity is not None:
+        what = f"given in the options {tuple(options.gravity)} and in the file {tuple(components)}"
+        reader.problem(root, "gravity", what, "leave it out of the options")
+    field = np.array(
+        components
+        if components is not None
+        else options.gravity
+        if options.gravity is not None
+        else _GRAVITY
+    )
+    if field.shape != (3,) or not np.isfinite(field).all():
+        reader.problem(
+            root,
+            "gravity",
+            f"{field.tolist()} is not three finite numbers",
+            "give x, y, z in m/s^2",
+        )
+        return ZERO_VECTOR
+    return leaves.vector("gravity", share * field, "m/s^2", "gravity")
+
+
+def _platform(
+    reader: MjcfReader,
+    root: XmlNode,
+    tree: TreeReader,
+    joints: tuple[Joint, ...],
+    couplings: tuple[Coupling, ...],
+    options: ImportOptions,
+) -> Platform:
+    bodies: Bodies = tree.bodies
+    every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
+    # rods take coordinates away
+    named = reader.listed("independent") if options.rods is None else ()
+    for where, names in (
+        ("options.independent", options.independent),
+        ("custom.independent", named),
+    ):
+        unknown = [name for name in names if name not in every]
+        if unknown:
+            what, remedy = (
+                f"there is no coordinate {', '.join(unknown)}",
+                f"there are {', '.join(every)}",
+            )
+            reader.problem(root, where, what, remedy)
+    body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), FramePose()
+    wanted = options.platform or " ".join(reader.listed("platform"))
+    if wanted in bodies.sites:
+        body, pose = bodies.sites[wanted]
+    elif wanted:
+        body = bodies.body_names.get(wanted, "")
+        if not body or wanted == "world":
+            remedy = f"there are {', '.join([*bodies.body_names, *bodies.sites])}"
+            where = "options.platform" if options.platform else "custom.platform"
+            reader.problem(root, where, f"{wanted!r} is no body that moves", remedy)
+    is_open = bool(couplings) or any(joint.is_cut for joint in joints)
+    independent = options.independent or named or (() if is_open else every)
+    return Platform(
+        body=body,
+        tool=tree.placement(body, pose, "tool"),
+        independent=independent,
+        payload=reader.payload,
+    )
+
+
+def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
+    """Elements and attributes that were not used, counted; those that only draw, collide or steer the solver apart."""
+    elements: Counter[str] = Counter()
+    attributes: Counter[str] = Counter()
+
+    def visit(node: XmlNode) -> None:
+        for key in node.attributes:
+            if key not in _OTHER_ATTRIBUTES and not reader.is_used(node, key):
+                attributes[f"{key} of {node.tag}"] += 1
+        for child in node.children:
+            if child.tag in _OTHER_ELEMENTS:
+                elements[child.tag] += 1
+            elif child.tag not in _KNOWN.union(_DRAWN, ("default", "freejoint")):
+                elements[f"unknown {child.tag}"] += 1
+            elif child.tag in _KNOWN and child.attributes.get("active") != "false":
+                visit(child)
+
+    for section in root.children:
+        if section.tag in _READ and section.tag != "default":
+            visit(section)
+        elif section.tag == "custom" and all(
+            x.attributes.get("name", "").startswith(CUSTOM) for x in section.children
+        ):
+            continue
+        elif section.tag not in ("default", "keyframe"):
+            elements[section.tag] += 1
+    return unread(elements, attributes)

@@ -1,0 +1,44 @@
+"""What an MJCF file may say beside the machine that changes its motion, and is not read: refused, or named on its own.
+
+Masses that MuJoCo's compiler changes, and forces that an option switches off, would give another
+machine without a word. The drag of the surroundings is left out, and results that need forces are
+doubtful.
+"""
+
+from __future__ import annotations
+
+from tauloop.formats.mjcf.settings import FOR_MUJOCO, MjcfReader
+from tauloop.formats.xml.nodes import XmlNode
+
+#: Settings by which the compiler changes masses where they are above a figure.
+_MASSES = {"settotalmass": 0.0, "boundmass": FOR_MUJOCO, "boundinertia": FOR_MUJOCO}
+#: Forces that an option can switch off.
+_FORCES = ("constraint", "equality", "frictionloss", "spring", "damper")
+_MEDIUM = ("density", "viscosity", "wind")
+
+
+def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
+    """Add problems for settings that change the machine and are not read; list the drag that is left out."""
+    for node in root.all("compiler"):
+        for key, least in _MASSES.items():
+            if reader.number(node, "compiler", key, 0.0) > least:
+                what = f"{key}={node.attributes[key]} changes the masses of the file"
+                reader.problem(
+                    node, f"compiler.{key}", what, "let MuJoCo write the model out: mj_saveLastXML"
+                )
+    for option in root.all("option"):
+        for flag in option.all("flag"):
+            for key in _FORCES:
+                if reader.word(flag, key) == "disable":
+                    what = f"{key}=disable switches forces off that the file describes"
+                    reader.problem(
+                        flag, f"option.flag.{key}", what, "remove the flag, or what it switches off"
+                    )
+        medium = {key: reader.numbers(option, "option", key) for key in _MEDIUM}
+        acting: list[str] = []
+        for key, numbers in medium.items():
+            if any(numbers):
+                text = " ".join(f"{number:g}" for number in numbers)
+                acting.append(f"{key} {text}")
+        if any(medium["density"]) or any(medium["viscosity"]):
+            reader.omitted.append(f"the drag of a medium ({', '.join(acting)})")

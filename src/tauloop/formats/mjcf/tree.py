@@ -1,0 +1,430 @@
+"""The worldbody of an MJCF file: bodies with their inertia, and the chain of joints between each and its parent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.errors import Problems
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.imported.starts import ball_joint, free_joint
+from tauloop.formats.mjcf.geoms import GeomReader
+from tauloop.formats.mjcf.inertia import body_inertia
+from tauloop.formats.mjcf.settings import MjcfReader
+from tauloop.formats.urdf.parts import identifier
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.description.placements import (
+    placed,
+    turns_to_axes,
+    turns_to_axis,
+    with_turns,
+)
+from tauloop.mechanism.expression import ZERO, Constant, Expression, negate
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    AxisName,
+    Body,
+    Freedom,
+    Friction,
+    Joint,
+    Placement,
+    Spring,
+    Turn,
+)
+from tauloop.mechanism.poses import FramePose
+
+#: Joint types and what they are here.
+_KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
+#: Axes of the successive turns of a frame.
+_YAW_PITCH_ROLL: tuple[AxisName, ...] = ("z", "y", "x")
+#: Elements that make bodies of which the file does not show the result.
+GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin")
+#: Numbers below this, m or rad, are the rounding of a product of poses.
+_ROUNDING = 1e-12
+
+
+@dataclass(slots=True)
+class Bodies:
+    """What was read of the tree.
+
+    Attributes:
+        bodies, joints: parents before their children; a body with several joints hangs on massless
+            ones.
+        world: pose of every body in the world at the initial coordinates.
+        kinds: kind of every joint of the file.
+        references: initial coordinate of every hinge and slide.
+        sites: sites by name: their body and pose on it.
+        names: names of bodies and joints as the file has them, and what they are here.
+        rests: coordinate at which the spring of every hinge and slide is at rest.
+        compensated: share of the weight of a body that is compensated (gravcomp), where it is not
+            zero.
+        last: the last body of the file that has mass and moves.
+    """
+
+    bodies: list[Body] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
+    world: dict[str, FramePose] = field(default_factory=lambda: {BASE: FramePose()})
+    kinds: dict[str, str] = field(default_factory=dict)
+    references: dict[str, Expression] = field(default_factory=dict)
+    sites: dict[str, tuple[str, FramePose]] = field(default_factory=dict)
+    body_names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
+    joint_names: dict[str, str] = field(default_factory=dict)
+    rests: dict[str, float] = field(default_factory=dict)
+    compensated: dict[str, float] = field(default_factory=dict)
+    last: str = ""
+
+
+class TreeReader:
+    """Walks through the worldbody."""
+
+    def __init__(self, reader: MjcfReader, leaves: Leaves, geoms: GeomReader) -> None:
+        """Start with the world alone.
+
+        Args:
+            reader: reads attributes and collects problems.
+            leaves: takes up the leaf parameters.
+            geoms: takes up what is seen.
+        """
+        self._geoms = geoms
+        self._reader = reader
+        self._leaves = leaves
+        self._taken: set[str] = {BASE}
+        self._resting: set[str] = {BASE}
+        self.bodies = Bodies()
+
+    def read(self, world: XmlNode) -> Bodies:
+        """Everything below the world."""
+        self._children(world, BASE, FramePose(), "")
+        return self.bodies
+
+    def placement(self, body: str, pose: FramePose, name: str) -> Placement:
+        """A frame on a body with a leaf for every number that is not zero."""
+        position = np.where(np.abs(pose.position) < _ROUNDING, 0.0, pose.position)
+        at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
+        turns = tuple(
+            Turn(
+                turn.axis,
+                self._leaves.leaf(f"{name}.turn.{turn.axis}", turn.angle.value, "rad", "geometry"),
+            )
+            for turn in turns_to_axes(pose.rotation[:, 0].tolist(), pose.rotation[:, 1].tolist())
+            if isinstance(turn.angle, Constant) and abs(turn.angle.value) > _ROUNDING
+        )
+        return Placement(body=body, position=at, turns=turns)
+
+    def _children(self, node: XmlNode, body: str, frame: FramePose, childclass: str) -> None:
+        for child, outer, inherited in self._flattened(node, frame, childclass):
+            if child.tag == "body":
+                self._body(child, body, outer, inherited)
+            elif child.tag == "site":
+                self._site(child, body, outer, inherited)
+            elif child.tag == "geom":
+                self._geoms.read(body, child, outer, inherited)
+            elif child.tag in GENERATORS:
+                what = f"<{child.tag}> makes parts that the file does not show"
+                self._reader.problem(
+                    child, child.tag, what, "let MuJoCo write the model out: mj_saveLastXML"
+                )
+
+    def _flattened(
+        self, node: XmlNode, frame: FramePose, childclass: str
+    ) -> Iterator[tuple[XmlNode, FramePose, str]]:
+        """Children of a body, those in ``<frame>`` included, each with the pose of its frame on the body."""
+        for child in node.children:
+            if child.tag == "frame":
+                inner = frame @ self._reader.pose(child, "frame")
+                self._reader.use(child, "name")
+                yield from self._flattened(child, inner, self._reader.childclass(child, childclass))
+            else:
+                yield child, frame, childclass
+
+    def _name(self, node: XmlNode, fallback: str, known: dict[str, str]) -> str:
+        """A new name; one that is missing or taken by another kind of element is replaced."""
+        original = self._reader.word(node, "name")
+        name = identifier(original) or fallback
+        if original in known:
+            self._reader.problem(
+                node, original, f"a {node.tag} has this name already", "rename one of the two"
+            )
+        while name in self._taken:
+            name = f"{name}_{node.tag}"
+        if original and name != original:
+            self._reader.notes.append(f"{node.tag} {original!r} is called {name!r} here")
+        self._taken.add(name)
+        known[original or name] = name
+        return name
+
+    def _body(self, node: XmlNode, parent: str, frame: FramePose, inherited: str) -> None:
+        reader = self._reader
+        name = self._name(node, f"body_{len(self.bodies.bodies) + 1}", self.bodies.body_names)
+        childclass = reader.childclass(node, inherited)
+        pose = frame @ reader.pose(node, name)
+        self.bodies.world[name] = self.bodies.world[parent] @ pose
+        inside = list(self._flattened(node, FramePose(), childclass))
+        geoms = [
+            (reader.resolved(child, own), outer)
+            for child, outer, own in inside
+            if child.tag == "geom"
+        ]
+        joints = [
+            (child, outer, own)
+            for child, outer, own in inside
+            if child.tag in ("joint", "freejoint")
+        ]
+        if not joints and parent in self._resting:
+            self._resting.add(name)  # nothing depends on its inertia
+            problems, reader.problems = reader.problems, Problems()
+            inertia = body_inertia(reader, name, node, geoms, self._geoms)
+            inertia = None if len(reader.problems) else inertia
+            reader.problems = problems
+        else:
+            inertia = body_inertia(reader, name, node, geoms, self._geoms)
+        self._joints(node, name, parent, pose, joints)
+        share = reader.value(node, name, "gravcomp")
+        if share:
+            self.bodies.compensated[name] = share
+        if inertia is None or inertia.mass == 0.0:
+            reader.massless.append(name)
+        own = None if inertia is None else self._leaves.inertia(name, inertia)
+        self.bodies.bodies.append(Body(name=name, inertia=own))
+        if inertia is not None and inertia.mass > 0.0 and name not in self._resting:
+            self.bodies.last = name
+        self._children(node, name, FramePose(), childclass)
+
+    def _joints(
+        self,
+        node: XmlNode,
+        body: str,
+        parent: str,
+        pose: FramePose,
+        joints: list[tuple[XmlNode, FramePose, str]],
+    ) -> None:
+        """The chain of joints that carries a body; each turns or slides in axes of that body."""
+        outer = self.placement(parent, pose, body)
+        if not joints:
+            self._taken.add(f"{body}_weld")
+            self.bodies.joints.append(
+                Joint(name=f"{body}_weld", kind="fixed", parent=outer, child=Placement(body=body))
+            )
+            return
+        for k, (joint, frame, inherited) in enumerate(joints):
+            resolved = (
+                joint if joint.tag == "freejoint" else self._reader.resolved(joint, inherited)
+            )
+            name = self._name(
+                resolved, f"{body}_joint{k + 1 if len(joints) > 1 else ''}", self.bodies.joint_names
+            )
+            carried = body if k == len(joints) - 1 else f"{body}_after_{name}"
+            if carried != body:
+                self._taken.add(carried)
+                self.bodies.bodies.append(Body(name=carried))
+            kind = "free" if joint.tag == "freejoint" else self._kind(resolved, name)
+            self.bodies.kinds[name] = kind
+            if kind == "free":
+                if parent != BASE or len(joints) > 1:
+                    remedy = "use hinge, slide and ball joints here"
+                    self._reader.problem(
+                        joint,
+                        name,
+                        "a free joint must be the only one of a body of the world",
+                        remedy,
+                    )
+                freedoms = (
+                    self._freedoms(resolved, name, kind)
+                    if resolved.tag == "joint"
+                    else (Freedom(),) * 6
+                )
+                self.bodies.joints.append(free_joint(name, body, pose, freedoms))
+                return
+            self.bodies.joints.append(self._joint(resolved, name, kind, frame, outer, carried))
+            outer = Placement(body=carried)
+
+    def _kind(self, node: XmlNode, name: str) -> str:
+        word = self._reader.word(node, "type", "hinge")
+        if word not in _KINDS:
+            self._reader.problem(
+                node, name, f"{word!r} is not a joint type", f"use one of {', '.join(_KINDS)}"
+            )
+        return _KINDS.get(word, "fixed")
+
+    def _joint(
+        self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str
+    ) -> Joint:
+        reader = self._reader
+        at = frame.position + frame.rotation @ reader.triple(node, name, "pos")
+        anchor = self.placement(body, FramePose(position=at), f"{name}.anchor").position
+        axes: tuple[AxisName, ...] = ()
+        turns: tuple[Turn, ...] = ()
+        if kind in ("revolute", "prismatic"):
+            axis = frame.rotation @ reader.triple(node, name, "axis", (0.0, 0.0, 1.0))
+            if not np.linalg.norm(axis) > _ROUNDING:
+                reader.problem(
+                    node, name, "the axis has length zero", "give a direction, such as 0 0 1"
+                )
+                axis = np.array([0.0, 0.0, 1.0])
+            letter, turns = turns_to_axis(axis / np.linalg.norm(axis))
+            axes = (letter,)
+        if kind == "spherical":
+            return self._ball(
+                node, name, placed(outer, anchor, ()), Placement(body=body, position=anchor)
+            )
+        start = self._start(node, name, kind)
+        parent = placed(outer, anchor, turns)
+        child = Placement(body=body, position=anchor, turns=turns)
+        if start != ZERO and kind == "revolute":
+            parent = Placement(
+                body=parent.body,
+                position=parent.position,
+                turns=(*parent.turns, Turn(axes[0], negate(start))),
+            )
+        elif start != ZERO:
+            moved: list[Expression] = [ZERO, ZERO, ZERO]
+            moved["xyz".index(axes[0])] = negate(start)
+            parent = placed(parent, (moved[0], moved[1], moved[2]), ())
+        number = self._leaves.value(start)
+        return Joint(
+            name=name,
+            kind=kind,
+            parent=parent,
+            child=child,
+            axes=axes,
+            reference=(number,) * len(JOINT_KINDS[kind].coordinates),
+            freedoms=self._freedoms(node, name, kind),
+        )
+
+    def _ball(self, node: XmlNode, name: str, outer: Placement, inner: Placement) -> Joint:
+        """A ball; its quaternion is counted from the file's pose, or from where `mjcf_writer` states.
+
+        Args:
+            node: its element.
+            name: its name.
+            outer, inner: frames at its centre on the parent and on the body, in the axes of the
+                body.
+        """
+        frame, start = (self._turns(node, word) for word in ("frame", "start"))
+        return ball_joint(
+            name=name,
+            near=with_turns(outer, frame),
+            far=with_turns(inner, frame),
+            start=start,
+            is_reversed=bool(self._reader.extra("joint", node, "reversed")),
+            freedoms=self._freedoms(node, name, "spherical"),
+        )
+
+    def _turns(self, node: XmlNode, what: str) -> tuple[Turn, ...]:
+        """Turns about z, y and x of a joint that `mjcf_writer` put into ``<custom>``."""
+        angles = [
+            (axis, self._reader.extra("joint", node, f"{what}.{axis}")) for axis in _YAW_PITCH_ROLL
+        ]
+        return tuple(Turn(axis, Constant(angle)) for axis, angle in angles if angle)
+
+    def _start(self, node: XmlNode, name: str, kind: str) -> Expression:
+        """The coordinate (`ref`) that the file's pose belongs to."""
+        scale = self._reader.compiler.angle if kind == "revolute" else 1.0
+        value = self._reader.value(node, name, "ref") * scale
+        if kind not in ("revolute", "prismatic"):
+            return ZERO
+        unit = "rad" if kind == "revolute" else "m"
+        start = self._leaves.structural(f"{name}.ref", value, unit, "geometry")
+        self.bodies.references[name] = start
+        return start
+
+    def _freedoms(self, node: XmlNode, name: str, kind: str) -> tuple[Freedom, ...]:
+        """Losses, spring, rotor and limits of each freedom of a joint; a free one slides, then turns."""
+        if kind == "free":
+            slides = (self._freedom(node, f"{name}.slide", kind, turns=False),) * 3
+            return (*slides, *((self._freedom(node, f"{name}.turn", kind, turns=True),) * 3))
+        return (self._freedom(node, name, kind, turns=kind != "prismatic"),) * len(
+            JOINT_KINDS[kind].velocities
+        )
+
+    def _freedom(self, node: XmlNode, name: str, kind: str, *, turns: bool) -> Freedom:
+        reader, leaves = self._reader, self._leaves
+        damping = reader.value(node, name, "damping")
+        loss = reader.value(node, name, "frictionloss")
+        armature = reader.value(node, name, "armature")
+        if any(reader.numbers(node, name, "springdamper")):
+            what = "springdamper is worked out by MuJoCo's compiler"
+            reader.problem(
+                node,
+                name,
+                what,
+                "let MuJoCo write the model out: mj_saveLastXML gives stiffness and damping",
+            )
+        stiffness = reader.value(node, name, "stiffness")
+        rest = reader.value(node, name, "springref") * (reader.compiler.angle if turns else 1.0)
+        self.bodies.rests[name] = rest
+        if any(reader.numbers(node, name, "springyield")):
+            reader.omitted.append(f"the yield of the spring of joint {name}")
+        lower, upper = self._limits(node, name, kind)
+        kept = reader.kept_friction("joint", node)
+        # these depend on the axes that the freedoms are measured in
+        if kind in ("spherical", "free"):
+            for value, what in ((stiffness, "spring"), (loss, "dry friction")):
+                if value:
+                    reader.omitted.append(
+                        f"the {what} ({value:g}) of joint {name}, which turns freely"
+                    )
+            stiffness = loss = 0.0
+        friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, **kept)
+        spring = None
+        if stiffness:
+            spring = Spring(
+                stiffness=leaves.leaf(
+                    f"{name}.spring.stiffness", stiffness, "N m/rad" if turns else "N/m", "spring"
+                ),
+                rest=leaves.structural(
+                    f"{name}.spring.rest", rest, "rad" if turns else "m", "spring"
+                ),
+            )
+        return Freedom(
+            friction=Friction(**friction) if friction else None,
+            spring=spring,
+            inertia=leaves.rotor(name, armature, turns),
+            lower=reader.extra("joint", node, "lower", lower),
+            upper=reader.extra("joint", node, "upper", upper),
+            limit="drawing" if reader.extra("joint", node, "drawing") else "stop",
+            speed=reader.extra("joint", node, "speed", math.inf),
+        )
+
+    def _limits(self, node: XmlNode, name: str, kind: str) -> tuple[float, float]:
+        reader = self._reader
+        limited = reader.word(node, "limited", "auto")
+        ends = reader.numbers(node, name, "range")
+        is_limited = limited == "true" or (
+            limited == "auto" and reader.compiler.has_autolimits and bool(ends)
+        )
+        if kind in ("spherical", "free"):
+            if is_limited and any(ends):
+                reader.notes.append(
+                    f"{name}: the range of a joint that turns freely is not carried over"
+                )
+            return -math.inf, math.inf
+        if not is_limited or len(ends) != 2:
+            if is_limited:
+                reader.problem(
+                    node,
+                    name,
+                    f"the range has {len(ends)} numbers, not 2",
+                    "write a lower and upper end",
+                )
+            return -math.inf, math.inf
+        scale = reader.compiler.angle if kind == "revolute" else 1.0
+        if ends[0] >= ends[1]:
+            reader.problem(
+                node,
+                name,
+                f"the range {ends[0]:g} to {ends[1]:g} is empty",
+                "swap or correct its ends",
+            )
+        return ends[0] * scale, ends[1] * scale
+
+    def _site(self, node: XmlNode, body: str, frame: FramePose, inherited: str) -> None:
+        site = self._reader.resolved(node, inherited)
+        name = self._reader.word(site, "name")
+        if name:
+            self.bodies.sites[name] = (body, frame @ self._reader.pose(site, name))

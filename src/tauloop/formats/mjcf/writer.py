@@ -1,0 +1,535 @@
+"""A `Mechanism` as MJCF for MuJoCo, at its nominal parameters.
+
+All bodies hang under one fixed body ``base``; the pose of the file is the machine's start, and
+``ref`` keeps the coordinates' values. Loops are closed by ``connect`` and ``weld`` between sites,
+which do not depend on that pose: a ball is one ``connect``, a hinge two on its axis. Names are
+those of the mechanism. What MJCF has no place for (the constant part of friction, largest speeds, a
+limit at one end, platform and independent coordinates) stands in ``<custom>``, which MuJoCo skips
+and `load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are written as
+they are, and the compiler's own bounds raise them to a number near the smallest that passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from tauloop.common.errors import DescriptionError
+from tauloop.common.files import write_text
+from tauloop.common.records import dataclass
+from tauloop.formats.mjcf.settings import CUSTOM, KEPT_FRICTION
+from tauloop.formats.xml.meshes import MeshCopies, is_binary_stl
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    Actuator,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Friction,
+    Mechanism,
+)
+from tauloop.mechanism.poses import FramePose, placement_pose, rotation_matrix, rotation_quaternion
+from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.rigid_tree import (
+    Closure,
+    Link,
+    LinkInertia,
+    Tree,
+    constant_angles,
+    rigid_tree,
+)
+from tauloop.mechanism.solid import Mesh, Solid, colour, rgba
+
+#: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than
+#: 1e-14. Forces change by some 1e-13 of them there (digit_like's, with chains of massless bodies,
+#: by 2e-9).
+LEAST = 1e-13
+#: Rounding of principal moments, relative to the largest, that may not bring the smallest to zero.
+_ROUNDING = 1e-15
+#: Share of the largest moment that rounding changes when principal moments are put together again.
+_SMALL_CHANGE = 1e-13
+#: Distance along a hinge's axis of the two points that hold it, m.
+_APART = 0.1
+#: Attributes of a geom that touches nothing and weighs nothing.
+_SEEN = {"contype": "0", "conaffinity": "0", "mass": "0"}
+#: Terms of a motor's friction that go to the joint which it alone drives.
+_MOVED_FRICTION = ("viscous_asymmetry", "coulomb_asymmetry")
+_CLOSABLE = ("spherical", "revolute", "fixed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MjcfText:
+    """Text in another format.
+
+    Attributes:
+        text: of the file.
+        meshes: the files of meshes that it names.
+        notes: what is not as in the mechanism, one sentence each.
+    """
+
+    text: str
+    meshes: MeshCopies
+    notes: tuple[str, ...]
+
+
+def to_mjcf(mechanism: Mechanism, meshes: str = "meshes") -> MjcfText:
+    """Text of an MJCF file.
+
+    Args:
+        mechanism: any mechanism.
+        meshes: folder, beside the file, of the meshes that it names; triangles stand in the text.
+
+    Raises:
+        DescriptionError: rigid links and ideal joints do not represent it (see
+            `mechanism.rigid_tree`).
+    """
+    return _MjcfWriter(
+        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+    ).write()
+
+
+def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write an MJCF file and copies of meshes in ``NAME_meshes`` beside it, each renamed when it is complete.
+
+    Returns:
+        Paths of the meshes, and what is not as in the mechanism.
+
+    Raises:
+        DescriptionError: as `to_mjcf`.
+        InputError: the file cannot be written.
+    """
+    written = to_mjcf(mechanism, f"{Path(path).stem}_meshes")
+    meshes = written.meshes.write(Path(path).parent)
+    write_text(path, written.text)
+    return tuple(meshes), written.notes
+
+
+def coordinate_names(mechanism: Mechanism) -> dict[str, str]:
+    """Return names in the file by those of coordinates and velocities, where they differ: a free joint has a ball."""
+    ball = JOINT_KINDS["spherical"]
+    return {
+        f"{joint.name}.{word}": f"{joint.name}.turn.{word}"
+        for joint in mechanism.joints
+        if joint.kind == "free"
+        for word in (*ball.coordinates, *ball.velocities)
+    }
+
+
+@dataclass(slots=True)
+class _MjcfWriter:
+    mechanism: Mechanism
+    tree: Tree
+    meshes: MeshCopies
+    notes: list[str] = field(default_factory=list)
+    motors: dict[str, dict[str, float]] = field(default_factory=dict)
+    bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
+    _light: list[str] = field(default_factory=list)
+    _extras: dict[str, float] = field(default_factory=dict)
+    _asymmetries: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def write(self) -> MjcfText:
+        m = self.mechanism
+        self.notes = ["parameters are written as numbers", *self.tree.notes]
+        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
+        self.notes += [f"actuator {name}: its drive line has no place in MJCF" for name in driven]
+        self._move_motors_to_joints()
+        root = ElementTree.Element("mujoco", model=m.name)
+        compiler = ElementTree.SubElement(
+            root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false"
+        )
+        compiler.attrib |= {"boundmass": _number(LEAST), "boundinertia": _number(LEAST)}
+        ElementTree.SubElement(root, "option", gravity=_numbers([m.value(x) for x in m.gravity]))
+        world = ElementTree.SubElement(root, "worldbody")
+        self.bodies = {BASE: ElementTree.SubElement(world, "body", name=BASE)}
+        self.bodies[BASE].append(self._inertial(BASE, None))
+        for link in self.tree.links:
+            self._link(link)
+        assets = ElementTree.Element("asset")
+        for number, solid in enumerate(m.solids, 1):
+            self._solid(assets, solid, f"solid{number}")
+        listed = ", ".join(name for name in self._light if name != BASE)
+        if listed:
+            self.notes.append(
+                f"MuJoCo refuses zeros and puts {LEAST:g} kg or kg m^2 for a zero mass or moment of {listed}"
+            )
+        tool = placement_pose(m, m.platform.tool)
+        self._site("tool", m.platform.body, tool)
+        equality = ElementTree.Element("equality")
+        for closure in self.tree.closures:
+            self._closure(equality, closure)
+        tendons, actuators = ElementTree.Element("tendon"), ElementTree.Element("actuator")
+        for coupling in m.couplings:
+            self._coupling(equality, tendons, coupling)
+        for loss in m.losses:
+            self._loss(tendons, loss)
+        for actuator in m.actuators:
+            self._actuator(tendons, actuators, actuator)
+        root.extend(
+            section
+            for section in (assets, equality, tendons, actuators, self._custom())
+            if len(section)
+        )
+        ElementTree.indent(root)
+        text = ElementTree.tostring(root, encoding="unicode") + "\n"
+        return MjcfText(text=text, meshes=self.meshes, notes=tuple(self.notes))
+
+    def _link(self, link: Link) -> None:
+        element = ElementTree.SubElement(
+            self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose())
+        )
+        self.bodies[link.name] = element
+        tail = link.frame
+        joints = []
+        for primitive in reversed(link.chain):
+            joints.append(self._joint(primitive, tail))
+            tail = primitive.pose() @ tail
+        element.extend(reversed(joints))
+        element.append(self._inertial(link.name, link.mass))
+
+    def _joint(self, primitive: Primitive, tail: FramePose) -> ElementTree.Element:
+        """A joint in the axes of the body at the start; `tail` is the body's frame behind the joint."""
+        attributes = {"name": primitive.name, "type": primitive.kind}
+        origin = tail.inverse()
+        if origin.position.any():
+            attributes["pos"] = _numbers(origin.position)
+        freedom = primitive.freedom
+        if primitive.kind == "ball":
+            self._ball(primitive, origin)
+            if (
+                freedom.spring is not None
+                or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any()
+            ):
+                self.notes.append(
+                    f"ball {primitive.name}: springs, limits, largest speeds of its turns are not written"
+                )
+        else:
+            attributes["axis"] = _numbers(origin.rotation @ primitive.axis)
+            if primitive.reference[0]:
+                attributes["ref"] = _numbers(list(primitive.reference))
+            attributes |= self._range(primitive.name, freedom)
+            if freedom.spring is not None:
+                attributes["stiffness"] = _number(self.mechanism.value(freedom.spring.stiffness))
+                attributes["springref"] = _number(self.mechanism.value(freedom.spring.rest))
+        self._keep_friction(
+            f"joint.{primitive.name}", self._joint_friction(primitive.name, freedom.friction)
+        )
+        attributes |= _nonzero(self._losses(freedom, others=self.motors.get(primitive.name)))
+        return ElementTree.Element("joint", attributes)
+
+    def _ball(self, primitive: Primitive, frame: FramePose) -> None:
+        """Keep from where the quaternion of a ball is counted: MuJoCo counts it from the start, in axes of the body."""
+        for word, pose in (("frame", frame), ("start", primitive.pose())):
+            angles = constant_angles(pose.rotation) if pose.is_turned else {}
+            for axis, angle in angles.items():
+                self._extra(f"joint.{primitive.name}.{word}.{axis}", angle)
+        if primitive.is_reversed:
+            self._extra(f"joint.{primitive.name}.reversed", 1.0)
+        if any(primitive.reference[1:]):
+            self.notes.append(
+                f"ball {primitive.name}: MuJoCo counts its quaternion from the start of the file"
+            )
+
+    def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
+        self._extra(f"joint.{name}.speed", freedom.speed)
+        if freedom.limit == "stop" and np.isfinite([freedom.lower, freedom.upper]).all():
+            return {"range": _numbers([freedom.lower, freedom.upper])}
+        if freedom.limit == "drawing" and np.isfinite([freedom.lower, freedom.upper]).any():
+            self._extra(f"joint.{name}.drawing", 1.0)
+        self._extra(f"joint.{name}.lower", freedom.lower)
+        self._extra(f"joint.{name}.upper", freedom.upper)
+        return {}
+
+    def _losses(
+        self, of: Freedom | Actuator, ratio: float = 1.0, others: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        """Friction and inertia under MJCF's names, moved across a ratio and put to those of others."""
+        friction = of.friction or Friction()
+        terms = {
+            "damping": (ratio * ratio, friction.viscous),
+            "frictionloss": (abs(ratio), friction.coulomb),
+            "armature": (ratio * ratio, of.inertia),
+        }
+        own = {
+            key: 0.0 if x is None else factor * self.mechanism.value(x)
+            for key, (factor, x) in terms.items()
+        }
+        return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
+
+    def _terms(self, friction: Friction | None) -> dict[str, float]:
+        """The terms of a friction law that MuJoCo does not have, as numbers; those of zero are left out."""
+        law, terms = friction or Friction(), dict[str, float]()
+        for key in KEPT_FRICTION:
+            term = getattr(law, key)
+            number = 0.0 if term is None else self.mechanism.value(term)
+            if number:
+                terms[key] = number
+        return terms
+
+    def _joint_friction(self, name: str, friction: Friction | None) -> dict[str, float]:
+        """The same of a joint, with what its motors add: static friction is counted from zero."""
+        terms = self._terms(friction)
+        for key, number in self._asymmetries.get(name, {}).items():
+            terms[key] = terms.get(key, 0.0) + number
+        if "static" in terms:
+            terms["static"] += self.motors.get(name, {}).get("frictionloss", 0.0)
+        return terms
+
+    def _motor_friction(self, actuator: Actuator) -> dict[str, float]:
+        """The same of a motor, but for what has moved to the joint that it alone drives."""
+        terms = self._terms(actuator.friction)
+        if len(actuator.drives) > 1:
+            return terms
+        if (
+            "static" in terms
+            and actuator.friction is not None
+            and actuator.friction.coulomb is not None
+        ):
+            terms["static"] -= self.mechanism.value(actuator.friction.coulomb)
+        return {key: number for key, number in terms.items() if key not in _MOVED_FRICTION}
+
+    def _keep_friction(self, where: str, terms: Mapping[str, float]) -> None:
+        """Keep terms of friction that MuJoCo does not apply for who reads the file again."""
+        name = where.partition(".")[2]
+        for key, number in terms.items():
+            self._extra(f"{where}.friction.{key}", number)
+            if KEPT_FRICTION.get(key):
+                self.notes.append(
+                    f"{name}: MuJoCo does not apply the {KEPT_FRICTION[key]} of its friction"
+                )
+
+    def _extra(self, name: str, value: float) -> None:
+        """A figure that MJCF has no place for; what is infinite is none."""
+        if np.isfinite(value):
+            self._extras[f"{CUSTOM}{name}"] = value
+
+    def _custom(self) -> ElementTree.Element:
+        """What MJCF has no place for: MuJoCo skips it, and `load_mjcf` reads it."""
+        section, platform = ElementTree.Element("custom"), self.mechanism.platform
+        if platform.payload:
+            self._extra("platform.payload", platform.payload)
+        for name, value in self._extras.items():
+            ElementTree.SubElement(section, "numeric", name=name, data=_number(value))
+        ElementTree.SubElement(section, "text", name=f"{CUSTOM}platform", data="tool")
+        names = coordinate_names(self.mechanism)
+        if platform.independent:
+            data = " ".join(names.get(name, name) for name in platform.independent)
+            ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
+        if self.mechanism.unstated_motors:
+            data = " ".join(names.get(name, name) for name in self.mechanism.unstated_motors)
+            ElementTree.SubElement(section, "text", name=f"{CUSTOM}unstated_motors", data=data)
+        return section
+
+    def _inertial(self, name: str, link: LinkInertia | None) -> ElementTree.Element:
+        mass = (
+            LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3)))
+            if link is None
+            else link
+        )
+        inertia = _accepted(mass.about_center)
+        if mass.mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST:
+            self._light.append(name)
+        change, largest = (
+            float(np.abs(inertia - mass.about_center).max()),
+            float(np.abs(inertia).max()),
+        )
+        if change > _SMALL_CHANGE * largest:
+            what = f"its inertia is none that a body can have; a moment was changed by {change:.2g} kg m^2"
+            self.notes.append(f"body {name}: {what}")
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
+        return ElementTree.Element(
+            "inertial",
+            mass=_number(mass.mass),
+            pos=_numbers(mass.center),
+            fullinertia=_numbers([xx, yy, zz, xy, xz, yz]),
+        )
+
+    def _site(self, name: str, body: str, pose: FramePose) -> None:
+        ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
+
+    def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
+        """A geom that is seen and does nothing else; a file that MuJoCo would stop at is left out."""
+        if solid.body not in self.bodies:
+            self.notes.append(
+                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+            )
+            return
+        if isinstance(solid.mesh, Path) and (fault := _unreadable(solid.mesh)):
+            self.notes.append(
+                f"solid on {solid.body}: {solid.mesh.name} {fault}; it is not written"
+            )
+            return
+        turn = FramePose(rotation_matrix(solid.turns), np.array(solid.position))
+        attributes = (
+            {"name": name, "type": solid.shape}
+            | _placed(turn)
+            | _SEEN
+            | {"rgba": rgba(colour(solid))}
+        )
+        x, *rest = solid.size
+        if solid.shape == "mesh":
+            attributes["mesh"] = name
+            source = {"name": name, "scale": _numbers(list(solid.size)), "inertia": "shell"}
+            if isinstance(solid.mesh, Mesh):
+                corners, faces = solid.mesh.vertices.ravel(), solid.mesh.faces.ravel()
+                source |= {"vertex": _numbers(corners), "face": " ".join(map(str, faces.tolist()))}
+            elif solid.mesh is not None:
+                source["file"] = self.meshes.path(solid.mesh)
+            ElementTree.SubElement(assets, "mesh", source)
+        else:
+            attributes["size"] = _numbers(
+                [0.5 * edge for edge in solid.size] if rest[1:] else [x, *(0.5 * y for y in rest)]
+            )
+        ElementTree.SubElement(self.bodies[solid.body], "geom", attributes)
+
+    def _closure(self, equality: ElementTree.Element, closure: Closure) -> None:
+        points = [0.0] if closure.kind != "revolute" else [-_APART / 2, _APART / 2]
+        for k, distance in enumerate(points):
+            name = closure.name + (f".{k + 1}" if len(points) > 1 else "")
+            shift = FramePose(np.eye(3), distance * closure.axis)
+            for end, (body, pose) in (("a", closure.first), ("b", closure.second)):
+                self._site(f"{name}.{end}", body, pose @ shift)
+            tag = "weld" if closure.kind == "fixed" else "connect"
+            ElementTree.SubElement(equality, tag, name=name, site1=f"{name}.a", site2=f"{name}.b")
+
+    # Couplings and motors
+
+    def _coupling(
+        self, equality: ElementTree.Element, tendons: ElementTree.Element, coupling: Coupling
+    ) -> None:
+        value = self.mechanism.value
+        ratios = [(name, value(ratio)) for name, ratio in coupling.terms]
+        start = {
+            p.name: float(p.reference[0])
+            for link in self.tree.links
+            for p in link.chain
+            if p.kind != "ball"
+        }
+        # MuJoCo couples the displacements from ref
+        left = value(coupling.offset) - sum(ratio * start[name] for name, ratio in ratios)
+        attributes, slope, tag = {"name": coupling.name}, 0.0, "joint"
+        if len(ratios) == 2:
+            (first, a), (second, b) = ratios
+            attributes |= {"joint1": first, "joint2": second}
+            left, slope = left / a, -b / a
+        else:
+            tag = "tendon"
+            attributes["tendon1"] = coupling.name
+            self._tendon(tendons, {"name": coupling.name}, ratios)
+        polynomial = {"polycoef": _numbers([left, slope, 0.0, 0.0, 0.0])}
+        ElementTree.SubElement(equality, tag, attributes | polynomial)
+
+    def _loss(self, tendons: ElementTree.Element, loss: CombinedFriction) -> None:
+        """Write friction of a combination of hinges, or of slides, as that of a tendon."""
+        value = self.mechanism.value
+        ratios = [(name, value(ratio)) for name, ratio in loss.terms]
+        primitives = {
+            primitive.name: primitive.kind for link in self.tree.links for primitive in link.chain
+        }
+        if len({primitives[name] for name, _ in ratios}) > 1:
+            self.notes.append(
+                f"loss {loss.name}: friction of hinges and slides together has no place in MJCF"
+            )
+            return
+        self.notes += [
+            f"loss {loss.name}: the {KEPT_FRICTION[key]} of its friction has no place in MJCF"
+            for key in self._terms(loss.friction)
+            if KEPT_FRICTION[key]
+        ]
+        terms = {"damping": loss.friction.viscous, "frictionloss": loss.friction.coulomb}
+        numbers = {key: 0.0 if term is None else value(term) for key, term in terms.items()}
+        self._tendon(tendons, {"name": loss.name} | _nonzero(numbers), ratios)
+
+    def _tendon(
+        self,
+        tendons: ElementTree.Element,
+        attributes: dict[str, str],
+        ratios: Sequence[tuple[str, float]],
+    ) -> None:
+        tendon = ElementTree.SubElement(tendons, "fixed", attributes)
+        for name, ratio in ratios:
+            ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(ratio))
+
+    def _move_motors_to_joints(self) -> None:
+        """MJCF has no motor side: a motor's inertia and friction go to the joint, by its ratio squared."""
+        for actuator in self.mechanism.actuators:
+            if len(actuator.drives) == 1:
+                name, ratio = actuator.drives[0]
+                number = self.mechanism.value(ratio)
+                self.motors[name] = self._losses(actuator, number, self.motors.get(name))
+                factors = {"viscous_asymmetry": number * abs(number), "coulomb_asymmetry": number}
+                moved = self._asymmetries.setdefault(name, {})
+                for key, term in self._terms(actuator.friction).items():
+                    if key in factors:
+                        moved[key] = moved.get(key, 0.0) + factors[key] * term
+
+    def _actuator(
+        self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator
+    ) -> None:
+        value = self.mechanism.value
+        self._keep_friction(f"actuator.{actuator.name}", self._motor_friction(actuator))
+        self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
+        self._extra(f"actuator.{actuator.name}.rated_force", actuator.rated_force)
+        attributes = {"name": actuator.name}
+        if len(actuator.drives) == 1:
+            name, ratio = actuator.drives[0]
+            attributes |= {"joint": name, "gear": _number(value(ratio))}
+        else:
+            ratios = [(name, value(ratio)) for name, ratio in actuator.drives]
+            self._tendon(
+                tendons,
+                {"name": f"{actuator.name}.gear"} | _nonzero(self._losses(actuator)),
+                ratios,
+            )
+            attributes |= {"tendon": f"{actuator.name}.gear"}
+        if np.isfinite(actuator.force):
+            attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])
+        ElementTree.SubElement(actuators, "motor", attributes)
+
+
+def _accepted(inertia: np.ndarray) -> np.ndarray:
+    """The nearest inertia (3, 3) that MuJoCo takes, once its bound raised the moments: a <= b <= c with c <= a + b."""
+    (a, b, c), axes = np.linalg.eigh(inertia)
+    if max(c, LEAST) <= max(a, LEAST) + max(b, LEAST):
+        return inertia
+    b = max(b, 0.0)
+    a = max(a, c - b + _ROUNDING * c)
+    return np.asarray((axes * np.array([a, b, c])) @ axes.T)
+
+
+def _nonzero(numbers: Mapping[str, float]) -> dict[str, str]:
+    return {key: _number(number) for key, number in numbers.items() if number}
+
+
+def _unreadable(mesh: Path) -> str:
+    """Why MuJoCo cannot read the file of a mesh; "" if it can."""
+    ending = mesh.suffix.lower()
+    if ending not in (".stl", ".obj"):
+        return "is no STL or OBJ, which MuJoCo reads"
+    if not mesh.is_file():
+        return "is not there"
+    return (
+        "is an STL in text, which MuJoCo refuses"
+        if ending == ".stl" and not is_binary_stl(mesh)
+        else ""
+    )
+
+
+def _number(value: float) -> str:
+    return repr(float(value))
+
+
+def _numbers(values: np.ndarray | list[float]) -> str:
+    return " ".join(_number(value) for value in values)
+
+
+def _placed(pose: FramePose) -> dict[str, str]:
+    """Attributes of a pose that is not the parent's own."""
+    attributes = {"pos": _numbers(pose.position)} if pose.position.any() else {}
+    if pose.is_turned:
+        attributes["quat"] = _numbers(rotation_quaternion(pose.rotation))
+    return attributes

@@ -1,0 +1,247 @@
+"""``<include>`` of SDF: the model of another local file takes its place, as libsdformat has it.
+
+.. code-block:: xml
+
+    <include merge="true">                  <!-- merge: its links and joints become those of the including model -->
+      <uri>model://gripper</uri>            <!-- a folder with model.config, a file in it, or a path -->
+      <name>left_gripper</name> <pose relative_to="flange">0 0 0.1 0 0 0</pose>
+      <placement_frame>mount</placement_frame>
+    </include>
+
+Name, pose, placement frame and ``<static>`` replace those of the file; plugins are added. A path
+counts from the folder of the file that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import field, replace
+from pathlib import Path
+
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.formats.xml.includes import IncludedFiles
+from tauloop.formats.xml.meshes import package_places
+from tauloop.formats.xml.nodes import XmlNode, read_xml
+
+INCLUDE, MERGE = "include", "merge"
+#: Versions that are read.
+OLDEST = (1, 5)
+#: Elements of an include that are read, and those that do not change the machine.
+_PARTS = ("uri", "name", "static", "pose", "placement_frame", "plugin", "namespace", "model_state")
+#: Ways to name the folder of a model, and a file.
+_PACKAGES, _FILE = ("model", "package"), "file"
+_CONFIG, _MODEL = "model.config", "model.sdf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdfFiles:
+    """A file with what it includes.
+
+    Attributes:
+        root: the root element, with models in place of includes.
+        unread: what is wrong with includes of worlds that were left, by their URIs.
+    """
+
+    root: XmlNode
+    unread: dict[str, Problem]
+
+
+def with_included_models(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> SdfFiles:
+    """Return the root element with models in place of ``<include>``.
+
+    An include of a world that cannot be read is left, for it may be scenery.
+
+    Args:
+        root: of the main file.
+        path: the main file.
+        folders: of models, or folders that these are in.
+
+    Raises:
+        DescriptionError: a file may not be read, includes itself, or is wrong.
+    """
+    if not any(node.tag == INCLUDE for node in root.walk()):
+        return SdfFiles(root=root, unread={})
+    folders = tuple(folders)
+    files = IncludedFiles(str(path), folders)
+    includer = _Includer(files=files, folders=folders)
+    expanded = includer.expanded(root, (path.resolve(),), depth=1)
+    files.raise_any()
+    return SdfFiles(root=expanded, unread=includer.unread)
+
+
+def version_problem(root: XmlNode) -> str:
+    """Return what is wrong with the version of an SDF file; empty where it is read."""
+    words = root.attributes.get("version", "").split(".")
+    version = tuple(int(word) for word in words if word.isdecimal())
+    if len(version) == len(words) and version >= OLDEST:
+        return ""
+    return f"version {root.attributes.get('version', '')!r} is older than 1.5, or none"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Includer:
+    files: IncludedFiles
+    folders: tuple[str | Path, ...]
+    unread: dict[str, Problem] = field(default_factory=dict)
+
+    def expanded(self, node: XmlNode, stack: tuple[Path, ...], depth: int) -> XmlNode:
+        """Return a root, world or model with models in place of its includes."""
+        if self.files.is_too_deep(node, depth, len(stack) - 1):
+            return replace(node, children=[])
+        children: list[XmlNode] = []
+        for child in node.children:
+            if child.tag == INCLUDE:
+                children += self._tried(child, stack, depth, is_in_model=node.tag == "model")
+            elif child.tag in ("world", "model"):
+                children.append(self.expanded(child, stack, depth + 1))
+            else:
+                children.append(child)
+        return replace(node, children=children)
+
+    def _tried(
+        self, node: XmlNode, stack: tuple[Path, ...], depth: int, *, is_in_model: bool
+    ) -> list[XmlNode]:
+        """Return the model that takes the place of an include; of a world, the include itself where that fails."""
+        before = len(self.files.problems)
+        if _is_merge(node) and not is_in_model:
+            self.files.problem(
+                node, INCLUDE, f"{MERGE} is not read outside a model", f"remove {MERGE}"
+            )
+        model = self._model(node, stack, depth)
+        problems = self.files.problems[before:]
+        if problems and model is None and not is_in_model:
+            del self.files.problems[before:]
+            self.unread[_text(node, "uri") or "?"] = problems[0]
+            return [node]
+        return [] if model is None else [model]
+
+    def _model(self, node: XmlNode, stack: tuple[Path, ...], depth: int) -> XmlNode | None:
+        """Return the included model with its name, pose and plugins; None where it cannot be read."""
+        uri = _text(node, "uri")
+        if not uri:
+            self.files.problem(node, INCLUDE, "has no <uri>", "add <uri>FILE</uri>")
+            return None
+        others = sorted({child.tag for child in node.children if child.tag not in _PARTS})
+        if others:
+            what = f"<{others[0]}> of an <include> is not read"
+            self.files.problem(node, INCLUDE, what, "change the included file instead")
+            return None
+        path = self._path(node, uri)
+        if path is None:
+            return None
+        if path in stack:
+            self.files.problem(
+                node, INCLUDE, f"it includes {uri!r}, which includes itself", "break the circle"
+            )
+            return None
+        root = read_xml(path)
+        model = self._top_model(node, uri, root)
+        if model is None or not self.files.count(node, path, root):
+            return None
+        model = self.expanded(_with_mesh_paths(model, path.parent), (*stack, path), depth + 1)
+        return self._changed(node, model)
+
+    def _path(self, node: XmlNode, uri: str) -> Path | None:
+        """Return the file that a URI names."""
+        scheme, mark, rest = uri.partition("://")
+        beside = Path(node.file).absolute().parent if node.file else self.files.folder
+        if not mark or scheme == _FILE:
+            places = [beside / (rest if mark else uri)]
+        elif scheme in _PACKAGES:
+            name, _, inner = rest.partition("/")
+            tops = [
+                top
+                for top in package_places(name, (*self.folders, self.files.folder))
+                if top.is_dir()
+            ]
+            if not tops:
+                what = f"it includes {uri!r}, and there is no folder of the model {name!r}"
+                remedy = "name it, or the folder that it is in: --package-folder FOLDER"
+                self.files.problem(node, INCLUDE, what, remedy)
+                return None
+            places = [top / inner for top in tops]
+        else:
+            what = f"it includes {uri!r}, which is not on this computer"
+            self.files.problem(
+                node, INCLUDE, what, "download the model, and give the path of its file"
+            )
+            return None
+        return self.files.allowed(node, uri, [_file_of(place) for place in places])
+
+    def _top_model(self, node: XmlNode, uri: str, root: XmlNode) -> XmlNode | None:
+        """Return the one model of an included file."""
+        models = list(root.all("model"))
+        wrong = (
+            version_problem(root)
+            if root.tag == "sdf"
+            else f"its root element is <{root.tag}>, not <sdf>"
+        )
+        if not wrong and len(models) != 1:
+            wrong = f"it has {len(models)} models outside worlds, and an included file has one"
+        if not wrong:
+            return models[0]
+        self.files.problem(
+            node, INCLUDE, f"it includes {uri!r}: {wrong}", "include an SDF file with one <model>"
+        )
+        return None
+
+    def _changed(self, node: XmlNode, model: XmlNode) -> XmlNode:
+        """Return a model with what the include states of it."""
+        attributes = dict(model.attributes)
+        if name := _text(node, "name"):
+            attributes["name"] = name
+        if placement := _text(node, "placement_frame"):
+            attributes["placement_frame"] = placement
+            if node.first("pose") is None:
+                what = "<placement_frame> of an <include> needs a <pose>"
+                self.files.problem(
+                    node, INCLUDE, what, "add <pose>, such as <pose>0 0 0 0 0 0</pose>"
+                )
+        if _is_merge(node):
+            attributes[MERGE] = "true"
+        replaced = [child for tag in ("static", "pose") if (child := node.first(tag)) is not None]
+        tags = {child.tag for child in replaced}
+        children = [child for child in model.children if child.tag not in tags]
+        return replace(
+            model, attributes=attributes, children=[*replaced, *children, *node.all("plugin")]
+        )
+
+
+def _is_merge(node: XmlNode) -> bool:
+    return node.attributes.get(MERGE, "").strip().lower() in ("true", "1")
+
+
+def _text(node: XmlNode, tag: str) -> str:
+    child = node.first(tag)
+    return "" if child is None else child.content
+
+
+def _file_of(place: Path) -> Path:
+    """Return the file of a model: a path itself, or of a folder the newest that its ``model.config`` names."""
+    if not place.is_dir():
+        return place
+    config = place / _CONFIG
+    if not config.is_file():
+        return place / _MODEL
+    named = [node for node in read_xml(config).all("sdf") if node.content]
+    named.sort(
+        key=lambda node: [
+            int(word) for word in re.findall(r"\d+", node.attributes.get("version", ""))
+        ]
+    )
+    return place / (named[-1].content if named else _MODEL)
+
+
+def _with_mesh_paths(node: XmlNode, folder: Path) -> XmlNode:
+    """Return an element whose meshes are named by whole paths, for they count from the folder of their own file."""
+    children = [_with_mesh_paths(child, folder) for child in node.children]
+    if node.tag == "mesh":
+        children = [
+            replace(child, pieces=[str(folder / child.content)])
+            if child.tag == "uri" and "://" not in child.content
+            else child
+            for child in children
+        ]
+    return replace(node, children=children)

@@ -1,0 +1,763 @@
+"""A model of an SDF file as plain parts: links and joints with their frames, at the pose that the file describes.
+
+SDF (Gazebo) says where each link is by poses relative to one another; every joint is at zero there.
+A joint stands in a frame of its child, and the same frame is that of its parent at this pose. So
+loops close natively: a link may be the child of several joints. What is written here follows
+http://sdformat.org/spec (1.5 to 1.12).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.formats.sdf.include import version_problem
+from tauloop.formats.sdf.nested import MODEL, WORLD, flattened, has_joint
+from tauloop.formats.urdf.parts import rotation
+from tauloop.formats.xml.foreign_elements import inventory, plugins, refuse
+from tauloop.formats.xml.nodes import XmlNode, XmlReader
+from tauloop.mechanism.poses import IDENTITY, FramePose, quaternion_rotation
+from tauloop.mechanism.suggestions import listing, suggestion
+
+_MODEL = MODEL
+#: Types of joints in SDF and what they are here; a joint that Tauloop wrote may leave everything
+#: free.
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "ball": "spherical",
+    "universal": "universal",
+    "revolute2": "universal",
+}
+#: The element for a joint of six freedoms, which SDF has by having none; marks of a link without
+#: mass and of a joint that closes a loop.
+FREE, MASSLESS, CUT = "tauloop:free", "tauloop:massless", "tauloop:cut"
+#: Elements of an axis that act on it, and Drake's rotor of a joint.
+ACTING = ("damping", "friction", "spring_stiffness")
+ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
+BALL = "drake:ball_constraint"
+_AXES = ("axis", "axis2")
+#: Gravity of a world that says none, m/s^2.
+GRAVITY = (0.0, 0.0, -9.8)
+#: Two axes are at right angles up to this cosine.
+_ACROSS = 1e-9
+#: Figures from which on a limit is none.
+_NO_LIMIT = 1e15
+_NO_POSE = (0.0,) * 6
+#: Frames of a joint lie apart from this distance on, m.
+_APART = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdfJoint:
+    """A joint between two links.
+
+    Attributes:
+        name, kind: kind as in `KINDS`, or "free".
+        node: where it stands in the file.
+        parent, child: links.
+        frames: of the joint, in the parent's link and in the child's.
+        axes: unit vectors (3,) in these frames.
+        is_cut: whether it only closes a loop.
+        is_reversed: whether parent and child are those of the file exchanged.
+    """
+
+    name: str
+    kind: str
+    node: XmlNode
+    parent: str
+    child: str
+    frames: tuple[FramePose, FramePose]
+    axes: tuple[np.ndarray, ...] = ()
+    is_cut: bool = False
+    is_reversed: bool = False
+
+    def coordinate(self, index: int) -> str:
+        """Return what follows its name in that of the coordinate of an axis of the file, 0 or 1."""
+        if len(self.axes) == 1:
+            return ""
+        return (".first", ".second")[index ^ self.is_reversed]
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the numbers that act on its axes, as the file has them: losses, stiffness, rotor inertia."""
+        paths = [(axis, "dynamics", tag) for axis in ("axis", "axis2") for tag in ACTING] + [
+            (ROTOR,)
+        ]
+        nodes = [descend(self.node, *path) for path in paths]
+        return tuple(node.content for node in nodes if node is not None and node.content)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether losses, a spring or a rotor act on it."""
+        return not all(is_zero(text) for text in self.texts())
+
+    def limit(self, tag: str) -> str | None:
+        """A figure of its limits; None where there is none, or what stands for none."""
+        node = descend(self.node, "axis", "limit", tag)
+        if node is None:
+            return None
+        try:
+            value = float(node.content)
+        except ValueError:
+            return node.content  # whoever reads it says what is wrong with it
+        is_open = abs(value) >= _NO_LIMIT or (tag in ("effort", "velocity") and value < 0.0)
+        return None if is_open else node.content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdfMimic:
+    """A gear: q = multiplier q_leader + offset, between coordinates by name.
+
+    Attributes:
+        node: where it is in the file.
+        follower, leader: joint and index of the axis of each.
+        multiplier, offset: numbers.
+    """
+
+    node: XmlNode
+    follower: tuple[str, int]
+    leader: tuple[str, int]
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdfModel:
+    """A model, checked.
+
+    Attributes:
+        name: of the model.
+        node: its element.
+        links: elements by name.
+        poses: of the links in the model's frame.
+        joints: in the order of the file.
+        gravity: (3,) m/s^2 in the model's frame.
+        notes: what the user should know.
+        mimics: gears.
+        weightless: links on which gravity does not act.
+        omitted_forces, unknown_elements: as those of `Mechanism`.
+    """
+
+    name: str
+    node: XmlNode
+    links: Mapping[str, XmlNode]
+    poses: Mapping[str, FramePose]
+    joints: tuple[SdfJoint, ...]
+    gravity: tuple[float, float, float]
+    notes: tuple[str, ...]
+    mimics: tuple[SdfMimic, ...] = ()
+    weightless: tuple[str, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
+
+
+def is_zero(text: str) -> bool:
+    """Return whether a text is the number zero; False for a text that is not a number."""
+    try:
+        return float(text) == 0.0
+    except ValueError:
+        return False
+
+
+def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
+    """The element that a path of tags leads to."""
+    for tag in tags:
+        node = None if node is None else node.first(tag)
+    return node
+
+
+class SdfReader(XmlReader):
+    """Reads one model; keeps notes besides problems."""
+
+    def __init__(
+        self, file: str, wanted: str = "", unread: Mapping[str, Problem] | None = None
+    ) -> None:
+        """Start without notes and problems.
+
+        Args:
+            file: name of the file for messages.
+            wanted: name of the model, where a world has several machines.
+            unread: what is wrong with includes of worlds, by their URIs.
+        """
+        super().__init__(file)
+        self.notes: list[str] = []
+        self._wanted = wanted
+        self._unread = unread or {}
+        self._omitted: list[str] = []
+        self._frames: dict[str, _Frame] = {}
+        self._poses: dict[str, FramePose] = {}
+
+    def model(self, root: XmlNode) -> SdfModel | None:
+        """The model of a file; None where something is wrong that leaves none."""
+        if root.tag != "sdf":
+            self.problem(
+                root, root.tag, f"the root element is <{root.tag}>, not <sdf>", "give an SDF file"
+            )
+            return None
+        model = self._machine(root)
+        if model is None:
+            return None
+        world = next((world for world in root.all("world") if model in world.children), None)
+        if what := version_problem(root):
+            self.problem(root, "sdf", what, "convert it with `gz sdf --print FILE`")
+            return None
+        if self._unread:
+            self.notes.append(
+                f"includes of the world that are left out: {listing(list(self._unread), 10)}"
+            )
+        model = flattened(self, model)
+        unknown = self._refuse_ties(root, world, model)
+        if self.flag(model.first("static"), "static"):
+            self.problem(
+                model,
+                model.attributes.get("name", "model"),
+                "a static model does not move",
+                "remove <static>",
+            )
+        links = self._named(model, "link")
+        self._enter_frames(model)
+        read = [
+            self._joint(name, node, links) for name, node in self._named(model, "joint").items()
+        ]
+        read += [self._free(node, links) for node in model.all(FREE)]
+        read += [self._ball(k, node, model, links) for k, node in enumerate(model.all(BALL), 1)]
+        joints = tuple(joint for joint in read if joint is not None)
+        if not links:
+            self.problem(model, "model", "there is no <link>", "give a model with links and joints")
+        weightless = self._read_surroundings(world, model, links)
+        field_: tuple[float, ...] = GRAVITY
+        gravity = None if world is None else world.first("gravity")
+        if gravity is None:
+            self.notes.append("gravity is SDF's own, 9.8 m/s^2 along -z: the file does not say it")
+        else:
+            field_ = self.numbers(gravity, "gravity", GRAVITY)
+        at = self._place(model)
+        x, y, z = (float(component) + 0.0 for component in at.rotation.T @ np.array(field_))
+        return SdfModel(
+            name=model.attributes.get("name", ""),
+            node=model,
+            links=links,
+            poses={name: self.resolved(name, node) for name, node in links.items()},
+            joints=joints,
+            gravity=(x, y, z),
+            mimics=self._mimics(joints),
+            weightless=weightless,
+            notes=tuple(self.notes),
+            omitted_forces=tuple(self._omitted),
+            unknown_elements=unknown,
+        )
+
+    def frame_in(self, model: XmlNode, name: str) -> FramePose:
+        """Return the pose of a frame of a model in the model's own frame."""
+        reader = SdfReader(self.file)
+        reader.problems = self.problems
+        reader._enter_frames(model)
+        return reader.resolved(name, model)
+
+    def _enter_frames(self, model: XmlNode) -> None:
+        """Take up the links, joints and frames of a model by their names."""
+        for tag in ("link", "joint", "frame"):
+            for name, node in self._named(model, tag).items():
+                if name in self._frames or name in (WORLD, _MODEL):
+                    self.problem(node, name, "this name is taken", "rename one of them")
+                self._frames[name] = self._frame(tag, node)
+
+    def _machine(self, root: XmlNode) -> XmlNode | None:
+        """Return the model that is the machine: the one that moves, or that of the wanted name."""
+        models = [
+            *root.all("model"),
+            *(model for world in root.all("world") for model in world.all("model")),
+        ]
+        names = [model.attributes.get("name", "?") for model in models]
+        if self._wanted:
+            what, remedy = (
+                f"there is no model {self._wanted!r}",
+                f"there are {listing(names) or 'none'}",
+            )
+            if self._wanted not in names:
+                self.problem(root, "options.model", what, suggestion(self._wanted, names) or remedy)
+                return None
+            return models[names.index(self._wanted)]
+        if not models:
+            self.problems += self._unread.values()
+            if not self._unread:
+                self.problem(
+                    root, "sdf", "there is no <model>", "give a file with a model, the machine"
+                )
+            return None
+        moving = [model for model in models if not self.flag(model.first("static"), "static")]
+        jointed = [model for model in moving if has_joint(model)]
+        machines = jointed or moving or models
+        if len(machines) > 1:
+            listed = listing([model.attributes.get("name", "?") for model in machines])
+            self.problem(
+                root,
+                "sdf",
+                f"there are {len(machines)} models: {listed}",
+                "name the machine: --model NAME",
+            )
+            return None
+        if len(models) > 1:
+            others = [
+                name for name, model in zip(names, models, strict=True) if model is not machines[0]
+            ]
+            self.notes.append(f"other models of the world are left out: {listing(others, 10)}")
+        return machines[0]
+
+    def _refuse_ties(self, root: XmlNode, world: XmlNode | None, model: XmlNode) -> tuple[str, ...]:
+        """Refuse elements and plugins that tie links together; list the harmless ones; return the unknown ones."""
+        tops = [
+            replace(
+                root,
+                children=[node for node in root.children if node.tag not in ("world", "model")],
+            ),
+            model,
+        ]
+        if world is not None:
+            tops.append(
+                replace(world, children=[node for node in world.children if node.tag != "model"])
+            )
+        listed = inventory("sdf", *tops)
+        refuse(
+            self, listed.refused, "write loops as joints, gears as <mimic>, springs into <dynamics>"
+        )
+        for top in tops:
+            for plugin, effect in plugins(top):
+                name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
+                if effect == "tie":
+                    what = f"the plugin {name!r} ties links together while the simulation runs"
+                    self.problem(
+                        plugin,
+                        name,
+                        what,
+                        "remove it, or write the joint or the gear that it stands for",
+                    )
+                else:
+                    self._omitted.append(f"the forces of the plugin {name!r}")
+        if listed.harmless:
+            counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(listed.harmless.items()))
+            self.notes.append(f"not used: {counts}")
+        return listed.unknown_texts()
+
+    def _read_surroundings(
+        self, world: XmlNode | None, model: XmlNode, links: Mapping[str, XmlNode]
+    ) -> tuple[str, ...]:
+        """List forces of air and water on links, refuse links that do not obey forces; return the weightless links."""
+        wind = descend(world, "wind", "linear_velocity")
+        blows = wind is not None and any(self.numbers(wind, "wind", (0.0, 0.0, 0.0)))
+        everywhere = self.flag(model.first("enable_wind"), "enable_wind")
+        weightless = []
+        for name, node in links.items():
+            gravity = node.first("gravity")
+            if gravity is not None and gravity.content and not self.flag(gravity, name):
+                weightless.append(name)
+            if blows and (everywhere or self.flag(node.first("enable_wind"), name)):
+                self._omitted.append(f"the wind on link {name}")
+            for path, what in (
+                (("velocity_decay",), "the drag (velocity_decay)"),
+                (("inertial", "fluid_added_mass"), "the added mass of a fluid"),
+            ):
+                numbers = descend(node, *path)
+                if numbers is not None and not all(
+                    is_zero(child.content) for child in numbers.children
+                ):
+                    self._omitted.append(f"{what} of link {name}")
+            if self.flag(node.first("kinematic"), name):
+                what = "a kinematic link moves as a program says, whatever forces act on it"
+                self.problem(node, name, what, "remove <kinematic>")
+        return tuple(weightless)
+
+    def _place(self, model: XmlNode) -> FramePose:
+        """Return the pose of the model's frame in the world."""
+        pose = model.first("pose")
+        named = "" if pose is None else pose.attributes.get("relative_to", "").strip()
+        if named not in ("", WORLD):
+            what = f"the pose of the model is relative to {named!r}, which is not read"
+            self.problem(
+                model, model.attributes.get("name", "model"), what, "give the pose in the world"
+            )
+        placed = model.attributes.get("placement_frame", "").strip()
+        at = self.pose(model, "model")
+        return at if not placed else at @ self.resolved(placed, model).inverse()
+
+    def _named(self, model: XmlNode, tag: str) -> dict[str, XmlNode]:
+        named: dict[str, XmlNode] = {}
+        for node in model.all(tag):
+            named.setdefault(
+                node.attributes.get("name", "").strip() or f"{tag} on line {node.line}", node
+            )
+        return named
+
+    # Poses
+
+    def numbers(self, node: XmlNode, where: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """The numbers in an element, as many as the default has."""
+        text = node.content
+        return self._numbers(node, where, "the text", text, len(default)) if text else default
+
+    def flag(self, node: XmlNode | None, where: str) -> bool:
+        """Whether an element says true."""
+        return node is not None and node.content.lower() in ("true", "1")
+
+    def pose(self, node: XmlNode, where: str) -> FramePose:
+        """The pose in an element, as it is written: relative to whatever it names."""
+        pose = node.first("pose")
+        if pose is None or not pose.content:
+            return IDENTITY
+        if pose.attributes.get("rotation_format", "euler_rpy") == "quat_xyzw":
+            x, y, z, *turn = self.numbers(pose, where, (*_NO_POSE[:3], 0.0, 0.0, 0.0, 1.0))
+            length = float(np.linalg.norm(turn))
+            if not 0.999 < length < 1.001:
+                self.problem(
+                    pose,
+                    where,
+                    f"the quaternion has length {length:.6g}",
+                    "give one of length 1: x y z w",
+                )
+                return IDENTITY
+            R = quaternion_rotation(np.array([turn[3], *turn[:3]]) / length)
+        else:
+            x, y, z, roll, pitch, yaw = self.numbers(pose, where, _NO_POSE)
+            if self._is_in_degrees(pose):
+                roll, pitch, yaw = map(math.radians, (roll, pitch, yaw))
+            R = np.eye(3) if roll == pitch == yaw == 0.0 else rotation((roll, pitch, yaw))
+        return (
+            IDENTITY
+            if not np.isfinite([x, y, z, *R.ravel()]).all()
+            else FramePose(R, np.array([x, y, z]))
+        )
+
+    def pose_on(self, link: str, node: XmlNode) -> FramePose:
+        """Return the pose of an element of a link, in the link's frame."""
+        pose = node.first("pose")
+        named = (
+            ""
+            if pose is None
+            else pose.attributes.get("relative_to", pose.attributes.get("frame", "")).strip()
+        )
+        own = self.pose(node, link)
+        return (
+            own
+            if not named
+            else self.resolved(link, node).inverse() @ self.resolved(named, node) @ own
+        )
+
+    def _is_in_degrees(self, pose: XmlNode) -> bool:
+        return pose.attributes.get("degrees", "false").lower() in ("true", "1")
+
+    def _frame(self, tag: str, node: XmlNode) -> _Frame:
+        """Where a pose is counted from: a joint's from its child, others' from the model, where they do not say it."""
+        pose = node.first("pose")
+        words = {} if pose is None else pose.attributes
+        relative = words.get("relative_to", words.get("frame", "")).strip()
+        child = node.first("child")
+        attached = node.attributes.get("attached_to", "").strip() if tag == "frame" else ""
+        if not relative and tag == "joint" and child is not None:
+            relative = child.content
+        return _Frame(node=node, relative=relative or attached or _MODEL, attached=attached)
+
+    def resolved(self, name: str, where: XmlNode, seen: tuple[str, ...] = ()) -> FramePose:
+        """The pose of a frame in the model's frame; what is unknown or goes in a circle is noted."""
+        if name in (_MODEL, WORLD):
+            return IDENTITY
+        if name in self._poses:
+            return self._poses[name]
+        frame = self._frames.get(name)
+        if frame is None or name in seen:
+            what = (
+                "poses are relative to one another in a circle"
+                if frame
+                else f"there is no frame {name!r}"
+            )
+            self.problem(where, name, what, "correct `relative_to`")
+            return IDENTITY
+        pose = self.resolved(frame.relative, frame.node, (*seen, name)) @ self.pose(
+            frame.node, name
+        )
+        self._poses[name] = pose
+        return pose
+
+    def _link_of(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> str:
+        """The link that a name of a link or frame stands for; empty where there is none, which is noted."""
+        seen: list[str] = []
+        start = name
+        while name in self._frames and name not in links and name not in seen:
+            seen.append(name)
+            frame = self._frames[name]
+            child = frame.node.first("child")
+            name = (
+                child.content if frame.node.tag == "joint" and child is not None else frame.attached
+            )
+        if name in links or name == WORLD:
+            return name
+        self.problem(
+            node,
+            node.attributes.get("name", node.tag),
+            f"{start!r} is no link, and on none",
+            "name a link",
+        )
+        return ""
+
+    # Joints
+
+    def joint_between(self, node: XmlNode, links: Mapping[str, FramePose]) -> SdfJoint | None:
+        """Return a joint of its own between links that are at these poses in the model; None where it is wrong."""
+        name = self.text(node, node.tag, "name")
+        if name in links or not name:
+            if name:
+                self.problem(node, name, "a link has this name too", "rename one of them")
+            return None
+        self._poses |= links
+        self._frames |= {link: _Frame(node=node, relative=_MODEL) for link in links}
+        self._frames[name] = self._frame("joint", node)
+        return self._joint(name, node, dict.fromkeys(links, node))
+
+    def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
+        word = self.text(node, name, "type")
+        remedy = f"use one of {listing(KINDS, 10)}; gears go into a side file"
+        kind = (
+            self.look_up(node, name, word, KINDS, f"a joint of type {word!r} is not read", remedy)
+            if word
+            else None
+        )
+        ends = []
+        for tag in ("parent", "child"):
+            element = node.first(tag)
+            if element is None or not element.content:
+                self.problem(node, name, f"has no <{tag}>", f"add <{tag}>LINK</{tag}>")
+                ends.append("")
+            else:
+                ends.append(self._link_of(element.content, node, links))
+        parent, child = ends
+        if child == WORLD or (parent and parent == child):
+            self.problem(
+                node,
+                name,
+                f"joins {parent!r} and {child!r}",
+                "the child is another link than the parent",
+            )
+            return None
+        if kind is None or not parent or not child:
+            return None
+        at = self.resolved(name, node)
+        frames = (
+            self.resolved(parent, node).inverse() @ at,
+            self.resolved(child, node).inverse() @ at,
+        )
+        pose, element = node.first("pose"), node.first("child")
+        if (
+            element is not None
+            and element.content == child
+            and self._frames[name].relative == child
+        ):
+            frames = (frames[0], self.pose(node, name) if pose is not None else IDENTITY)
+        count = {"revolute": 1, "prismatic": 1, "universal": 2}.get(kind, 0)
+        axes = tuple(self._axis(node, name, tag, at) for tag in ("axis", "axis2")[:count])
+        if count == 2 and abs(axes[0] @ axes[1]) > _ACROSS:
+            what = "its two axes are not at right angles"
+            self.problem(node, name, what, "write two revolute joints with a link between them")
+        self._note_apart(name, node, at, links)
+        return SdfJoint(
+            name=name,
+            kind=kind,
+            node=node,
+            parent=parent,
+            child=child,
+            frames=frames,
+            axes=axes,
+            is_cut=node.first(CUT) is not None,
+        )
+
+    def _note_apart(
+        self, name: str, node: XmlNode, at: FramePose, links: Mapping[str, XmlNode]
+    ) -> None:
+        """Note a named frame of the parent that is elsewhere than the joint, which SDF puts where the child is."""
+        parent, child = node.first("parent"), node.first("child")
+        if parent is None or child is None or parent.content in (*links, WORLD, _MODEL):
+            return
+        distance = float(np.linalg.norm(self.resolved(parent.content, node).position - at.position))
+        if distance > _APART:
+            self.notes.append(
+                f"joint {name}: the frames {parent.content!r} and {child.content!r}, which it joins, lie "
+                f"{distance:.4g} m apart in the file's own pose; SDF takes the child's, so the joint is there"
+            )
+
+    def _free(self, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
+        """A joint of six freedoms as Tauloop writes it, from the frame of one link to that of another."""
+        name, parent, child = (self.text(node, FREE, key) for key in ("name", "parent", "child"))
+        if child not in links or parent not in (*links, WORLD) or child == parent:
+            self.problem(
+                node, name or FREE, f"{parent!r} and {child!r} are no two links", "correct them"
+            )
+            return None
+        start = self.resolved(parent, node).inverse() @ self.resolved(child, node)
+        return SdfJoint(
+            name=name, kind="free", node=node, parent=parent, child=child, frames=(start, IDENTITY)
+        )
+
+    def _axis(self, node: XmlNode, name: str, tag: str, at: FramePose) -> np.ndarray:
+        """A joint's axis (3,) in its own frame."""
+        xyz = descend(node, tag, "xyz")
+        axis = np.array(
+            [0.0, 0.0, 1.0] if xyz is None else self.numbers(xyz, name, (0.0, 0.0, 1.0))
+        )
+        length = float(np.linalg.norm(axis))
+        if not length > 0.0:
+            self.problem(
+                xyz or node, name, "the axis has length zero", "give a direction, such as 0 0 1"
+            )
+            return np.array([0.0, 0.0, 1.0])
+        named = "" if xyz is None else xyz.attributes.get("expressed_in", "").strip()
+        if self.flag(descend(node, tag, "use_parent_model_frame"), name):
+            named = _MODEL
+        axis = axis if length == 1.0 else axis / length
+        return at.rotation.T @ self.resolved(named, node).rotation @ axis if named else axis
+
+    # Gears and loops of Drake
+
+    def _ball(
+        self, k: int, node: XmlNode, model: XmlNode, links: Mapping[str, XmlNode]
+    ) -> SdfJoint | None:
+        """Return Drake's ball constraint as a joint that closes a loop."""
+        name = f"ball_constraint_{k}"
+        while name in self._frames:
+            name += "_"
+        ends: list[str] = []
+        frames: list[FramePose] = []
+        for body_tag, point_tag in (
+            (f"{BALL}_body_A", f"{BALL}_p_AP"),
+            (f"{BALL}_body_B", f"{BALL}_p_BQ"),
+        ):
+            body, point = node.first(body_tag), node.first(point_tag)
+            if body is None or point is None:
+                tag = body_tag if body is None else point_tag
+                self.problem(node, name, f"has no <{tag}>", f"add <{tag}>")
+                return None
+            link = self._link_of(body.content, node, links)
+            frame = FramePose(position=np.array(self.numbers(point, name, (0.0, 0.0, 0.0))))
+            if body.content == WORLD:
+                frame = self._place(model).inverse() @ frame
+            elif link and body.content != link:
+                frame = (
+                    self.resolved(link, node).inverse() @ self.resolved(body.content, node) @ frame
+                )
+            ends.append(link)
+            frames.append(frame)
+        if not all(ends):
+            return None
+        if ends[0] == ends[1]:
+            self.problem(node, name, f"both ends are on {ends[0]!r}", "a loop joins two links")
+            return None
+        parent, child = ends
+        pair = (frames[0], frames[1])
+        if child == WORLD:
+            parent, child, pair = child, parent, (pair[1], pair[0])
+        return SdfJoint(
+            name=name,
+            kind="spherical",
+            node=node,
+            parent=parent,
+            child=child,
+            frames=pair,
+            is_cut=True,
+        )
+
+    def _mimics(self, joints: Sequence[SdfJoint]) -> tuple[SdfMimic, ...]:
+        """Return the gears of all joints, SDF's and Drake's."""
+        known = {joint.name: joint for joint in joints if joint.axes}
+        mimics: list[SdfMimic] = []
+        for joint in joints:
+            drake = joint.node.first(DRAKE_MIMIC) if joint.node.tag == "joint" else None
+            if drake is not None and joint.axes:
+                multiplier = self.number(drake, joint.name, "multiplier", 1.0)
+                offset = self.number(drake, joint.name, "offset", 0.0)
+                leader = (self.text(drake, joint.name, "joint"), 0)
+                mimics += self._mimic(drake, (joint.name, 0), leader, multiplier, offset, known)
+            for index, tag in enumerate(_AXES[: len(joint.axes)]):
+                node = descend(joint.node, tag, "mimic")
+                if node is None:
+                    continue
+                axis = node.attributes.get("axis", "axis").strip()
+                if axis not in _AXES:
+                    self.problem(
+                        node, joint.name, f"{axis!r} is not an axis", "write axis or axis2"
+                    )
+                    continue
+                leader = (self.text(node, joint.name, "joint"), _AXES.index(axis))
+                multiplier = self.leaf(node, joint.name, "multiplier", 1.0)
+                offset = self.leaf(node, joint.name, "offset", 0.0)
+                reference = self.leaf(node, joint.name, "reference", 0.0)
+                offset -= multiplier * reference
+                mimics += self._mimic(node, (joint.name, index), leader, multiplier, offset, known)
+            follows = joint.node.tag == "joint" and (
+                drake is not None or descend(joint.node, "axis", "mimic")
+            )
+            if follows and not joint.axes:
+                what = f"a {joint.kind} joint follows another"
+                self.problem(
+                    joint.node,
+                    joint.name,
+                    what,
+                    "only a joint that turns or slides can: remove <mimic>",
+                )
+        return tuple(mimics)
+
+    def _mimic(
+        self,
+        node: XmlNode,
+        follower: tuple[str, int],
+        leader: tuple[str, int],
+        multiplier: float,
+        offset: float,
+        known: Mapping[str, SdfJoint],
+    ) -> list[SdfMimic]:
+        """Return one gear, checked; none where it is wrong, which is noted."""
+        name, (other, index) = follower[0], leader
+        if not other:
+            return []
+        if other not in known:
+            remedy = suggestion(other, known) or "name a joint that turns or slides"
+            self.problem(
+                node,
+                name,
+                f"it mimics {other!r}, which is not a joint that turns or slides",
+                remedy,
+            )
+            return []
+        if index >= len(known[other].axes):
+            self.problem(
+                node,
+                name,
+                f"it mimics the second axis of {other!r}, which has one",
+                'write axis="axis"',
+            )
+            return []
+        if follower == leader:
+            self.problem(node, name, "it mimics itself", "remove <mimic>")
+            return []
+        return [
+            SdfMimic(
+                node=node, follower=follower, leader=leader, multiplier=multiplier, offset=offset
+            )
+        ]
+
+    def leaf(self, node: XmlNode, where: str, tag: str, default: float) -> float:
+        """Return the number in a child element; the default where there is none."""
+        child = node.first(tag)
+        return default if child is None else self.numbers(child, where, (default,))[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """A frame by name: its element, what its pose is relative to, and what it moves with."""
+
+    node: XmlNode
+    relative: str
+    attached: str = field(default="")

@@ -1,0 +1,181 @@
+"""SDF (Gazebo): links, joints and the loops between them become a `Mechanism`, as those of a URDF do.
+
+A side file of a URDF's form adds what SDF cannot say (`tauloop.formats.urdf.side`); ``offsets``
+there are those of the joints, which are all at zero in the pose of the file. Motors follow from the
+efforts as in a URDF (`formats.motors`); a joint without ``<effort>`` has none that limits it, as
+SDF has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.sdf.include import with_included_models
+from tauloop.formats.sdf.model import GEAR_RATIO, ROTOR, SdfJoint, SdfMimic, SdfReader
+from tauloop.formats.sdf.tree import child_frame, origin_element, urdf_elements
+from tauloop.formats.urdf.parts import UrdfCoupling, UrdfJoint, UrdfReader, UrdfTree
+from tauloop.formats.urdf.reader import machine_of
+from tauloop.formats.urdf.side import Side, read_side
+from tauloop.formats.urdf.tree import tree_of
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.formats.xml.xacro import read_source
+from tauloop.mechanism.model import Mechanism
+
+
+def load_sdf(
+    path: str | Path,
+    side_path: str | Path | None = None,
+    *,
+    options: ImportOptions = ImportOptions(),  # noqa: B008 (frozen)
+) -> Mechanism:
+    """Read the model of an SDF file and, where there is one, its side file.
+
+    Args:
+        path: the file, with one machine, in a world or alone; `options.model` names one of several.
+        side_path: gravity, platform, offsets, friction, rotor inertia and actuators.
+        options: choices of whoever imports.
+
+    Returns:
+        The mechanism, its description with what was found on the way.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its file and line.
+    """
+    tree = read_sdf_tree(path, options)
+    side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
+    return machine_of(side.tree, side, Path(path), options)
+
+
+def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -> UrdfTree:  # noqa: B008 (frozen)
+    """Return the model of a file as plain numbers.
+
+    Args:
+        path: the file, or a xacro of one.
+        options: `model` names the model, where a world has several machines.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its line.
+    """
+    source = read_source(path, options)
+    files = with_included_models(source.root, Path(path), options.package_folders)
+    reader = SdfReader(source.file, options.model, files.unread)
+    model = reader.model(files.root)
+    reader.raise_any()
+    if model is None:
+        raise AssertionError("a file without a model has a problem that was noted")
+    spanned = urdf_elements(reader, model)
+    reader.raise_any()
+    tree = tree_of(spanned.robot, source.file, options.package_folders)
+    pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
+    joints = tuple(_completed(reader, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
+    scalar = [(joint, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")]
+    rotors = {
+        joint.name: _rotor(reader, sdf)
+        for joint, sdf in scalar
+        if sdf.node.first(ROTOR) is not None
+    }
+    names = {sdf.name: joint.name for joint, sdf in pairs}
+    couplings = tuple(_coupling(mimic, spanned.joints, names) for mimic in model.mimics)
+    reader.raise_any()
+    listed = (note for note in tree.notes if not note.startswith("not used: "))
+    cut_efforts = tuple(
+        _effort(joint) for joint in model.joints if joint.axes and joint.name not in names
+    )
+    return replace(
+        tree,
+        joints=joints,
+        couplings=(*tree.couplings, *couplings),
+        motors=replace(tree.motors, rotors={**tree.motors.rotors, **rotors}),
+        cut_efforts=cut_efforts,
+        gravity=model.gravity,
+        notes=(*source.notes, *model.notes, *spanned.notes, *listed),
+        weightless=tuple(tree.link_name(name) for name in model.weightless),
+        omitted_forces=(*model.omitted_forces, *spanned.omitted_forces),
+        unknown_elements=model.unknown_elements,
+    )
+
+
+def _completed(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
+    """Return a joint with what URDF has no place for: its frame on the child, its spring and its start."""
+    frame = child_frame(sdf)
+    element = XmlNode(
+        tag="joint", attributes={}, line=sdf.node.line, children=[origin_element(frame, sdf.node)]
+    )
+    xyz, rpy = UrdfReader(reader.file).origin(element, joint.name)
+    joint = replace(joint, child_xyz=xyz, child_rpy=rpy)
+    if joint.kind not in ("revolute", "prismatic"):
+        return joint
+    axis = sdf.node.first("axis")
+    dynamics = None if axis is None else axis.first("dynamics")
+    stiffness = (
+        0.0 if dynamics is None else reader.leaf(dynamics, joint.name, "spring_stiffness", 0.0)
+    )
+    if stiffness < 0.0:
+        reader.problem(
+            sdf.node,
+            joint.name,
+            f"the stiffness of the spring is {stiffness:g}",
+            "it is zero or positive",
+        )
+    return replace(
+        joint,
+        stiffness=stiffness,
+        rest=0.0
+        if dynamics is None
+        else reader.leaf(dynamics, joint.name, "spring_reference", 0.0),
+        start=0.0 if axis is None else reader.leaf(axis, joint.name, "initial_position", 0.0),
+    )
+
+
+def _rotor(reader: SdfReader, sdf: SdfJoint) -> tuple[float, float]:
+    """Return gear ratio and rotor inertia of a joint, as Drake's elements state them."""
+    inertia = reader.leaf(sdf.node, sdf.name, ROTOR, 0.0)
+    if inertia < 0.0:
+        reader.problem(
+            sdf.node, sdf.name, f"the inertia of the rotor is {inertia:g}", "it is zero or positive"
+        )
+    return reader.leaf(sdf.node, sdf.name, GEAR_RATIO, 1.0), inertia
+
+
+def _coupling(
+    mimic: SdfMimic, joints: Sequence[SdfJoint], names: Mapping[str, str]
+) -> UrdfCoupling:
+    """Return a gear between coordinates: q_follower - multiplier q_leader = offset."""
+    known = {joint.name: joint for joint in joints}
+
+    def coordinate(end: tuple[str, int]) -> str:
+        joint, index = end
+        return f"{names[joint]}{known[joint].coordinate(index)}"
+
+    follower = coordinate(mimic.follower)
+    terms: tuple[tuple[str, float], ...] = (
+        (follower, 1.0),
+        (coordinate(mimic.leader), -mimic.multiplier),
+    )
+    if mimic.multiplier == 0.0:  # it is held at the offset
+        terms = terms[:1]
+    return UrdfCoupling(
+        name=f"{follower.replace('.', '_')}_mimic", terms=terms, offset=mimic.offset, mimics=True
+    )
+
+
+def _of_kind(joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
+    """Return a joint of a kind that URDF lacks, in the frame that represents it; without <effort> it has no limit."""
+    if sdf.kind == "universal":
+        return replace(joint, kind="universal", axes=("x", "y"))
+    if sdf.kind == "spherical":
+        return replace(joint, kind="spherical")
+    return replace(joint, effort=math.inf) if joint.effort is None else joint
+
+
+def _effort(joint: SdfJoint) -> float:
+    """Return the effort limit of a joint; SDF takes none, or a negative one, as infinite."""
+    text = joint.limit("effort")
+    try:
+        return math.inf if text is None else float(text)
+    except ValueError:
+        return math.inf

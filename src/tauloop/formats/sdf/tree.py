@@ -1,0 +1,391 @@
+"""A model of an SDF file as the elements of a URDF: a spanning tree of its joints, and the others as loops.
+
+URDF puts a link's frame where its joint is, and SDF anywhere. Links keep their frames of the file,
+with all their numbers; where a joint is on its child is in `child_frame`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.motor_elements import driven_names, motor_nodes
+from tauloop.formats.sdf.inertia import collision_inertia, is_automatic
+from tauloop.formats.sdf.model import MASSLESS, SdfJoint, SdfModel, SdfReader, descend, is_zero
+from tauloop.formats.sdf.nested import WORLD
+from tauloop.formats.urdf.parts import roll_pitch_yaw
+from tauloop.formats.writing.expression_writer import number
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.poses import IDENTITY, FramePose
+from tauloop.mechanism.rigid_tree import LinkInertia
+
+#: Joints of few freedoms are kept in the tree, and loops cut at the others.
+_RANKS = {"free": 0, "fixed": 1, "revolute": 2, "prismatic": 2, "universal": 3, "spherical": 4}
+_TYPES = {"free": "floating", "spherical": "fixed", "universal": "fixed"}
+_CUTS = {"fixed": "link"}
+_MOMENTS = {"ixx": "1", "iyy": "1", "izz": "1", "ixy": "0", "ixz": "0", "iyz": "0"}
+#: Elements of shapes by their tags, and what URDF calls the attributes.
+_SHAPES = {
+    "box": ("size",),
+    "sphere": ("radius",),
+    "cylinder": ("radius", "length"),
+    "capsule": ("radius", "length"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdfTree:
+    """What is read as a URDF.
+
+    Attributes:
+        robot: the root element.
+        joints: those of the tree, in the order of its elements.
+        root: the link that is the base.
+        notes: what the user should know.
+        omitted_forces: as those of `Mechanism`.
+    """
+
+    robot: XmlNode
+    joints: tuple[SdfJoint, ...]
+    root: str
+    notes: tuple[str, ...]
+    omitted_forces: tuple[str, ...]
+
+
+def urdf_elements(reader: SdfReader, model: SdfModel) -> SdfTree:
+    """The model as elements of a URDF; what is wrong goes to the reader's problems."""
+    return _Spanning(reader, model).tree()
+
+
+@dataclass(slots=True)
+class _Spanning:
+    reader: SdfReader
+    model: SdfModel
+    notes: list[str] = field(default_factory=list)
+    frames: dict[str, FramePose] = field(default_factory=dict)
+    resting: frozenset[str] = frozenset()
+    automatic: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
+
+    def tree(self) -> SdfTree:
+        joints, root = self._with_root()
+        links = [*self.model.links] if root != WORLD else [WORLD, *self.model.links]
+        hung, cut = self._spanned(joints, links, root)
+        # the base is the model's frame, wherever its link has its own; all other links keep their
+        # frames
+        self.frames = {root: IDENTITY if root == WORLD else self.model.poses[root].inverse()}
+        self.frames |= {joint.child: IDENTITY for joint in hung}
+        welds = ((joint.parent, joint.child) for joint in hung if joint.kind == "fixed")
+        self.resting = frozenset(steps_from(root, welds))
+        robot = XmlNode(
+            tag="robot", attributes={"name": self.model.name or "model"}, line=self.model.node.line
+        )
+        for name in sorted(links, key=lambda name: name != root):
+            node = self.model.links.get(name)
+            robot.children.append(
+                _element("link", self.model.node, name=name)
+                if node is None
+                else self._link(name, node)
+            )
+        robot.children.extend([self._joint(joint) for joint in hung])
+        robot.children.extend([self._cut(joint) for joint in cut])
+        robot.children.extend(motor_nodes(self.model.node))
+        if self.automatic:
+            self.notes.append(
+                f"mass and inertia follow from collisions: {', '.join(self.automatic)}"
+            )
+        for joint in hung:
+            if joint.kind == "universal" and joint.is_loaded:
+                self.omitted.append(f"what acts on the axes of the universal joint {joint.name}")
+        return SdfTree(
+            robot=robot,
+            joints=tuple(hung),
+            root=root,
+            notes=tuple(self.notes),
+            omitted_forces=tuple(self.omitted),
+        )
+
+    def _with_root(self) -> tuple[list[SdfJoint], str]:
+        """The joints that count, and the link that is the base."""
+        joints = list(self.model.joints)
+        grounded = [joint for joint in joints if joint.parent == WORLD and not joint.is_cut]
+        if len(grounded) == 1 and grounded[0].kind == "fixed":
+            joints.remove(grounded[0])
+            root = grounded[0].child
+            at = self.model.poses[root].inverse()
+            return [
+                joint if joint.parent != WORLD else _on(joint, root, at) for joint in joints
+            ], root
+        if grounded or not self.model.links:
+            return joints, WORLD
+        root = self.model.node.attributes.get("canonical_link", "").strip()
+        root = root if root in self.model.links else next(iter(self.model.links))
+        self.notes.append(
+            f"no joint holds a link to the world: {root!r}, the model's canonical link, is the base"
+        )
+        return joints, root
+
+    def _spanned(
+        self, joints: Sequence[SdfJoint], links: Sequence[str], root: str
+    ) -> tuple[list[SdfJoint], list[SdfJoint]]:
+        """Joints of the tree from the root outwards, turned round where it enters by their child; and the others."""
+        group = {name: name for name in links}
+
+        def top(name: str) -> str:
+            while group[name] != name:
+                name = group[name]
+            return name
+
+        coupled = {
+            name for mimic in self.model.mimics for name, _ in (mimic.follower, mimic.leader)
+        }
+        driven = driven_names(motor_nodes(self.model.node))
+
+        def order(joint: SdfJoint) -> tuple[int, bool, bool]:
+            """Joints that a gear, a motor or a load needs a coordinate for come before others of their rank."""
+            has_motor = joint.name in driven
+            is_needed = joint.is_loaded or (joint.name in coupled) or has_motor
+            rank = min(_RANKS[joint.kind], 2) if is_needed else _RANKS[joint.kind]
+            is_passive = is_zero(joint.limit("effort") or "-1")
+            return (
+                rank,
+                not (joint.name in coupled or has_motor),
+                is_passive and not joint.is_loaded,
+            )
+
+        kept: list[SdfJoint] = []
+        for joint in sorted((joint for joint in joints if not joint.is_cut), key=order):
+            first, second = top(joint.parent), top(joint.child)
+            if first != second:
+                group[second] = first
+                kept.append(joint)
+        hung: list[SdfJoint] = []
+        reached, left = [root], [joint for joint in joints if joint in kept]
+        while len(reached) < len(links):
+            near = next(
+                (joint for joint in left if (joint.parent in reached) != (joint.child in reached)),
+                None,
+            )
+            if near is None:
+                name = next(name for name in links if name not in reached)
+                near = self._loose(name, root)
+            else:
+                left.remove(near)
+            hung.append(near if near.parent in reached else _reversed(near))
+            reached.append(hung[-1].child)
+        cut = [joint for joint in joints if joint not in kept]
+        for joint in cut:
+            if joint.name in coupled:
+                what = "it closes a loop, so that it has no coordinate, and a gear needs one"
+                remedy = "close the loop at another joint: make that one a ball joint"
+                self.reader.problem(joint.node, joint.name, what, remedy)
+        return hung, cut
+
+    def _loose(self, name: str, root: str) -> SdfJoint:
+        """A link that hangs on nothing moves freely."""
+        self.notes.append(f"link {name!r} hangs on nothing, and moves freely")
+        node, at = self.model.links[name], self.model.poses[name]
+        start = at if root == WORLD else self.model.poses[root].inverse() @ at
+        return SdfJoint(
+            name=f"{name}.free",
+            kind="free",
+            node=node,
+            parent=root,
+            child=name,
+            frames=(start, IDENTITY),
+        )
+
+    def _link(self, name: str, node: XmlNode) -> XmlNode:
+        link = _element("link", node, name=name)
+        # nothing depends on its inertia
+        rests = name in self.resting and is_automatic(node.first("inertial"))
+        if node.first(MASSLESS) is None and not rests:
+            link.children.append(self._inertial(name, node))
+        for tag in ("visual", "collision"):
+            for shape in node.all(tag):
+                at = self.frames[name].inverse() @ self.reader.pose_on(name, shape)
+                link.children.append(
+                    _element(tag, shape, [origin_element(at, shape), *_looks(shape)])
+                )
+        return link
+
+    def _inertial(self, name: str, link: XmlNode) -> XmlNode:
+        """Mass and inertia; SDF itself says 1 kg and 1 kg m^2 where a file does not."""
+        node = link.first("inertial")
+        if node is None:
+            self.notes.append(
+                f"{name}: without <inertial>, SDF gives it 1 kg and 1 kg m^2 about each axis"
+            )
+        elif not is_automatic(node):
+            for tag, default in (
+                ("mass", "a mass of 1 kg"),
+                ("inertia", "moments of inertia of 1 kg m^2"),
+            ):
+                if node.first(tag) is None:
+                    self.notes.append(f"{name}: without <{tag}>, SDF gives it {default}")
+        source = node or link
+        if node is not None and is_automatic(node):
+            made = collision_inertia(self.reader, name, link, node)
+            return _element("inertial", node) if made is None else self._computed(name, node, made)
+        mass, inertia = source.first("mass"), source.first("inertia")
+        moments = dict(_MOMENTS)
+        for key in moments:
+            moment = None if inertia is None else inertia.first(key)
+            moments[key] = moments[key] if moment is None else moment.content
+        at = (
+            IDENTITY if node is None else self.frames[name].inverse() @ self.reader.pose(node, name)
+        )
+        return _element(
+            "inertial",
+            source,
+            [
+                origin_element(at, source),
+                _element("mass", mass or source, value="1" if mass is None else mass.content),
+                replace(_element("inertia", inertia or source), attributes=moments),
+            ],
+        )
+
+    def _computed(self, name: str, node: XmlNode, made: LinkInertia) -> XmlNode:
+        """Return an ``<inertial>`` of numbers, about the mass centre in the axes of the joint's frame."""
+        self.automatic.append(name)
+        at = self.frames[name].inverse() @ FramePose(position=made.center)
+        inertia = at.rotation @ made.about_center @ at.rotation.T
+        moments = {
+            key: number(float(inertia["xyz".index(key[1]), "xyz".index(key[2])]) + 0.0)
+            for key in _MOMENTS
+        }
+        return _element(
+            "inertial",
+            node,
+            [
+                origin_element(FramePose(position=at.position), node),
+                _element("mass", node, value=number(made.mass)),
+                replace(_element("inertia", node), attributes=moments),
+            ],
+        )
+
+    def _joint(self, joint: SdfJoint) -> XmlNode:
+        """A joint of the tree; of a universal one the axes are x and y of its frame."""
+        at = self.frames[joint.parent].inverse() @ joint.frames[0] @ _turn(joint)
+        kind = _TYPES.get(joint.kind, joint.kind)
+        limits = {tag: joint.limit(tag) for tag in ("lower", "upper", "effort", "velocity")}
+        limited = joint.kind == "prismatic" or (
+            limits["lower"] is not None and limits["upper"] is not None
+        )
+        kind = "continuous" if joint.kind == "revolute" and not limited else kind
+        children = [
+            origin_element(at, joint.node),
+            _element("parent", joint.node, link=joint.parent),
+            _element("child", joint.node, link=joint.child),
+        ]
+        if joint.axes and joint.kind != "universal":
+            children.append(_element("axis", joint.node, xyz=_text(joint.axes[0])))
+            ends = {tag: text for tag, text in limits.items() if text is not None}
+            if limits["lower"] is None or limits["upper"] is None:
+                ends = {tag: text for tag, text in ends.items() if tag not in ("lower", "upper")}
+            children.append(replace(_element("limit", joint.node), attributes=ends))
+            losses = {
+                tag: descend(joint.node, "axis", "dynamics", tag) for tag in ("damping", "friction")
+            }
+            stated = {
+                tag: node.content
+                for tag, node in losses.items()
+                if node is not None and node.content
+            }
+            children.append(replace(_element("dynamics", joint.node), attributes=stated))
+        return _element("joint", joint.node, children, name=joint.name, type=kind)
+
+    def _cut(self, joint: SdfJoint) -> XmlNode:
+        """A joint that closes a loop."""
+        if joint.is_loaded:
+            self.omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
+        if joint.limit("lower"):
+            self.notes.append(f"{joint.name}: it closes a loop, and its limits are not read")
+        children = []
+        for side, link, frame in zip(
+            ("parent", "child"), (joint.parent, joint.child), joint.frames, strict=True
+        ):
+            at = self.frames[link].inverse() @ frame
+            children += [
+                _element(side, joint.node, link=link),
+                replace(origin_element(at, joint.node), tag=f"{side}_origin"),
+            ]
+        for side, axis in zip(("parent", "child"), (joint.axes * 2)[:2], strict=False):
+            children.append(_element(f"{side}_axis", joint.node, xyz=_text(axis)))
+        kind = _CUTS.get(joint.kind, joint.kind)
+        return _element("constraint", joint.node, children, name=joint.name, type=kind)
+
+
+def _on(joint: SdfJoint, link: str, at: FramePose) -> SdfJoint:
+    """Return a joint of the world as one of a link that the world holds at rest."""
+    return replace(joint, parent=link, frames=(at @ joint.frames[0], joint.frames[1]))
+
+
+def child_frame(joint: SdfJoint) -> FramePose:
+    """Return the frame of a joint of the tree on its child; of a universal joint, x and y are its axes."""
+    return joint.frames[1] @ _turn(joint)
+
+
+def _reversed(joint: SdfJoint) -> SdfJoint:
+    """The same joint from its child to its parent; its coordinate keeps its sign."""
+    axes = tuple(-axis for axis in reversed(joint.axes))
+    frames = (joint.frames[1], joint.frames[0])
+    return replace(
+        joint, parent=joint.child, child=joint.parent, frames=frames, axes=axes, is_reversed=True
+    )
+
+
+def _turn(joint: SdfJoint) -> FramePose:
+    """From the frame of a joint to that of URDF's: of a universal joint, x and y are its axes."""
+    if joint.kind != "universal":
+        return IDENTITY
+    return FramePose(
+        np.column_stack([*joint.axes, np.cross(joint.axes[0], joint.axes[1])]), np.zeros(3)
+    )
+
+
+def _element(
+    tag: str, like: XmlNode, children: Sequence[XmlNode] = (), **attributes: str
+) -> XmlNode:
+    return XmlNode(
+        tag=tag, attributes=attributes, line=like.line, children=list(children), file=like.file
+    )
+
+
+def _text(values: np.ndarray) -> str:
+    return " ".join(number(float(value) + 0.0) for value in values)
+
+
+def origin_element(pose: FramePose, like: XmlNode) -> XmlNode:
+    """Return a pose as URDF's ``<origin>``."""
+    return _element(
+        "origin", like, xyz=_text(pose.position), rpy=_text(np.array(roll_pitch_yaw(pose)))
+    )
+
+
+def _looks(node: XmlNode) -> list[XmlNode]:
+    """Geometry and colour of a visual."""
+    shapes = []
+    for shape in (descend(node, "geometry") or node).children:
+        texts = {child.tag: child.content for child in shape.children}
+        if shape.tag == "mesh":
+            shapes.append(
+                _element(
+                    "mesh", shape, filename=texts.get("uri", ""), scale=texts.get("scale", "1 1 1")
+                )
+            )
+        elif shape.tag in _SHAPES:
+            wanted = {key: texts[key] for key in _SHAPES[shape.tag] if key in texts}
+            shapes.append(replace(_element(shape.tag, shape), attributes=wanted))
+    looks = [_element("geometry", node, shapes)]
+    diffuse = descend(node, "material", "diffuse")
+    if diffuse is not None:
+        rgba = diffuse.content if len(diffuse.content.split()) != 3 else f"{diffuse.content} 1"
+        looks.append(
+            _element("material", diffuse, [_element("color", diffuse, rgba=rgba)], name="")
+        )
+    return looks

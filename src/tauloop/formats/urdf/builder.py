@@ -1,0 +1,255 @@
+"""From the plain numbers of a URDF tree to bodies, joints and leaf parameters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field, replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.imported.starts import ball_joint
+from tauloop.formats.urdf.parts import LinkFrame, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
+from tauloop.mechanism.description.placements import (
+    placed,
+    turns_to_axes,
+    turns_to_axis,
+    with_turns,
+)
+from tauloop.mechanism.expression import ZERO, Constant, Expression, multiply, negate, triple
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    AxisName,
+    Coupling,
+    Freedom,
+    Friction,
+    Joint,
+    Placement,
+    Spring,
+    Turn,
+    Vector,
+)
+
+#: A turn after which z points where the axis of a letter did: a planar joint moves across z.
+_LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
+    "x": (Turn("y", Constant(math.pi / 2)),),
+    "y": (Turn("x", Constant(-math.pi / 2)),),
+    "z": (),
+}
+#: R = Rz(yaw) Ry(pitch) Rx(roll), written as successive turns.
+_ROLL_PITCH_YAW: tuple[tuple[int, AxisName], ...] = ((2, "z"), (1, "y"), (0, "x"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floating:
+    """A floating joint whose coordinates are counted from another frame than where URDF puts it.
+
+    Attributes:
+        frame: that frame, on the parent link.
+        reference: the coordinates (7,) where URDF puts it, m and quaternion w x y z.
+        freedoms: of its six velocities.
+    """
+
+    frame: Placement
+    reference: tuple[float, ...]
+    freedoms: tuple[Freedom, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ball:
+    """A ball joint whose quaternion is not counted from the pose of the file (see `starts.ball_joint`)."""
+
+    start: tuple[Turn, ...]
+    is_reversed: bool
+    freedoms: tuple[Freedom, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointExtra:
+    """What URDF does not say about a joint.
+
+    Attributes:
+        offset: URDF's coordinate = measured coordinate + offset, rad or m.
+        offset_value: its nominal value.
+        freedom: what acts on it; friction wins over that of URDF's ``<dynamics>``, a speed over
+            URDF's.
+        has_limits: whether its range holds, and not that of URDF.
+        floating: of a floating joint, what it says beside URDF.
+        ball: of a ball joint.
+    """
+
+    offset: Expression = ZERO
+    offset_value: float = 0.0
+    freedom: Freedom = field(default_factory=Freedom)
+    has_limits: bool = False
+    floating: Floating | None = None
+    ball: Ball | None = None
+
+
+def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -> Joint:
+    """A joint whose coordinate is the measured one (see `JointExtra.offset`)."""
+    floating = extra.floating
+    if floating is not None:
+        frame = replace(floating.frame, body=BASE if joint.parent == root else joint.parent)
+        child = Placement(body=joint.child)
+        start, freedoms = floating.reference, floating.freedoms
+        return Joint(
+            name=joint.name,
+            kind="free",
+            parent=frame,
+            child=child,
+            reference=start,
+            freedoms=freedoms,
+        )
+    origin = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
+    parent = _placement(origin, root, f"{joint.name}.origin", leaves)
+    child = Placement(body=joint.child)
+    if any((*joint.child_xyz, *joint.child_rpy)):
+        on_child = LinkFrame(link=joint.child, xyz=joint.child_xyz, rpy=joint.child_rpy)
+        child = _placement(on_child, root, f"{joint.name}.child", leaves)
+    if extra.ball is not None:
+        return ball_joint(
+            name=joint.name,
+            near=parent,
+            far=child,
+            start=extra.ball.start,
+            is_reversed=extra.ball.is_reversed,
+            freedoms=extra.ball.freedoms,
+        )
+    neutral = JOINT_KINDS[joint.kind].neutral
+    axes = joint.axes
+    if joint.kind in ("revolute", "prismatic", "planar"):
+        axes, turns = _along(joint.kind, joint.axis)
+        if extra.offset != ZERO and joint.kind == "prismatic":
+            child = placed(child, _along_axis(joint.axis, negate(extra.offset)), ())
+        parent, child = with_turns(parent, turns), with_turns(child, turns)
+    if extra.offset != ZERO and joint.kind == "revolute":
+        parent = with_turns(parent, (Turn(axes[0], extra.offset),))
+    return Joint(
+        name=joint.name,
+        kind=joint.kind,
+        parent=parent,
+        child=child,
+        axes=axes,
+        reference=neutral if len(neutral) != 1 else (joint.start - extra.offset_value,),
+        freedoms=_freedoms(joint, extra, leaves),
+    )
+
+
+def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
+    """A joint that closes a loop, between frames on two links."""
+    parent = _placement(loop.predecessor, root, f"{loop.name}.predecessor", leaves)
+    child = _placement(loop.successor, root, f"{loop.name}.successor", leaves)
+    axes: tuple[AxisName, ...] = ()
+    if JOINT_KINDS[loop.kind].axes == 1 or loop.kind == "planar":
+        axes, turns = _along(loop.kind, loop.axis)
+        parent, child = with_turns(parent, turns), with_turns(child, turns)
+    if loop.kind == "universal":  # x of the parent's frame and y of the child's, at right angles
+        axes = ("x", "y")
+        parent = with_turns(parent, turns_to_axes(loop.axis, _across(loop.axis)))
+        child = with_turns(child, turns_to_axes(_across(loop.other_axis), loop.other_axis))
+    return closing_joint(loop.name, loop.kind, parent, child, axes)
+
+
+def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]]:
+    """Letters of the axes of a joint about or along an axis, and turns of its frames that bring them there."""
+    letter, turns = turns_to_axis(axis)
+    return ((), turns + _LETTER_TO_Z[letter]) if kind == "planar" else ((letter,), turns)
+
+
+def closing_joint(
+    name: str, kind: str, parent: Placement, child: Placement, axes: tuple[AxisName, ...] = ()
+) -> Joint:
+    """A joint that closes a loop and on which nothing acts."""
+    freedoms = (Freedom(),) * len(JOINT_KINDS[kind].velocities)
+    neutral = JOINT_KINDS[kind].neutral
+    return Joint(
+        name=name,
+        kind=kind,
+        parent=parent,
+        child=child,
+        axes=axes,
+        reference=neutral,
+        freedoms=freedoms,
+        is_cut=True,
+    )
+
+
+def _across(axis: Triple) -> Triple:
+    """A unit vector at right angles to an axis."""
+    other = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    return triple(float(component) for component in other / np.linalg.norm(other))
+
+
+def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
+    """A gear; ratios that only say which side a joint is on are no parameters."""
+    terms = tuple(
+        (
+            name,
+            Constant(ratio)
+            if abs(ratio) == 1.0
+            else leaves.leaf(f"{coupling.name}.of.{name}", ratio, "", "drive"),
+        )
+        for name, ratio in coupling.terms
+    )
+    offset = leaves.structural(
+        f"{coupling.name}.offset", coupling.offset, "rad" if turns else "m", "geometry"
+    )
+    return Coupling(name=coupling.name, terms=terms, offset=offset, turns=turns)
+
+
+def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
+    position = triple(leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
+    angles = [
+        (letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad"))
+        for k, letter in _ROLL_PITCH_YAW
+    ]
+    turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
+    return Placement(
+        body=BASE if frame.link == root else frame.link, position=position, turns=turns
+    )
+
+
+def _along_axis(axis: Triple, distance: Expression) -> Vector:
+    """Return a distance along a unit vector, as a vector."""
+    return triple(multiply(Constant(component), distance) for component in axis)
+
+
+def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:
+    count = len(JOINT_KINDS[joint.kind].velocities)
+    if count != 1:
+        return (Freedom(),) * count
+    own = extra.freedom
+    friction = own.friction or Friction()
+    losses = {"viscous": joint.damping, "coulomb": joint.friction}
+    left = {key: value for key, value in losses.items() if getattr(friction, key) is None}
+    friction = replace(friction, **leaves.friction(joint.name, joint.kind == "revolute", **left))
+    turns = joint.kind == "revolute"
+    spring = own.spring
+    if spring is None and joint.stiffness:
+        spring = Spring(
+            stiffness=leaves.leaf(
+                f"{joint.name}.spring.stiffness",
+                joint.stiffness,
+                "N m/rad" if turns else "N/m",
+                "spring",
+            ),
+            rest=leaves.structural(
+                f"{joint.name}.spring.rest",
+                joint.rest - extra.offset_value,
+                "rad" if turns else "m",
+                "spring",
+            ),
+        )
+    freedom = replace(
+        own,
+        friction=friction if friction != Friction() else None,
+        spring=spring,
+        speed=own.speed if math.isfinite(own.speed) else joint.velocity,
+    )
+    if not extra.has_limits:
+        lower, upper = (end - extra.offset_value for end in (joint.lower, joint.upper))
+        freedom = replace(freedom, lower=lower, upper=upper)
+    return (freedom,)

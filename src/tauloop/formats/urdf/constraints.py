@@ -1,0 +1,331 @@
+"""Elements that close loops or couple joints in a URDF: those of GRBDA, of Drake and of Isaac Sim.
+
+``<constraint>`` is read by `urdf_cut_elements`.
+
+.. code-block:: xml
+
+    <loop name="loop1" type="revolute">                        <!-- of GRBDA (ROAM-Lab-ND/generalized_rbda) -->
+      <predecessor link="link2"><origin xyz="1 0 0"/></predecessor>
+      <successor link="link3"><origin xyz="0.5 0 0"/></successor>
+      <axis xyz="0 0 1"/>
+    </loop>
+    <coupling name="gear1" type="rolling">                     <!-- ratio * predecessor - successor = 0 -->
+      <predecessor link="link1"/> <successor link="rotor1"/> <ratio value="6"/>
+    </coupling>
+    <drake:ball_constraint>
+      <drake:ball_constraint_body_A name="link2"/> <drake:ball_constraint_p_AP value="1 0 0"/>
+      <drake:ball_constraint_body_B name="link3"/> <drake:ball_constraint_p_BQ value="0.5 0 0"/>
+    </drake:ball_constraint>
+    <loop_joint name="loop1" type="spherical">                 <!-- of Isaac Sim, which writes the tag link1 twice -->
+      <link1 link="link2" xyz="1 0 0" rpy="0 0 0"/>
+      <link1 link="link3" xyz="0.5 0 0" rpy="0 0 0"/>
+    </loop_joint>
+
+In a coupling, a link stands for the joints from the nearest common ancestor of both links down to
+it. URDF's own ``<mimic>``, q = multiplier * q_other + offset, is a coupling too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tauloop.common.records import dataclass
+from tauloop.formats.urdf.cut_elements import CUT, read_cut
+from tauloop.formats.urdf.parts import (
+    LinkFrame,
+    UrdfCoupling,
+    UrdfJoint,
+    UrdfLoop,
+    UrdfReader,
+    identifier,
+)
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.suggestions import suggestion
+
+BALL, LOOP_JOINT = "drake:ball_constraint", "loop_joint"
+ELEMENTS = ("loop", "coupling", CUT, BALL, LOOP_JOINT)
+#: The ends of Isaac Sim's element: its documentation writes the first tag twice, other tools write
+#: both.
+_LOOP_JOINT_ENDS = ("link1", "link2")
+#: The first of two links whose origins coincide.
+_CLOSING = re.compile(r"(closing_.+)_1")
+#: Types of GRBDA's loops, and what they are here.
+_LOOP_KINDS = {
+    kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "fixed")
+}
+_LOOP_KINDS["continuous"] = "revolute"
+
+
+def read_loops(
+    reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
+) -> tuple[UrdfLoop, ...]:
+    """Return all loop closures of a file, in its order; what is wrong goes to the reader's problems."""
+    loops: list[UrdfLoop] = []
+    for node in robot.children:
+        if node.tag == "loop":
+            name = reader.name(node)
+            kind = reader.kind(node, name, _LOOP_KINDS, "type of loop")
+            ends = [_end(reader, node, name, tag, links) for tag in ("predecessor", "successor")]
+            loop = UrdfLoop(
+                name=name,
+                kind=kind,
+                predecessor=ends[0],
+                successor=ends[1],
+                axis=reader.axis(node, name) if node.first("axis") is not None else (0.0, 0.0, 1.0),
+            )
+        elif node.tag == BALL:
+            name = f"ball_constraint_{1 + sum(loop.name.startswith('ball_constraint_') for loop in loops)}"
+            a = _point(reader, node, name, f"{BALL}_body_A", f"{BALL}_p_AP", links)
+            b = _point(reader, node, name, f"{BALL}_body_B", f"{BALL}_p_BQ", links)
+            loop = UrdfLoop(name=name, kind="spherical", predecessor=a, successor=b)
+        elif node.tag in (CUT, LOOP_JOINT):
+            read = read_cut if node.tag == CUT else _loop_joint
+            loop = read(reader, node, links)
+            name = loop.name
+        else:
+            continue
+        if loop.predecessor.link and loop.predecessor.link == loop.successor.link:
+            reader.problem(
+                node, name, f"both ends are on {loop.predecessor.link!r}", "a loop joins two links"
+            )
+        loops.append(loop)
+    return (*loops, *closing_frames(reader, loops, links, joints))
+
+
+def closing_frames(
+    reader: UrdfReader,
+    loops: Sequence[UrdfLoop],
+    links: Mapping[str, XmlNode],
+    joints: Sequence[UrdfJoint],
+) -> list[UrdfLoop]:
+    """Return the loops that pairs of links ``closing_NAME_1``, ``closing_NAME_2`` stand for (onshape-to-robot).
+
+    Their origins coincide. A pair of which another element joins a link is left alone.
+    """
+    joined = _joined(loops, joints)
+    closing: list[UrdfLoop] = []
+    for first in links:
+        match = _CLOSING.fullmatch(first)
+        if match is None or first in joined:
+            continue
+        second = f"{match[1]}_2"
+        if second not in links:
+            reader.note(
+                first, f"it looks like one of two frames that coincide, and there is no {second}"
+            )
+        elif second not in joined:
+            name = match[1] if match[1] not in links else f"{match[1]}_loop"
+            reader.note(
+                name,
+                f"the origins of {first} and {second} coincide, as their names state: a ball joint",
+            )
+            ends = (LinkFrame(link=first), LinkFrame(link=second))
+            closing.append(
+                UrdfLoop(name=name, kind="spherical", predecessor=ends[0], successor=ends[1])
+            )
+    return closing
+
+
+def without_closing(
+    loops: Sequence[UrdfLoop], others: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]
+) -> tuple[UrdfLoop, ...]:
+    """Return loops without those of `closing_frames` of which others join a link."""
+    joined = _joined(others, joints)
+    return tuple(
+        loop
+        for loop in loops
+        if not (
+            _CLOSING.fullmatch(loop.predecessor.link)
+            and {loop.predecessor.link, loop.successor.link} & joined
+        )
+    )
+
+
+def _joined(loops: Sequence[UrdfLoop], joints: Sequence[UrdfJoint]) -> set[str]:
+    """Return the links that loops join, and those on which these hang by fixed joints."""
+    above = {joint.child: joint.parent for joint in joints if joint.kind == "fixed"}
+    joined: set[str] = set()
+    for loop in loops:
+        for end in (loop.predecessor, loop.successor):
+            link = end.link
+            while link not in joined:
+                joined.add(link)
+                link = above.get(link, link)
+    return joined
+
+
+def _loop_joint(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfLoop:
+    """Return Isaac Sim's ``<loop_joint>``, which is a ball joint; other types are refused."""
+    name = reader.name(node)
+    kind = reader.text(node, name, "type")
+    if kind and kind != "spherical":
+        what = f"a <{LOOP_JOINT}> of type {kind!r} is not read: Isaac Sim has spherical ones alone"
+        reader.problem(
+            node,
+            name,
+            what,
+            f'write <{CUT} type="{kind}"> in its place, or close the loop in a side file',
+        )
+    ends = [child for child in node.children if child.tag in _LOOP_JOINT_ENDS]
+    if len(ends) != 2:
+        what = f"has {len(ends)} elements <link1> or <link2>"
+        reader.problem(
+            node,
+            name,
+            what,
+            'it needs two: <link1 link="..." xyz="..." rpy="..."/> and <link2 .../>',
+        )
+        return UrdfLoop(
+            name=name,
+            kind="spherical",
+            predecessor=LinkFrame(link=""),
+            successor=LinkFrame(link=""),
+        )
+    frames: list[LinkFrame] = []
+    for end in ends:
+        at = XmlNode(
+            tag=end.tag, attributes={}, line=end.line, children=[replace(end, tag="origin")]
+        )
+        xyz, rpy = reader.origin(at, name)
+        frames.append(LinkFrame(link=reader.link(end, name, "link", links), xyz=xyz, rpy=rpy))
+    return UrdfLoop(name=name, kind="spherical", predecessor=frames[0], successor=frames[1])
+
+
+def _end(
+    reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]
+) -> LinkFrame:
+    link = reader.end(node, name, tag, links)
+    end = node.first(tag)
+    if end is None:
+        return LinkFrame(link="")
+    xyz, rpy = reader.origin(end, name)
+    return LinkFrame(link=link, xyz=xyz, rpy=rpy)
+
+
+def _point(
+    reader: UrdfReader,
+    node: XmlNode,
+    name: str,
+    body_tag: str,
+    point_tag: str,
+    links: Mapping[str, XmlNode],
+) -> LinkFrame:
+    link = reader.end(node, name, body_tag, links, attribute="name")
+    point = node.first(point_tag)
+    if point is None:
+        reader.problem(node, name, f"has no <{point_tag}>", f'add <{point_tag} value="0 0 0"/>')
+        return LinkFrame(link=link)
+    reader.text(point, name, "value")
+    x, y, z = reader.vector(point, name, "value", (0.0, 0.0, 0.0))
+    return LinkFrame(link=link, xyz=reader.structural((x, y, z), name))
+
+
+def read_couplings(
+    reader: UrdfReader,
+    robot: XmlNode,
+    joint_nodes: Mapping[str, XmlNode],
+    joints: Sequence[UrdfJoint],
+    links: Mapping[str, XmlNode],
+) -> tuple[UrdfCoupling, ...]:
+    """All couplings of a file: GRBDA's, then ``<mimic>``."""
+    couplings: list[UrdfCoupling] = []
+    chains = _Chains(above={joint.child: joint for joint in joints if joint.child})
+    for node in robot.all("coupling"):
+        name = reader.name(node)
+        kind = node.attributes.get("type", "rolling")  # GRBDA itself reads the ratio alone
+        if kind != "rolling":
+            reader.problem(node, name, f"{kind!r} is not a type of coupling", "write rolling")
+        ratio_node = node.first("ratio")
+        if ratio_node is None:
+            reader.problem(node, name, "has no <ratio>", 'add <ratio value="..."/>')
+        ratio = 1.0 if ratio_node is None else reader.number(ratio_node, name, "value")
+        if ratio == 0.0:
+            reader.problem(node, name, "the ratio is zero", "leave the coupling out")
+        first, second = (reader.end(node, name, tag, links) for tag in ("predecessor", "successor"))
+        if not (first and second):
+            continue
+        near, far = chains.from_common_ancestor(first, second)
+        terms = tuple((joint.name, ratio) for joint in near) + tuple(
+            (joint.name, -1.0) for joint in far
+        )
+        bad = [joint.name for joint in (*near, *far) if joint.kind not in ("revolute", "prismatic")]
+        if bad or not near or not far:
+            what = (
+                f"{', '.join(bad)} cannot turn or slide"
+                if bad
+                else f"no joint lies between {first!r} and {second!r} on one of the sides"
+            )
+            reader.problem(
+                node, name, what, "couple links that move by revolute or prismatic joints"
+            )
+            continue
+        couplings.append(UrdfCoupling(name=name, terms=terms))
+    return (*couplings, *_mimics(reader, joint_nodes, joints))
+
+
+def _mimics(
+    reader: UrdfReader, joint_nodes: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
+) -> tuple[UrdfCoupling, ...]:
+    """What follows from ``<mimic>``: q = multiplier q_other + offset."""
+    known = {joint.name: joint for joint in joints}
+    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    couplings: list[UrdfCoupling] = []
+    for name, node in joint_nodes.items():
+        mimic = node.first("mimic")
+        if mimic is None:
+            continue
+        if known[name].kind == "fixed":
+            reader.note(name, "a fixed joint cannot follow another: its <mimic> is left out")
+            continue
+        other = identifier(reader.text(mimic, name, "joint"))
+        other = f"{other}_joint" if other not in known and f"{other}_joint" in known else other
+        if other not in scalar:
+            remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
+            reader.problem(
+                mimic, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy
+            )
+            continue
+        if name not in scalar or other == name:
+            what = (
+                "it mimics itself"
+                if other == name
+                else "only a joint that turns or slides can mimic another"
+            )
+            reader.problem(mimic, name, what, "remove <mimic>")
+            continue
+        multiplier = reader.number(mimic, name, "multiplier", 1.0)
+        offset = reader.number(mimic, name, "offset", 0.0)
+        terms: tuple[tuple[str, float], ...] = ((name, 1.0), (other, -multiplier))
+        if multiplier == 0.0:
+            reader.note(name, "it mimics with multiplier zero: it is held at the offset")
+            terms = terms[:1]
+        couplings.append(
+            UrdfCoupling(name=f"{name}_mimic", terms=terms, offset=offset, mimics=True)
+        )
+    return tuple(couplings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chains:
+    """The joints above each link."""
+
+    above: Mapping[str, UrdfJoint]
+
+    def from_common_ancestor(
+        self, first: str, second: str
+    ) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
+        """Joints from the nearest common ancestor to each of two links, from the ancestor outwards."""
+        up_one, up_two = self._up(first), self._up(second)
+        while up_one and up_two and up_one[-1] is up_two[-1]:
+            up_one.pop()
+            up_two.pop()
+        return up_one[::-1], up_two[::-1]
+
+    def _up(self, link: str) -> list[UrdfJoint]:
+        path: list[UrdfJoint] = []
+        while link in self.above and self.above[link] not in path:
+            path.append(self.above[link])
+            link = self.above[link].parent
+        return path

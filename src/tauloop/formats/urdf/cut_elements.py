@@ -1,0 +1,65 @@
+"""The ``<constraint>`` element for loops in URDF: joints and links that were cut.
+
+It is proposed for URDF (ros/urdfdom_headers pull request 108, ros/urdfdom pull request 264).
+
+.. code-block:: xml
+
+    <constraint name="loop1" type="revolute">      <!-- or prismatic, universal, spherical, link; also with _joint -->
+      <parent link="link2"/> <parent_origin xyz="1 0 0" rpy="0 0 0"/> <parent_axis xyz="0 0 1"/>
+      <child link="link3"/> <child_origin xyz="0.5 0 0"/> <child_axis xyz="0 1 0"/>
+    </constraint>
+
+Its semantics are those of the parser of that request and of its authors' solver
+(HIT-Robotics/robot_model): the frames ``parent_origin`` on the parent and ``child_origin`` on the
+child coincide, but for what the joint leaves free about or along ``parent_axis``, which is an axis
+of both frames. ``link`` leaves nothing free: a link was cut. Of a universal joint, ``parent_axis``
+is fixed to the parent's frame and ``child_axis`` to the child's, and both stay at right angles. An
+axis that is not given is x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tauloop.formats.urdf.parts import LinkFrame, Triple, UrdfLoop, UrdfReader
+from tauloop.formats.xml.nodes import XmlNode
+
+CUT = "constraint"
+#: Elements within it that are read.
+CUT_PARTS = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis")
+_PLAIN = {kind: kind for kind in ("revolute", "prismatic", "universal", "spherical")} | {
+    "link": "fixed"
+}
+#: Kinds of loops that the element has, and its word for each.
+CUT_TYPES = {kind: word for word, kind in _PLAIN.items()}
+_KINDS = _PLAIN | {f"{word}_joint": kind for word, kind in _PLAIN.items()}
+
+
+def read_cut(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfLoop:
+    """One ``<constraint>``; what is wrong goes to the reader's problems."""
+    name = reader.name(node)
+    kind = reader.kind(node, name, _KINDS, "type of constraint")
+    frames = []
+    for side in ("parent", "child"):
+        link = reader.end(node, name, side, links)
+        xyz, rpy = reader.origin(node, name, f"{side}_origin")
+        frames.append(LinkFrame(link=link, xyz=xyz, rpy=rpy))
+    axis = other = (0.0, 0.0, 1.0)
+    if kind in ("revolute", "prismatic", "universal"):
+        axis = _axis(reader, node, name, "parent_axis")
+    if kind == "universal":
+        other = _axis(reader, node, name, "child_axis")
+    return UrdfLoop(
+        name=name,
+        kind=kind,
+        predecessor=frames[0],
+        successor=frames[1],
+        axis=axis,
+        other_axis=other,
+    )
+
+
+def _axis(reader: UrdfReader, node: XmlNode, name: str, tag: str) -> Triple:
+    if node.first(tag) is None:
+        reader.note(name, f"there is no <{tag}>, so it is x")
+    return reader.axis(node, name, tag)

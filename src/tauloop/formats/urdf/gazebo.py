@@ -1,0 +1,73 @@
+"""What ``<gazebo>`` in a URDF changes of the machine: plugins that tie or push links, gravity and springs.
+
+`urdf_gazebo_joints` reads the joints in it. Everything else in ``<gazebo>`` draws, senses or steers
+a simulation.
+"""
+
+from __future__ import annotations
+
+from tauloop.common.records import dataclass
+from tauloop.formats.urdf.parts import UrdfReader, identifier
+from tauloop.formats.xml.foreign_elements import plugins
+from tauloop.formats.xml.nodes import XmlNode
+
+#: Elements whose number is a force that is not read, with what they are.
+_FORCES = {
+    "springStiffness": "the spring of joint",
+    "spring_stiffness": "the spring of joint",
+    "dampingFactor": "the velocity damping of",
+    "velocity_decay": "the drag of",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GazeboExtensions:
+    """What the elements state of forces.
+
+    Attributes:
+        weightless: links on which gravity does not act.
+        omitted_forces: as those of `Mechanism`.
+    """
+
+    weightless: tuple[str, ...]
+    omitted_forces: tuple[str, ...]
+
+
+def read_gazebo(reader: UrdfReader, robot: XmlNode) -> GazeboExtensions:
+    """Return what ``<gazebo>`` elements state of forces; plugins that tie links together are refused."""
+    weightless: list[str] = []
+    omitted: list[str] = []
+    for node in robot.all("gazebo"):
+        subject = node.attributes.get("reference", "").strip()
+        for inner in node.walk():
+            if subject and _is_switched_off(inner):
+                name = identifier(subject)
+                weightless.append(reader.renamed.get(name, name))
+            elif inner.tag in _FORCES and not _is_zero(inner):
+                omitted.append(f"{_FORCES[inner.tag]} {subject or 'a link'}")
+        for plugin, effect in plugins(node):
+            name = plugin.attributes.get("name") or plugin.attributes.get("filename", "plugin")
+            if effect == "tie":
+                what = f"the plugin {name!r} ties links together while the simulation runs"
+                remedy = "remove it, and write <mimic>, <constraint> or a side file in its place"
+                reader.problem(plugin, name, what, remedy)
+            else:
+                omitted.append(f"the forces of the plugin {name!r}")
+    return GazeboExtensions(weightless=tuple(weightless), omitted_forces=tuple(omitted))
+
+
+def _is_switched_off(node: XmlNode) -> bool:
+    """Return whether an element switches gravity off for a link, in either of Gazebo's words."""
+    word = node.content.lower()
+    if node.tag == "turnGravityOff":
+        return word in ("true", "1")
+    return node.tag == "gravity" and word in ("false", "0")
+
+
+def _is_zero(node: XmlNode) -> bool:
+    """Return whether all numbers in an element are zero."""
+    words = [word for inner in node.walk() for word in inner.content.split()]
+    try:
+        return not any(float(word) for word in words)
+    except ValueError:
+        return False

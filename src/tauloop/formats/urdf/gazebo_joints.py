@@ -1,0 +1,155 @@
+"""Joints in ``<gazebo>`` of a URDF: SDF joints that close loops, as in Gazebo's tutorial on kinematic loops.
+
+.. code-block:: xml
+
+    <gazebo>
+      <joint name="joint_D" type="revolute">
+        <parent>link_CD</parent> <child>base_link</child>
+        <pose>0 0 0 0 0 0</pose> <axis><xyz>0 0 1</xyz></axis>
+      </joint>
+    </gazebo>
+
+Gazebo makes an SDF model of the URDF with all joints at zero, and adds these joints to it. So a
+joint is where its pose puts it on its child, and at the same place on its parent while all joints
+are at zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tauloop.common.records import dataclass
+from tauloop.formats.sdf.model import SdfJoint, SdfReader
+from tauloop.formats.sdf.nested import WORLD
+from tauloop.formats.urdf.parts import (
+    LinkFrame,
+    UrdfJoint,
+    UrdfLoop,
+    UrdfReader,
+    identifier,
+    pose_of,
+    roll_pitch_yaw,
+)
+from tauloop.formats.xml.foreign_elements import inventory, refuse
+from tauloop.formats.xml.nodes import XmlNode
+from tauloop.mechanism.expression import triple
+from tauloop.mechanism.poses import IDENTITY, FramePose
+
+#: Elements of gears.
+_GEARS = ("mimic", "drake:mimic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GazeboLoops:
+    """What joints in ``<gazebo>`` close.
+
+    Attributes:
+        loops: the joints that close loops.
+        omitted_forces, unknown_elements: as those of `Mechanism`.
+    """
+
+    loops: tuple[UrdfLoop, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
+
+
+def read_gazebo_joints(
+    reader: UrdfReader,
+    robot: XmlNode,
+    links: Mapping[str, XmlNode],
+    joints: Sequence[UrdfJoint],
+    root: str,
+) -> GazeboLoops:
+    """Return the loops that joints in ``<gazebo>`` close; what is wrong goes to the reader's problems.
+
+    Args:
+        reader: of the URDF.
+        robot: the root element.
+        links: by the names that they have here.
+        joints: of the tree.
+        root: the link that is the base.
+    """
+    nodes = [inner for node in robot.all("gazebo") for inner in node.walk() if _is_joint(inner)]
+    if not nodes:
+        return GazeboLoops()
+    listed = inventory("sdf", *nodes)
+    refuse(reader, listed.refused, "write the joint as <joint> of the URDF")
+    names = {node.attributes["name"].strip(): name for name, node in links.items()}
+    names.setdefault(WORLD, root)
+    at_zero = _poses_at_zero(joints, root)
+    poses = {original: at_zero[name] for original, name in names.items() if name in at_zero}
+    sdf = SdfReader(reader.file)
+    sdf.problems = reader.problems
+    loops: list[UrdfLoop] = []
+    omitted: list[str] = []
+    for node in nodes:
+        joint = sdf.joint_between(node, poses)
+        if joint is None:
+            continue
+        ends = (names[joint.parent], names[joint.child])
+        if ends[0] == ends[1]:
+            if joint.kind != "fixed":
+                what = f"it moves {ends[0]!r}, the root link, which is the immovable base here"
+                reader.problem(node, joint.name, what, "write it as <joint> of the URDF")
+            continue
+        if any(inner.tag in _GEARS for inner in node.walk()):
+            what = "it closes a loop, so that it has no coordinate, and a gear needs one"
+            reader.problem(
+                node, joint.name, what, "write the gear as <mimic> of a <joint> of the URDF"
+            )
+        if joint.is_loaded:
+            omitted.append(f"what acts on the joint {joint.name}, which closes a loop")
+        if joint.limit("lower"):
+            reader.note(joint.name, "it closes a loop, and its limits are not read")
+        _note_merged(reader, joint.name, ends, joints)
+        loops.append(_loop(joint, ends))
+    return GazeboLoops(
+        loops=tuple(loops), omitted_forces=tuple(omitted), unknown_elements=listed.unknown_texts()
+    )
+
+
+def _is_joint(node: XmlNode) -> bool:
+    return (
+        node.tag == "joint" and node.first("parent") is not None and node.first("child") is not None
+    )
+
+
+def _poses_at_zero(joints: Sequence[UrdfJoint], root: str) -> dict[str, FramePose]:
+    """Return the poses of the links on the root, all joints at zero."""
+    poses = {root: IDENTITY}
+    left = list(joints)
+    while near := [joint for joint in left if joint.parent in poses]:
+        for joint in near:
+            poses[joint.child] = poses[joint.parent] @ pose_of(joint.xyz, joint.rpy)
+        left = [joint for joint in left if joint not in near]
+    return poses
+
+
+def _note_merged(
+    reader: UrdfReader, name: str, ends: tuple[str, str], joints: Sequence[UrdfJoint]
+) -> None:
+    """Note an end on a link that Gazebo merges with another, for the joint is then not where the file has it."""
+    for joint in joints:
+        if joint.kind == "fixed" and joint.child in ends and any((*joint.xyz, *joint.rpy)):
+            what = (
+                f"Gazebo merges {joint.child!r}, which it joins, with {joint.parent!r}, unless told not to, and then "
+                f"counts its pose from that; here the pose counts from {joint.child!r}"
+            )
+            reader.note(name, what)
+
+
+def _loop(joint: SdfJoint, ends: tuple[str, str]) -> UrdfLoop:
+    frames = [
+        LinkFrame(link=link, xyz=triple(frame.position.tolist()), rpy=roll_pitch_yaw(frame))
+        for link, frame in zip(ends, joint.frames, strict=True)
+    ]
+    axes = [triple((axis + 0.0).tolist()) for axis in joint.axes]
+    axis = axes[0] if axes else (0.0, 0.0, 1.0)
+    return UrdfLoop(
+        name=identifier(joint.name),
+        kind=joint.kind,
+        predecessor=frames[0],
+        successor=frames[1],
+        axis=axis,
+        other_axis=axes[-1] if axes else axis,
+    )

@@ -1,0 +1,185 @@
+"""Loop closures beside a URDF: Gepetto's ``robot.yaml``, as read by its tools for Pinocchio.
+
+.. code-block:: yaml
+
+    closed_loop: [[frame_A, frame_B], ...]    # pairs of frames that coincide
+    type: [3d, 6d, ...]                       # their origins only, or their axes too
+    name_mot: [joint_1, ...]                  # the joints with a motor; all others are passive
+    joint_name: [joint_4, ...]                # joints of the URDF that are of another kind:
+    joint_type: [SPHERICAL, ...]              # SPHERICAL, UJOINT_XY (about x, then y of its frame; CARDAN), or FIXED
+
+A frame is a link, or a joint: Pinocchio puts the frame of a joint where its child link is. The same
+keys close the loops in Tauloop's own side file, where ``type`` may also be a kind of joint, about
+or along z of both frames.
+
+A joint of another kind stands in the frame of the URDF's joint, whose axis, limits and losses play
+no part; FIXED holds it at zero. The loader that reads these files replaces joints so before it
+closes the loops (`completeRobotLoader` of Gepetto/example-parallel-robots at 0d63a70, which knows
+UJOINT_XY, YZ and ZX; files there have UJOINT_ZY too).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from tauloop.formats.urdf.parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfTree, identifier
+from tauloop.formats.writing.side_grammar import LOOP_SIDE
+from tauloop.mechanism.description import yaml_nodes
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.model import AxisName
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: A universal joint by the letters of its axes, the first on the parent's side; CARDAN is its older
+#: name.
+_UNIVERSAL = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
+#: What two frames that coincide make: a ball joint, or a weld.
+_TYPES = {"3d": "spherical", "6d": "fixed"}
+_KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")
+
+
+def is_loop_side(node: yaml_nodes.Node) -> bool:
+    """Whether a side file is Gepetto's: it closes loops or names motors, and states no format of ours."""
+    return (
+        isinstance(node, yaml_nodes.Mapping)
+        and node.get("format") is None
+        and any(node.get(key.name) for key in LOOP_SIDE.fields)
+    )
+
+
+def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
+    """The loops of a side file.
+
+    Args:
+        root: the top of the file, which may have the keys `CLOSURES`.
+        tree: the URDF, whose links and joints the frames are.
+    """
+    place, types = root.get("closed_loop"), root.get("type")
+    if place is None:
+        if types is not None:
+            types.problem("stands without `closed_loop`", "add the pairs of frames")
+        return ()
+    pairs = place.items()
+    if types is None:
+        remedy = "add `type: [6d, ...]`: 3d where origins coincide, 6d where axes do too"
+        root.problem(f"missing, and there are {len(pairs)} loops", remedy, "type")
+        return ()
+    if len(pairs) != len(types.items()):
+        what = f"has {len(types.items())} items for {len(pairs)} pairs of frames"
+        types.problem(what, "write one type for each pair")
+    loops: list[UrdfLoop] = []
+    for pair, kind_place in zip(pairs, types.items(), strict=False):
+        names = [item.text for item in pair.items() if item.text]
+        ends = [_frame(name, tree, pair) for name in names]
+        kind = _kind(kind_place)
+        if len(ends) != 2 or ends[0] is None or ends[1] is None or not kind:
+            continue
+        if ends[0].link == ends[1].link:
+            pair.problem(f"both frames are on {ends[0].link!r}", "name frames of two links")
+            continue
+        name = f"{identifier(names[0])}_to_{identifier(names[1])}"
+        if any(loop.name == name for loop in loops):
+            pair.problem(
+                f"{names[0]!r} and {names[1]!r} are joined already", "remove one of the pairs"
+            )
+            continue
+        loops.append(UrdfLoop(name=name, kind=kind, predecessor=ends[0], successor=ends[1]))
+    return tuple(loops)
+
+
+def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
+    """The tree with the joints of other kinds that ``joint_name`` and ``joint_type`` put in place of its own."""
+    names, types = (
+        place.items() if (place := root.get(key)) else [] for key in ("joint_name", "joint_type")
+    )
+    if len(names) != len(types):
+        what = f"there are {len(names)} joint names and {len(types)} joint types"
+        key = "joint_type" if root.has("joint_type") else "joint_name"
+        root.problem(what, "write one type for each joint", key)
+        return tree
+    joints = {joint.name: joint for joint in tree.joints}
+    movable = [joint.name for joint in tree.joints if joint.kind != "fixed"]
+    notes: dict[str, list[str]] = {}
+    for name, type_item in zip(_listed(names, movable), types, strict=True):
+        word = type_item.text or ""
+        if name and (kind := _joint_kind(type_item, word)) is not None:
+            joints[name] = _of_kind(joints[name], *kind)
+            notes.setdefault(word, []).append(name)
+    found_notes = [f"{', '.join(made)}: {word} by the side file" for word, made in notes.items()]
+    return replace(tree, joints=tuple(joints.values()), notes=(*tree.notes, *found_notes))
+
+
+def _listed(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
+    """Joints by their names here; empty for one that is not there or was listed before, which is noted."""
+    listed: list[str] = []
+    for item in items:
+        name = identifier(item.text or "")
+        if item.text and name not in movable:
+            remedy = suggestion(name, movable) or f"there are {listing(movable) or 'none'}"
+            item.problem(f"there is no movable joint {item.text!r}", remedy)
+            name = ""
+        elif name and name in listed:
+            item.problem(f"{item.text!r} is listed twice", "remove one")
+            name = ""
+        listed.append(name)
+    return listed
+
+
+def _joint_kind(place: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:
+    """A kind of joint and its axes."""
+    match = _UNIVERSAL.fullmatch(word)
+    if match is not None:
+        first, second = (match[1] or "X").lower(), (match[2] or "Y").lower()
+        if first != second:
+            return "universal", (cast(AxisName, first), cast(AxisName, second))
+    if word in ("SPHERICAL", "FIXED"):
+        return word.lower(), ()
+    if word:
+        what = f"{word!r} is not a type of joint"
+        place.problem(what, "write SPHERICAL, FIXED, or UJOINT_ and two axes, such as UJOINT_XY")
+    return None
+
+
+def _of_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
+    """A joint of another kind in the same frame; nothing of what acted on its axis is left."""
+    kept = ("name", "parent", "child", "xyz", "rpy", "axis", "child_xyz", "child_rpy")
+    place = {name: getattr(joint, name) for name in kept}
+    return UrdfJoint(kind=kind, axes=axes, **place)
+
+
+def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:
+    """Names of the joints in ``name_mot``, in its order; None where the file does not say."""
+    place = root.get("name_mot")
+    if place is None:
+        return None
+    movable = [joint.name for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
+    return tuple(name for name in _listed(place.items(), movable) if name)
+
+
+def _frame(name: str, tree: UrdfTree, place: Cursor) -> LinkFrame | None:
+    """The frame of that name: a link's, or that of a joint, which moves with its child link."""
+    wanted = identifier(name)
+    links = {link.name: link.name for link in tree.links}
+    joints = {joint.name: joint for joint in tree.joints}
+    link = links.get(tree.link_name(name))
+    if link is not None:
+        return LinkFrame(link=link)
+    joint = joints.get(wanted)
+    if joint is None:
+        remedy = suggestion(wanted, (*links, *joints)) or "name a link or a joint"
+        place.problem(f"there is no frame {name!r}", remedy)
+        return None
+    return LinkFrame(link=joint.child, xyz=joint.child_xyz, rpy=joint.child_rpy)
+
+
+def _kind(place: Cursor) -> str:
+    text = place.text or ""
+    kind = _TYPES.get(text.lower(), text)
+    if text and kind not in _KINDS:
+        place.problem(
+            f"{text!r} is not a type of closure", f"write {listing((*_TYPES, *_KINDS), 20)}"
+        )
+        return ""
+    return kind

@@ -1,0 +1,378 @@
+"""The parts of a URDF as plain numbers, and how origins, axes and references to links are read."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.formats.xml.nodes import XmlNode, XmlReader
+from tauloop.mechanism.description.placements import turns_to_axes
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import AxisName
+from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
+from tauloop.mechanism.rigid_tree import LinkInertia, constant_angles
+from tauloop.mechanism.solid import Solid
+
+#: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with
+#: some ten digits, and a machine whose zeros are not zeros costs a multiple of the operations.
+_RIGHT_ANGLE_TOLERANCE = 1e-9
+#: Sines and cosines below this are the rounding of a right angle.
+_ROUNDING = 1e-15
+
+#: Quaternions printed with few digits are off length one by this at most.
+_UNIT_QUATERNION = 1e-4
+
+#: Lengths below this, m, are the rounding of an exporter: no part is placed to a hundredth of an
+#: atom.
+_NO_LENGTH = 1e-12
+
+#: A limit from here on is none: formats without infinity have such numbers.
+UNLIMITED = 1e15
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfLink:
+    """A link; without ``<inertial>`` it is massless."""
+
+    name: str
+    inertial: LinkInertia | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfJoint:
+    """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N.
+
+    `axes` are those of a universal joint, which URDF itself does not have. `effort` is None where
+    the file states none. `stiffness` and `rest` belong to a spring, and `start` is the coordinate
+    at the start. The joint's frame on its child is at `child_xyz`, turned by `child_rpy`; URDF
+    itself puts the child's frame there.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    xyz: Triple
+    rpy: Triple
+    axis: Triple
+    lower: float = -math.inf
+    upper: float = math.inf
+    effort: float | None = None
+    velocity: float = math.inf
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    start: float = 0.0
+    child_xyz: Triple = (0.0, 0.0, 0.0)
+    child_rpy: Triple = (0.0, 0.0, 0.0)
+    axes: tuple[AxisName, ...] = ()
+
+    @property
+    def force(self) -> float:
+        """The largest force or torque on the joint; infinite where the file states none, or zero."""
+        return self.effort or math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFrame:
+    """A frame on a link: its origin and its roll, pitch and yaw in the link frame."""
+
+    link: str
+    xyz: Triple = (0.0, 0.0, 0.0)
+    rpy: Triple = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfLoop:
+    """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`, `axis` is in both frames.
+
+    Of a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor, each
+    in its own frame.
+    """
+
+    name: str
+    kind: str
+    predecessor: LinkFrame
+    successor: LinkFrame
+    axis: Triple = (0.0, 0.0, 1.0)
+    other_axis: Triple = (0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfCoupling:
+    """A gear: sum of ratio_j q_j = offset over joints by name; `mimics`: whether the first joint mimics another."""
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    offset: float = 0.0
+    mimics: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedMotor:
+    """A motor as a file states it: its position is the sum of ratio_j (q_j - offset_j) over joints by name."""
+
+    name: str
+    drives: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorStatement:
+    """What the elements of one kind state of motors.
+
+    Attributes:
+        source: the elements, for notes.
+        motors: in the order of the file.
+        passive: joints that these elements state to have no motor.
+        offsets: of the joints of transmissions, rad or m.
+        problems: what is wrong with the elements; raised where the statement is used.
+    """
+
+    source: str
+    motors: tuple[StatedMotor, ...] = ()
+    passive: tuple[str, ...] = ()
+    offsets: Mapping[str, float] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotorElements:
+    """What a file's elements state of motors.
+
+    Attributes:
+        statements: the first that names a motor holds.
+        rotors: gear ratio n and rotor inertia J by joint, of which n^2 J is added there (Drake).
+        couplings: joints that follow others by a parameter of ``<ros2_control>``.
+        notes: what is not used.
+    """
+
+    statements: tuple[MotorStatement, ...] = ()
+    rotors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    couplings: tuple[UrdfCoupling, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfTree:
+    """A checked URDF: every link but the root hangs on one joint.
+
+    Attributes:
+        name: name of the robot.
+        file: name of the file.
+        root: the link that has no parent.
+        links, joints: in the order of the file.
+        loops, couplings: what closes loops and couples joints, in that order.
+        independent: joints whose coordinates the file calls independent (GRBDA); empty where it
+            does not say.
+        notes: what was found that the reader should know: what is not used, what is zero.
+        solids: what is seen of the links.
+        renamed: names here of links that could not keep their own, by their own.
+        motors: what elements of the file state of motors.
+        cut_efforts: efforts of the joints that close loops, where the format states them.
+        gravity: (3,) m/s^2, where the file says it.
+        weightless: links on which gravity does not act.
+        omitted_forces, unknown_elements: as those of `Mechanism`.
+    """
+
+    name: str
+    file: str
+    root: str
+    links: tuple[UrdfLink, ...]
+    joints: tuple[UrdfJoint, ...]
+    loops: tuple[UrdfLoop, ...] = ()
+    couplings: tuple[UrdfCoupling, ...] = ()
+    independent: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    solids: tuple[Solid, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    motors: MotorElements = MotorElements()
+    cut_efforts: tuple[float, ...] = ()
+    gravity: Triple | None = None
+    weightless: tuple[str, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
+
+    def link_name(self, original: str) -> str:
+        """What the link of that name in the file is called here, whether there is one or not."""
+        name = identifier(original)
+        return self.renamed.get(name, name)
+
+
+def rotation(rpy: Triple) -> np.ndarray:
+    """R = Rz(yaw) Ry(pitch) Rx(roll): URDF's angles are about fixed axes x, y, z, in this order."""
+    roll, pitch, yaw = rpy
+    R = rotation_matrix([("z", yaw), ("y", pitch), ("x", roll)])
+    return np.where(np.abs(R) < _ROUNDING, 0.0, R)
+
+
+def pose_of(xyz: Triple, rpy: Triple) -> FramePose:
+    """Return the pose of an ``<origin>``."""
+    return FramePose(np.eye(3) if rpy == (0.0, 0.0, 0.0) else rotation(rpy), np.array(xyz))
+
+
+def roll_pitch_yaw(pose: FramePose) -> Triple:
+    """Return roll, pitch and yaw of a pose, R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    angles = constant_angles(pose.rotation) if pose.is_turned else {}
+    return angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)
+
+
+class UrdfReader(XmlReader):
+    """Reads what several elements of a URDF have in common; keeps notes besides problems."""
+
+    def __init__(self, file: str) -> None:
+        """Start without notes and problems.
+
+        Args:
+            file: name of the file for messages.
+        """
+        super().__init__(file)
+        self._notes: list[tuple[str, str]] = []
+        self._right_angles: dict[str, None] = {}
+        self._tiny: dict[str, None] = {}
+        self.renamed: dict[str, str] = {}
+
+    def note(self, subject: str, what: str) -> None:
+        """Keep a finding that is no error; the same of several subjects is listed together."""
+        self._notes.append((subject, what))
+
+    def listed(self) -> list[str]:
+        """All notes, in the order in which they were first made."""
+        grouped: dict[str, list[str]] = {}
+        for subject, what in self._notes:
+            grouped.setdefault(what, []).append(subject)
+        notes = [
+            f"{', '.join(subjects)}: {what}" if any(subjects) else what
+            for what, subjects in grouped.items()
+        ]
+        if self._right_angles:
+            names = ", ".join(self._right_angles)
+            notes.append(f"angles printed with few digits are taken as exact right angles: {names}")
+        if self._tiny:
+            notes.append(
+                f"lengths below {_NO_LENGTH:g} m are taken as zero: {', '.join(self._tiny)}"
+            )
+        return notes
+
+    def name(self, node: XmlNode) -> str:
+        """The name of an element as an identifier; the tag where it has none, which is noted."""
+        return identifier(self.text(node, node.tag, "name")) or node.tag
+
+    def kind(self, node: XmlNode, name: str, kinds: Mapping[str, str], what: str) -> str:
+        """What a ``type`` stands for here, "fixed" where it is none of those known, which is noted."""
+        word = self.text(node, name, "type")
+        remedy = f"use one of {', '.join(kinds)}"
+        return (
+            word and self.look_up(node, name, word, kinds, f"{word!r} is not a {what}", remedy)
+        ) or "fixed"
+
+    def structural(self, xyz: Triple, name: str) -> Triple:
+        """A position without the rounding of an exporter."""
+        x, y, z = (0.0 if abs(value) < _NO_LENGTH else value for value in xyz)
+        if (x, y, z) != xyz and not any(map(math.isnan, xyz)):
+            self._tiny[name] = None
+        return x, y, z
+
+    def origin(self, node: XmlNode, name: str, tag: str = "origin") -> tuple[Triple, Triple]:
+        """Position and roll, pitch, yaw of an element's ``<origin>``; zero where there is none."""
+        origin = node.first(tag)
+        x, y, z = self.vector(origin, name, "xyz", (0.0, 0.0, 0.0))
+        angles = self.vector(origin, name, "rpy", (0.0, 0.0, 0.0))
+        if origin is not None and "quat_xyzw" in origin.attributes:
+            angles = self._from_quaternion(origin, name)
+        roll, pitch, yaw = (self._angle(angle, name) for angle in angles)
+        return self.structural((x, y, z), name), (roll, pitch, yaw)
+
+    def _from_quaternion(self, origin: XmlNode, name: str) -> tuple[float, ...]:
+        """Roll, pitch and yaw of the unit quaternion that URDF 1.2 allows in place of them."""
+        if "rpy" in origin.attributes:
+            self.problem(origin, name, "has both rpy and quat_xyzw", "keep one of them")
+        x, y, z, w = self.vector(origin, name, "quat_xyzw", (0.0, 0.0, 0.0, 1.0))
+        length = math.sqrt(x * x + y * y + z * z + w * w)
+        if math.isnan(length):
+            return 0.0, 0.0, 0.0
+        if not abs(length - 1.0) < _UNIT_QUATERNION:
+            self.problem(
+                origin,
+                name,
+                f"the quaternion has length {length:.6g}",
+                "give one of length 1: x y z w",
+            )
+            return 0.0, 0.0, 0.0
+        first, second, _ = quaternion_rotation(np.array([w, x, y, z])).T.tolist()
+        turns = turns_to_axes(first, second)
+        angles = {turn.axis: turn.angle.value for turn in turns if isinstance(turn.angle, Constant)}
+        return angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)
+
+    def _angle(self, angle: float, name: str) -> float:
+        quarter = math.pi / 2
+        exact = quarter * round(angle / quarter) if math.isfinite(angle) else angle
+        if angle == exact or not abs(angle - exact) < _RIGHT_ANGLE_TOLERANCE:
+            return angle
+        self._right_angles[name] = None
+        return exact
+
+    def axis(self, node: XmlNode, name: str, tag: str = "axis") -> Triple:
+        """Unit vector of an element's ``<axis>``; x, URDF's default, where there is none."""
+        element = node.first(tag)
+        x, y, z = self.vector(element, name, "xyz", (1.0, 0.0, 0.0))
+        length = float(np.linalg.norm((x, y, z)))
+        if length == 0.0 and element is not None:
+            self.problem(
+                element, name, "the axis has length zero", "give a direction, such as 0 0 1"
+            )
+            return 0.0, 0.0, 1.0
+        if abs(length - 1.0) > 1e-6:
+            self.note(name, f"the axis has length {length:.6g} and is scaled to one")
+        return (x, y, z) if length == 1.0 else (x / length, y / length, z / length)
+
+    def end(
+        self,
+        node: XmlNode,
+        name: str,
+        tag: str,
+        links: Mapping[str, XmlNode],
+        *,
+        attribute: str = "link",
+    ) -> str:
+        """The link that a child element names, as an identifier; empty where it names none, which is noted."""
+        element = node.first(tag)
+        if element is None:
+            self.problem(node, name, f"has no <{tag}>", f'add <{tag} {attribute}="..."/>')
+            return ""
+        return self.link(element, name, attribute, links)
+
+    def link(
+        self, element: XmlNode, name: str, attribute: str, links: Mapping[str, XmlNode]
+    ) -> str:
+        """The link that an attribute names, as an identifier; empty where it names none, which is noted."""
+        original = self.text(element, name, attribute)
+        if not original:
+            return ""
+        link = identifier(original)
+        link = self.renamed.get(link, link)
+        what = f"the {element.tag} link {original!r} does not exist"
+        return (
+            link
+            if self.look_up(element, name, link, links, what, "add the link or correct the name")
+            else ""
+        )
+
+
+def identifier(name: str) -> str:
+    """A name as names are here: letters, digits and underscores, in parts that start with a letter, joined by dots.
+
+    Other characters become underscores; empty when no letter is in it.
+    """
+    text = re.sub(r"[^A-Za-z0-9_.]|(?<!\w)\.|\.(?![A-Za-z])", "_", name.strip(), flags=re.ASCII)
+    if not re.search("[A-Za-z]", text):
+        return ""
+    return text if text[0].isalpha() else f"n{text}"

@@ -1,0 +1,339 @@
+"""URDF: a tree of links and joints, and the loops between them, become a `Mechanism`.
+
+A side file adds what URDF cannot say, or Gepetto's ``robot.yaml`` closes the loops (`loop_side`).
+
+Links become bodies with their inertia about the link frame's origin, the root link is the immovable
+base, and every figure that may be identified or calibrated is a leaf parameter named after its link
+or joint: ``link_1.mass``, ``link_1.center[0]``, ``link_1.inertia.xx``, ``joint_1.origin.xyz[2]``,
+``joint_1.origin.rpy[0]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.errors import DescriptionError, Problems
+from tauloop.formats.imported.leaves import Leaves
+from tauloop.formats.imported.motors import ChosenMotors, choose_motors, make_actuators
+from tauloop.formats.imported.rod_recognition import finished
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.urdf.builder import JointExtra, make_coupling, make_joint, make_loop
+from tauloop.formats.urdf.parts import UrdfCoupling, UrdfJoint, UrdfTree
+from tauloop.formats.urdf.side import Side, read_side
+from tauloop.formats.urdf.tree import read_urdf_tree
+from tauloop.mechanism.expression import ZERO, Parameter, ParameterTable, multiply, steps_from
+from tauloop.mechanism.model import (
+    BASE,
+    ZERO_VECTOR,
+    Body,
+    Coupling,
+    Joint,
+    Mechanism,
+    Placement,
+    Platform,
+    Vector,
+)
+
+#: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file
+#: says one.
+CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
+#: A body lighter than this, kg, stands for a frame: exporters write 1e-9 kg where a link may not be
+#: massless.
+FRAME_MASS = 1e-6
+
+
+def load_urdf(
+    urdf_path: str | Path,
+    side_path: str | Path | None = None,
+    *,
+    gravity: Sequence[float] | None = None,
+    options: ImportOptions = ImportOptions(),  # noqa: B008 (frozen)
+) -> Mechanism:
+    """Read a URDF file and, where there is one, its side file (see `tauloop.formats.urdf.side`).
+
+    `tauloop.formats.imported.motors` states which joints have motors. What was found on the way
+    (elements that are not used, zero inertias, changed names) is listed in the description of the
+    mechanism.
+
+    Args:
+        urdf_path: the URDF file.
+        side_path: gravity, platform, offsets, friction, rotor inertia, actuators and loops; or
+            Gepetto's robot.yaml.
+        gravity: (3,) m/s^2 in the frame of the root link, when no side file says it; as
+            `options.gravity`.
+        options: choices of whoever imports.
+
+    Returns:
+        The mechanism. The platform of a tree is the last link of the chain, and that of a machine
+        with loops the last link of the file that is more than a frame, unless the side file or the
+        options name a body.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its file and line.
+    """
+    tree = read_urdf_tree(urdf_path, options)
+    side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
+    if gravity is not None:
+        options = replace(options, gravity=gravity)
+    return machine_of(side.tree, side, Path(urdf_path), options)
+
+
+def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -> Mechanism:
+    """The mechanism of a tree and what a side file adds.
+
+    Raises:
+        DescriptionError: an open platform, or gravity that is no vector.
+    """
+    leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
+    problems = Problems()
+    loops = tuple(dict.fromkeys((*tree.loops, *side.loops)))
+    chosen = _motors(tree, side, options, bool(loops), problems)
+    extras = {
+        joint.name: _extra(joint, side.joints.get(joint.name), chosen, tree, leaves)
+        for joint in tree.joints
+    }
+    bodies = tuple(
+        Body(
+            name=link.name,
+            inertia=None if link.inertial is None else leaves.inertia(link.name, link.inertial),
+        )
+        for link in tree.links
+        if link.name != tree.root
+    )
+    joints = tuple(
+        make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints
+    )
+    joints += tuple(make_loop(loop, tree.root, leaves) for loop in loops)
+    kinds = {joint.name: joint.kind for joint in tree.joints}
+    couplings = tuple(
+        make_coupling(
+            _counted_from(coupling, chosen.offsets),
+            kinds.get(coupling.terms[0][0]) != "prismatic",
+            leaves,
+        )
+        for coupling in tree.couplings
+    )
+    couplings += side.couplings
+    actuators, renamed = make_actuators(chosen, tree, leaves)
+    notes = [*_notes(tree, side), *chosen.notes, *renamed]
+    platform = _platform(tree, joints, side, options, notes, problems)
+    weightless = _weightless(tree)
+    has_weight = len(weightless) < len(_heavy(tree))
+    if weightless and not has_weight and side.gravity is None:
+        tree = replace(tree, gravity=(0.0, 0.0, 0.0))
+        notes.append("gravity is zero: the file switches it off for all links that move")
+    field = _gravity(tree, side, options.gravity, leaves.parameters, notes, problems)
+    DescriptionError.raise_if_any(problems)
+    mechanism = Mechanism(
+        name=tree.name,
+        parameters=ParameterTable((*leaves.parameters, *side.parameters)),
+        gravity=field,
+        bodies=bodies,
+        joints=joints,
+        couplings=couplings,
+        losses=side.losses,
+        actuators=actuators,
+        unstated_motors=chosen.unstated,
+        platform=platform,
+        solids=tree.solids,
+        omitted_forces=(*tree.omitted_forces, *(_weights(weightless) if has_weight else ())),
+        unknown_elements=tree.unknown_elements,
+        file=str(path),
+    )
+    has_loops = bool(couplings) or any(joint.is_cut for joint in joints)
+    is_open = has_loops and not options.platform and side.tool is None
+    return finished(mechanism, notes, options, is_platform_open=is_open)
+
+
+def _notes(tree: UrdfTree, side: Side) -> list[str]:
+    root = next(link for link in tree.links if link.name == tree.root)
+    notes = [f"the root link {tree.root!r} is the immovable base"]
+    if root.inertial is not None:
+        notes[0] += "; its inertia plays no part"
+    return [*notes, *tree.notes, *side.notes]
+
+
+def _motors(
+    tree: UrdfTree, side: Side, options: ImportOptions, has_loops: bool, problems: Problems
+) -> ChosenMotors:
+    """Which joints have motors."""
+    couplings: tuple[Coupling | UrdfCoupling, ...] = (*tree.couplings, *side.couplings)
+    followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics}
+    held = followers | {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
+    is_open = has_loops or any(coupling.terms[0][0] not in held for coupling in couplings)
+    return choose_motors(tree, options.motors, side.actuators, side.motors, held, is_open, problems)
+
+
+def _extra(
+    joint: UrdfJoint, extra: JointExtra | None, chosen: ChosenMotors, tree: UrdfTree, leaves: Leaves
+) -> JointExtra:
+    """What URDF does not say about a joint: of the side file, else of its transmission."""
+    extra = extra or JointExtra()
+    offset = chosen.offsets.get(joint.name, 0.0)
+    if offset and extra.offset == ZERO:
+        unit = "rad" if joint.kind == "revolute" else "m"
+        expression = leaves.leaf(f"offsets.{joint.name}", offset, unit, "geometry")
+        extra = replace(extra, offset=expression, offset_value=offset)
+    ratio, inertia = tree.motors.rotors.get(joint.name, (1.0, 0.0))
+    if inertia and extra.freedom.inertia is None:
+        unit = "kg m^2" if joint.kind == "revolute" else "kg"
+        n = leaves.leaf(f"{joint.name}.gear_ratio", ratio, "", "drive")
+        rotor = leaves.leaf(f"{joint.name}.rotor_inertia", inertia, unit, "drive")
+        extra = replace(
+            extra, freedom=replace(extra.freedom, inertia=multiply(multiply(n, n), rotor))
+        )
+    return extra
+
+
+def _counted_from(coupling: UrdfCoupling, offsets: Mapping[str, float]) -> UrdfCoupling:
+    """A coupling between coordinates that are counted from offsets of transmissions."""
+    shift = sum(ratio * offsets.get(name, 0.0) for name, ratio in coupling.terms)
+    return replace(coupling, offset=coupling.offset - shift) if shift else coupling
+
+
+def _heavy(tree: UrdfTree) -> list[str]:
+    """Return the links that have a mass and move."""
+    resting = _welded_to(tree, tree.root)
+    massive = [
+        link.name for link in tree.links if link.inertial is not None and link.inertial.mass > 0.0
+    ]
+    return [name for name in massive if name not in resting]
+
+
+def _weightless(tree: UrdfTree) -> list[str]:
+    """Return the links that have a mass, move, and are switched off gravity."""
+    return [name for name in _heavy(tree) if name in tree.weightless]
+
+
+def _weights(links: Sequence[str]) -> tuple[str, ...]:
+    """Return what is missing where gravity acts here on links that it does not act on in the file."""
+    return tuple(
+        f"gravity is switched off for link {name} in the file, and acts on it here"
+        for name in links
+    )
+
+
+def _platform(
+    tree: UrdfTree,
+    joints: tuple[Joint, ...],
+    side: Side,
+    options: ImportOptions,
+    notes: list[str],
+    problems: Problems,
+) -> Platform:
+    every = tuple(name for joint in joints for name in joint.velocity_names if not joint.is_cut)
+    followers = [coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics]
+    leading = tuple(name for name in every if name not in followers)
+    has_loops = any(joint.is_cut for joint in joints)
+    is_open = has_loops or len(followers) < len(tree.couplings) + len(side.couplings)
+    independent = (
+        options.independent or side.independent or tree.independent or (() if is_open else leading)
+    )
+    unknown = [name for name in options.independent if name not in every]
+    if unknown:
+        what = f"there is no coordinate {', '.join(unknown)}"
+        problems.add("options.independent", what, f"there are {', '.join(every)}")
+    if options.platform:
+        body = tree.link_name(options.platform)
+        if body in (link.name for link in tree.links if link.name != tree.root):
+            return Platform(body=body, tool=Placement(body=body), independent=independent)
+        what = f"there is no moving link {options.platform!r}"
+        names = ", ".join(link.name for link in tree.links if link.name != tree.root)
+        problems.add("options.platform", what, f"there are {names}", file=tree.file)
+    if side.tool is not None:
+        return Platform(
+            body=side.tool.body, tool=side.tool, independent=independent, payload=side.payload
+        )
+    resting = _welded_to(tree, tree.root)
+    parents = {joint.parent for joint in tree.joints}
+    ends = [link.name for link in tree.links if link.name not in parents | {tree.root}]
+    ends = [name for name in ends if name not in resting] or ends
+    if is_open:
+        ends = _last_end(tree, joints, ends)
+    elif len(ends) > 1 and set(ends) <= _welded_to(tree, ends[-1]):
+        notes.append(
+            f"the platform is {ends[-1]}, one of the frames on its link: {', '.join(ends)}"
+        )
+        ends = ends[-1:]
+    if len(ends) != 1:
+        problems.add(
+            "platform",
+            f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), so its platform is open",
+            "name it: `--platform-body NAME`, or `platform: {body: ...}` in the side file"
+            if ends
+            else "give a model that moves",
+            file=tree.file,
+        )
+    body = ends[0] if ends else BASE
+    return Platform(body=body, tool=Placement(body=body), independent=independent)
+
+
+def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) -> list[str]:
+    """The last end of a tree that moves and has no part in a loop or gear; else the last link with mass."""
+    coupled = {name for coupling in tree.couplings for name, _ in coupling.terms}
+    taken = {joint.child for joint in tree.joints if joint.name in coupled}
+    taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
+    free = [name for name in ends if name not in taken | _welded_to(tree, tree.root)]
+    heavy = [
+        link.name
+        for link in tree.links
+        if link.inertial is not None and link.inertial.mass > FRAME_MASS
+    ]
+    return (free or [name for name in heavy if name != tree.root] or list(ends))[-1:]
+
+
+def _welded_to(tree: UrdfTree, link: str) -> set[str]:
+    """Links that are one with a link through fixed joints, itself among them."""
+    return set(
+        steps_from(
+            link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed")
+        )
+    )
+
+
+def _gravity(
+    tree: UrdfTree,
+    side: Side,
+    components: Sequence[float] | None,
+    parameters: list[Parameter],
+    notes: list[str],
+    problems: Problems,
+) -> Vector:
+    """Gravity of the side file or of the argument; where neither says it, that of all who read such files.
+
+    The one physical value that is not asked for where a file leaves it out: every tool that reads
+    URDF takes z as up, so that the format itself says it.
+    """
+    source, status = "argument `gravity`", "given"
+    if side.gravity is not None and components is None:
+        return side.gravity
+    if components is None and tree.gravity is not None:
+        components, source = tree.gravity, Path(tree.file).name
+    if components is None:
+        convention = side.convention or (
+            "the tools that read its loops" if tree.loops or tree.couplings else "URDF"
+        )
+        components, source, status = (
+            CONVENTIONAL_GRAVITY,
+            f"convention of {convention}; the file does not say it",
+            "chosen",
+        )
+        notes.append(
+            f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it"
+        )
+    if side.gravity is not None:
+        what, remedy = (
+            f"given as argument {tuple(components)} and in the side file",
+            "give one of the two",
+        )
+    elif len(components) != 3 or not np.isfinite(components).all():
+        what, remedy = f"{tuple(components)} is not three finite numbers", "give x, y, z in m/s^2"
+    else:
+        leaves = Leaves(source=source, status=status, parameters=parameters)
+        return leaves.vector("gravity", components, "m/s^2", "gravity")
+    problems.add("gravity", what, remedy)
+    return ZERO_VECTOR

@@ -1,0 +1,75 @@
+"""What a file may hold in place of a URDF, and the forms of its own elements that must not be passed over.
+
+Elements that are refused by name are in `foreign_elements`.
+"""
+
+from __future__ import annotations
+
+from tauloop.formats.urdf.constraints import ELEMENTS
+from tauloop.formats.urdf.parts import UrdfReader
+from tauloop.formats.xml.nodes import XmlNode
+
+#: Root elements of other formats, and what they are.
+_OTHERS = {
+    "sdf": "an SDF (Gazebo) file; name it NAME.sdf",
+    "mujoco": "an MJCF file; name it NAME.xml",
+    "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
+}
+#: Elements that name links and joints without adding any; `urdf_gazebo` looks for joints in
+#: ``<gazebo>``.
+_REFERRING = ("gazebo", "transmission", "ros2_control")
+#: What an element says once.
+_ONCE = {
+    "link": ("inertial",),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+    "inertial": ("origin", "mass", "inertia"),
+}
+
+
+def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
+    """Whether a file is of another format, which is then noted as a problem."""
+    if root.tag == "robot":
+        return False
+    what = f"the root element is <{root.tag}>, not <robot>"
+    reader.problem(
+        root,
+        root.tag,
+        what,
+        f"this is {_OTHERS[root.tag]}" if root.tag in _OTHERS else "give a URDF file",
+    )
+    return True
+
+
+def refuse_parts(reader: UrdfReader, robot: XmlNode) -> None:
+    """Refuse links and joints inside other elements, and files that are named in place of their contents."""
+    for node in robot.children:
+        if node.tag in ("link", "joint", *ELEMENTS, *_REFERRING):
+            continue
+        if node.tag.endswith("include"):
+            what, remedy = (
+                f"<{node.tag}> is not followed",
+                "put the parts together into one file, or write a xacro",
+            )
+            reader.problem(node, node.tag, what, remedy)
+        elif any(_is_part(inner) for inner in node.walk() if inner is not node):
+            what = f"<{node.tag}> holds links or joints, which are read at the top only"
+            reader.problem(node, node.tag, what, "move them out of it")
+
+
+def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
+    """Refuse parts that a link or joint may have once and has twice: only one of them could count."""
+    for node in robot.children:
+        for element in (node, *node.all("inertial")) if node.tag in ("link", "joint") else ():
+            for tag in _ONCE[element.tag]:
+                if (count := sum(1 for _ in element.all(tag))) > 1:
+                    name = node.attributes.get("name", node.tag)
+                    reader.problem(
+                        element, name, f"has {count} elements <{tag}>", "keep the one that is right"
+                    )
+
+
+def _is_part(node: XmlNode) -> bool:
+    """Whether an element describes a link or a joint, and does not only name one."""
+    if node.tag == "joint":
+        return node.first("parent") is not None and node.first("child") is not None
+    return node.tag == "link" and "name" in node.attributes

@@ -1,0 +1,340 @@
+"""The side file of a URDF: what URDF cannot say, as YAML.
+
+.. code-block:: yaml
+
+    format: tauloop-urdf-side/1
+    provenance: {status: given, source: data sheet}     # of every value below that has none of its own; or chosen
+    gravity: [0, 0, -9.81 m/s^2]                        # in the frame of the root link
+    platform:
+      body: tool0
+      tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool centre point on that body
+      independent: [joint_1, joint_2]                   # default: every joint
+    offsets: {joint_2: -90 deg}                         # URDF's coordinate = measured coordinate + offset
+    joints:
+      joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
+      joint_2: {spring: {stiffness: 9 N m/rad, rest: 10 deg}, limits: [-inf, 90 deg]}   # of the measured coordinate
+      joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # which it may leave; a list alone, and URDF's own, are stops
+    floating:                                           # the frame on the parent that its coordinates are counted from
+      platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction:
+      {viscous: 0}}}}
+    balls:                                              # of an SDF: how far it is turned in the pose of the file
+      wrist: {start: [{z: 90 deg}], reversed: no, freedoms: {wx: {friction: {viscous: 0.1 N m
+      s/rad}}}}
+    couplings:
+      belt: {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}    # sum of ratio_j q_j = offset
+      clamp: {of: {joint_4: 1}, offset: 30 deg}                           # a joint that is held
+    losses:
+      cable: {of: {joint_1: 1, joint_2: -1}, friction: {viscous: 0 N m s/rad}}    # friction of a combination of joints
+    actuators:
+      motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m, speed: 3000 rpm}
+      motor_2: {drives: {joint_1: 1, joint_2: -1}}      # p = sum of ratio_j q_j
+
+    closed_loop: [[frame_A, frame_B]]                   # loops, as in Gepetto's robot.yaml (`loop_side`)
+    type: [6d]
+
+A motor may be called as a joint that it drives. Values, friction, springs, couplings, losses and
+actuators are those of machine files; ``provenance`` may stand in any mapping. Friction, rotor
+inertia and ratios are leaf parameters even where they are zero: they are unknowns to be identified.
+Offsets go into the joints' frames, so that the mechanism's coordinates are the measured ones.
+
+A file of Gepetto's form, without ``format``, is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.urdf.builder import Ball, Floating, JointExtra
+from tauloop.formats.urdf.constraints import without_closing
+from tauloop.formats.urdf.loop_side import (
+    is_loop_side,
+    read_closures,
+    read_motors,
+    with_joint_types,
+)
+from tauloop.formats.urdf.parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
+from tauloop.formats.writing.side_grammar import LOOP_SIDE, side_shape, without_origins
+from tauloop.mechanism.description import yaml_nodes
+from tauloop.mechanism.description.cursor import Collector, Cursor
+from tauloop.mechanism.description.placements import Placements, constant_turns
+from tauloop.mechanism.description.reader import check_actuators
+from tauloop.mechanism.description.structure import Names, document
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import Scalar, parse_nodes, read_text
+from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling, read_loss
+from tauloop.mechanism.expression import ZERO, Constant, Expression, Parameter
+from tauloop.mechanism.joints import read_freedom
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    Actuator,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Placement,
+    Turn,
+    Vector,
+)
+from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: Parameter groups whose zeros are unknowns to be identified.
+_UNKNOWN = ("friction", "drive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What a side file says; `actuators`, `motors`, `tool` and `independent` are None where it does not say.
+
+    `motors` are the joints that have a motor of ratio 1, where that is all the file says about
+    motors. `convention` is whose gravity holds where the file says none; empty where it has none of
+    its own. `tree` is the URDF, with joints of other kinds where the file puts them.
+    """
+
+    tree: UrdfTree
+    gravity: Vector | None = None
+    tool: Placement | None = None
+    independent: tuple[str, ...] | None = None
+    payload: float = 0.0
+    joints: Mapping[str, JointExtra] = field(default_factory=dict)
+    couplings: tuple[Coupling, ...] = ()
+    losses: tuple[CombinedFriction, ...] = ()
+    actuators: tuple[Actuator, ...] | None = None
+    parameters: tuple[Parameter, ...] = ()
+    loops: tuple[UrdfLoop, ...] = ()
+    motors: tuple[str, ...] | None = None
+    convention: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def read_side(path: str | Path, tree: UrdfTree) -> Side:
+    """Read the side file of a URDF.
+
+    Args:
+        path: the YAML file.
+        tree: the URDF, whose names the side file uses.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with key path and line.
+    """
+    path = Path(path)
+    node, name = parse_nodes(read_text(path), str(path)), str(path)
+    if is_loop_side(node):
+        root = document(node, name, LOOP_SIDE)
+        tree = with_joint_types(root, tree)
+        loops, motors = read_closures(root, tree), read_motors(root, tree)
+        side = Side(tree=tree, loops=loops, motors=motors, convention="Pinocchio")
+    else:
+        shape = side_shape(tree)
+        top = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=Collector(name))
+        node, origins, (status, _) = without_origins(top, ("chosen", path.name))
+        root = document(node, name, shape, path.parent, top.collector)
+        values = ValueReader(None, origins=origins, unknown=_UNKNOWN)
+        side = _SideReader(root, values, tree).side()
+        if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
+            side = replace(
+                side, notes=(f"{path.name} states no provenance: its values are {status}",)
+            )
+    root.collector.raise_any()
+    loops = without_closing(side.tree.loops, side.loops, side.tree.joints)
+    return replace(side, tree=replace(side.tree, loops=loops))
+
+
+class _SideReader:
+    """One pass over the sections."""
+
+    def __init__(self, root: Cursor, values: ValueReader, tree: UrdfTree) -> None:
+        self._root, self._values, self._tree = root, values, tree
+        self._placements = Placements(values, Names())
+        self._joints = {joint.name: joint for joint in tree.joints}
+        self._coordinates = Coordinates()
+        for joint in tree.joints:
+            self._coordinates.add_joint(joint.name, joint.kind)
+
+    def side(self) -> Side:
+        values = self._values
+        offsets = {
+            name: values.expression(place) or ZERO for name, place in self._fields("offsets")
+        }
+        platform = self._root.get("platform")
+        tool, independent = self._platform(platform)
+        gravity = self._root.get("gravity")
+        extras = self._extras(offsets) | {
+            name: self._floating(name, place) for name, place in self._fields("floating")
+        }
+        extras |= {name: self._ball(name, place) for name, place in self._fields("balls")}
+        couplings = [
+            read_coupling(name, place, values, self._coordinates)
+            for name, place in self._named("couplings")
+        ]
+        actuators = self._actuators()
+        losses = [
+            read_loss(name, place, values, self._coordinates, actuators or {})
+            for name, place in self._named("losses")
+        ]
+        return Side(
+            tree=self._tree,
+            gravity=values.vector(gravity) if gravity is not None else None,
+            tool=tool,
+            independent=independent,
+            payload=(values.number(platform.get("payload")) or 0.0)
+            if platform is not None
+            else 0.0,
+            joints=extras,
+            couplings=tuple(coupling for coupling in couplings if coupling is not None),
+            losses=tuple(loss for loss in losses if loss is not None),
+            actuators=None
+            if actuators is None
+            else tuple(actuator for actuator in actuators.values() if actuator is not None),
+            parameters=values.table().parameters,
+            loops=read_closures(self._root, self._tree),
+        )
+
+    def _fields(self, section: str) -> list[tuple[str, Cursor]]:
+        """What stands in a section by joint of the URDF, in the order of that."""
+        inside = self._root.get(section)
+        if inside is None:
+            return []
+        return [(name, place) for name in self._joints if (place := inside.get(name)) is not None]
+
+    def _named(self, section: str) -> list[tuple[str, Cursor]]:
+        """New elements of a section; leaf parameters are called after them."""
+        named = self._root.entries_of(section)
+        for name, place in named:
+            if identifier(name) != name:
+                place.problem(f"{name!r} is not a name", "use letters, digits and _")
+        return [(name, replace(place, leaf=name)) for name, place in named]
+
+    def _known(self, place: Cursor, name: str, known: Iterable[str], kind: str) -> bool:
+        known = tuple(known)
+        if name in known:
+            return True
+        remedy = suggestion(name, known) or f"there are {listing(known) or 'none'}"
+        place.problem(f"there is no {kind} {place.text!r}", remedy)
+        return False
+
+    def _platform(self, place: Cursor | None) -> tuple[Placement | None, tuple[str, ...] | None]:
+        if place is None:
+            return None, None
+        links = [link.name for link in self._tree.links if link.name != self._tree.root]
+        tool = independent = None
+        body = place.get("body")
+        if body is not None and body.text:
+            name = self._tree.link_name(body.text)
+            if self._known(body, name, links, "moving link"):
+                tool = self._placements.on(name, place.get("tool"))
+        items = place.get("independent")
+        if items is not None:
+            velocities = [
+                f"{joint.name}.{suffix}" if suffix else joint.name
+                for joint in self._tree.joints
+                for suffix in JOINT_KINDS[joint.kind].velocities
+            ]
+            names: list[str] = []
+            for item in items.items():
+                word = item.text or ""
+                if word and self._known(item, word, velocities, "coordinate") and word in names:
+                    item.problem(f"{word!r} is listed twice", "remove one")
+                names.append(word)
+            independent = tuple(names)
+        return tool, independent
+
+    def _extras(self, offsets: Mapping[str, Expression]) -> dict[str, JointExtra]:
+        extras = {}
+        places = dict(self._fields("joints"))
+        for name in dict.fromkeys((*offsets, *places)):
+            place, offset = places.get(name), offsets.get(name, ZERO)
+            turns = self._joints[name].kind == "revolute"
+            extras[name] = JointExtra(
+                offset=offset,
+                offset_value=self._values.nominal(offset),
+                freedom=read_freedom(replace(place, leaf=name), self._values, turns, None)
+                if place
+                else Freedom(),
+                has_limits=place is not None and place.has("limits"),
+            )
+        return extras
+
+    def _floating(self, name: str, place: Cursor) -> JointExtra:
+        joint, freedoms = self._joints[name], place.get("freedoms")
+        frame = self._placements.on("", place)
+        acting = []
+        for word, turns in zip(
+            JOINT_KINDS["free"].velocities, JOINT_KINDS["free"].angular, strict=True
+        ):
+            item = freedoms.get(word) if freedoms is not None else None
+            leaf = f"{name}.{word}"
+            acting.append(
+                Freedom()
+                if item is None
+                else read_freedom(replace(item, leaf=leaf), self._values, turns, None)
+            )
+        return JointExtra(
+            floating=Floating(
+                frame=frame, reference=self._start(frame, joint), freedoms=tuple(acting)
+            )
+        )
+
+    def _ball(self, name: str, place: Cursor) -> JointExtra:
+        freedoms = place.get("freedoms")
+        acting: list[Freedom] = []
+        for word in JOINT_KINDS["spherical"].velocities:
+            item = freedoms.get(word) if freedoms is not None else None
+            leaf = f"{name}.{word}"
+            acting.append(
+                Freedom()
+                if item is None
+                else read_freedom(replace(item, leaf=leaf), self._values, True, None)
+            )
+        turns = constant_turns(place.get("start"), self._values) or []
+        start = tuple(Turn(axis, Constant(angle)) for axis, angle in turns)
+        is_reversed = place.word("reversed") == "yes"
+        return JointExtra(ball=Ball(start=start, is_reversed=is_reversed, freedoms=tuple(acting)))
+
+    def _start(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
+        """Coordinates (7,) of a floating joint, counted from a frame, where the URDF puts it."""
+        R = rotation_matrix([(turn.axis, self._values.nominal(turn.angle)) for turn in frame.turns])
+        at = np.array([self._values.nominal(x) for x in frame.position])
+        turn = rotation_quaternion(R.T @ rotation(joint.rpy))
+        return tuple(float(value) for value in (*(R.T @ (np.array(joint.xyz) - at)), *turn))
+
+    def _actuators(self) -> dict[str, Actuator | None] | None:
+        if not self._root.has("actuators"):
+            return None
+        taken = {link.name for link in self._tree.links} | set(self._joints)
+        actuators: dict[str, Actuator | None] = {}
+        places = dict(self._named("actuators"))
+        for name, place in places.items():
+            if name in self._joints:
+                # what acts on the joint has its name alone
+                place = replace(place, leaf=f"{name}.motor")
+            place = _renamed(place)
+            driven = (
+                [word for word, _ in place.entries_of("drives")]
+                if place.has("drives")
+                else [place.word("on")]
+            )
+            if name in taken and name not in driven:
+                what = f"{name!r} is the name of a link, or of a joint that it does not drive"
+                place.problem(what, "choose another name")
+            actuators[name] = read_actuator(name, place, self._values, self._coordinates)
+        check_actuators(places, actuators)
+        return actuators
+
+
+def _renamed(place: Cursor) -> Cursor:
+    """The place of an actuator, on a joint by its name here in place of that in the URDF."""
+    on = place.word("on")
+    if not on or not isinstance(place.node, yaml_nodes.Mapping) or identifier(on) == on:
+        return place
+    entries = (
+        replace(entry, value=replace(entry.value, text=identifier(on)))
+        if entry.key == "on" and isinstance(entry.value, Scalar)
+        else entry
+        for entry in place.node.entries
+    )
+    return replace(place, node=replace(place.node, entries=tuple(entries)))

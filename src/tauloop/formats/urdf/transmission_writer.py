@@ -1,0 +1,126 @@
+"""Motors as ``<ros2_control>`` of a URDF: command interfaces of their joints, and transmissions (`motor_elements`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from xml.etree import ElementTree
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.formats.imported.motor_elements import ROS2_CONTROL, TRANSMISSION
+from tauloop.formats.urdf.parts import StatedMotor
+from tauloop.formats.writing.expression_writer import number
+
+#: The hardware that ros2_control brings for trying out.
+MOCK_HARDWARE = "mock_components/GenericSystem"
+_PLUGIN = "transmission_interface/"
+#: Two products of ratios are equal up to this share.
+_SAME_RATIO = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Transmission:
+    """A transmission: reductions of its actuators and joints by name, in the order of their roles."""
+
+    kind: str
+    actuators: Mapping[str, float]
+    joints: Mapping[str, float]
+
+
+def add_ros2_control(
+    robot: ElementTree.Element, motors: Sequence[StatedMotor], offsets: Mapping[str, float]
+) -> tuple[str, ...]:
+    """Add the motors to a URDF.
+
+    Args:
+        robot: the root element.
+        motors: with the names of the URDF.
+        offsets: URDF's coordinates less those from which the motors are counted, by joint.
+
+    Returns:
+        Names of the motors that no transmission represents; they are left out.
+    """
+    transmissions, left = _transmissions(motors)
+    joints = list(dict.fromkeys(name for item in transmissions for name in item.joints))
+    if not joints:
+        return tuple(left)
+    control = ElementTree.SubElement(
+        robot, ROS2_CONTROL, name=f"{robot.get('name')}_system", type="system"
+    )
+    ElementTree.SubElement(
+        ElementTree.SubElement(control, "hardware"), "plugin"
+    ).text = MOCK_HARDWARE
+    for name in joints:
+        joint = ElementTree.SubElement(control, "joint", name=name)
+        ElementTree.SubElement(joint, "command_interface", name="position")
+        for state in ("position", "velocity"):
+            ElementTree.SubElement(joint, "state_interface", name=state)
+    for item in transmissions:
+        _add_transmission(control, item, offsets)
+    return tuple(left)
+
+
+def _add_transmission(
+    control: ElementTree.Element, item: _Transmission, offsets: Mapping[str, float]
+) -> None:
+    """Add a transmission, unless it is that of a motor of ratio 1 which is called as its joint."""
+    is_direct = item.actuators == item.joints and not any(offsets.get(name) for name in item.joints)
+    if is_direct and set(item.joints.values()) == {1.0}:
+        return
+    name = f"{'_'.join(item.actuators)}_transmission"
+    element = ElementTree.SubElement(control, TRANSMISSION, name=name)
+    ElementTree.SubElement(element, "plugin").text = f"{_PLUGIN}{item.kind}"
+    for tag, reductions in (("actuator", item.actuators), ("joint", item.joints)):
+        for k, (end, reduction) in enumerate(reductions.items()):
+            inner = ElementTree.SubElement(element, tag, name=end, role=f"{tag}{k + 1}")
+            if reduction != 1.0:
+                ElementTree.SubElement(inner, "mechanical_reduction").text = number(reduction)
+            if tag == "joint" and offsets.get(end):
+                ElementTree.SubElement(inner, "offset").text = number(offsets[end])
+
+
+def _transmissions(motors: Sequence[StatedMotor]) -> tuple[list[_Transmission], list[str]]:
+    """Transmissions of the motors, and names of those that have none."""
+    made: list[_Transmission] = []
+    left = list(motors)
+    for motor, partner in permutations(motors, 2):
+        if motor in left and partner in left and (item := _pair(motor, partner)):
+            made.append(item)
+            left = [other for other in left if other not in (motor, partner)]
+    single = [motor for motor in left if len(motor.drives) == 1]
+    for motor in single:
+        ((joint, ratio),) = motor.drives
+        made.append(
+            _Transmission(
+                kind="SimpleTransmission", actuators={motor.name: 1.0}, joints={joint: ratio}
+            )
+        )
+    return made, [motor.name for motor in left if motor not in single]
+
+
+def _pair(first: StatedMotor, second: StatedMotor) -> _Transmission | None:
+    """The differential or four-bar transmission of two motors, in the order of its roles; None without one."""
+    a, b = dict(first.drives), dict(second.drives)
+    names = list(b)
+    if len(names) != 2 or not set(a) <= set(b):
+        return None
+    # of a four-bar, the joint that both drive is the first
+    names.sort(key=lambda name: name not in a)
+    (a1, a2), (b1, b2) = (
+        (drives.get(names[0], 0.0), drives.get(names[1], 0.0)) for drives in (a, b)
+    )
+    if not a2:
+        return _Transmission(
+            kind="FourBarLinkageTransmission",
+            actuators={first.name: a1, second.name: b1},
+            joints={names[0]: 1.0, names[1]: b2 / b1},
+        )
+    if not np.isclose(a1 * b2, -a2 * b1, rtol=_SAME_RATIO, atol=0.0):
+        return None
+    return _Transmission(
+        kind="DifferentialTransmission",
+        actuators={first.name: 1.0, second.name: b1 / a1},
+        joints={names[0]: a1, names[1]: a2},
+    )

@@ -1,0 +1,467 @@
+"""What a URDF file says, as plain numbers: links with inertia, and joints that make a tree of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.formats.imported.motor_elements import ROS2_CONTROL, TRANSMISSION, read_motor_elements
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.sdf.nested import WORLD
+from tauloop.formats.urdf import visuals as urdf_visuals
+from tauloop.formats.urdf.constraints import ELEMENTS, read_couplings, read_loops
+from tauloop.formats.urdf.gazebo import read_gazebo
+from tauloop.formats.urdf.gazebo_joints import read_gazebo_joints
+from tauloop.formats.urdf.parts import (
+    UNLIMITED,
+    UrdfJoint,
+    UrdfLink,
+    UrdfReader,
+    UrdfTree,
+    identifier,
+    rotation,
+)
+from tauloop.formats.urdf.refused import refuse_other_formats, refuse_parts, refuse_repeats
+from tauloop.formats.xml.foreign_elements import inventory, read_tags, refuse
+from tauloop.formats.xml.nodes import XmlNode, impossible_inertia, unread
+from tauloop.formats.xml.xacro import read_source
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.rigid_tree import LinkInertia
+
+#: URDF joint types and what they are here.
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+}
+#: Elements that are read; everything else is listed among the notes.
+_READ: dict[str, set[str]] = {**read_tags("urdf"), **urdf_visuals.ELEMENTS}
+_MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+#: Attributes that are read, by element, and of all other elements that are.
+_ATTRIBUTES = {
+    "robot": {"name", "version"},
+    "joint": {"name", "type", "independent"},
+    "inertia": {*_MOMENTS},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "mimic": {"joint", "multiplier", "offset"},
+    **urdf_visuals.ATTRIBUTES,
+}
+_ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
+#: What gives a link a shape.
+_SHAPES = ("visual", "collision")
+
+
+def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -> UrdfTree:  # noqa: B008 (frozen)
+    """Read a URDF file, or a xacro of one, and check that it is one tree.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its line.
+        InputError: wrong arguments of a xacro.
+    """
+    source = read_source(path, options)
+    tree = tree_of(source.root, source.file, options.package_folders)
+    return replace(tree, notes=(*source.notes, *tree.notes))
+
+
+def tree_of(robot: XmlNode, file: str, packages: tuple[str | Path, ...] = ()) -> UrdfTree:
+    """The tree that the root element of a URDF holds.
+
+    Args:
+        robot: the root element.
+        file: its name for messages; paths of meshes start from its folder.
+        packages: folders of packages that meshes may be in.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its line.
+    """
+    reader = _TreeReader(file, packages)
+    tree = reader.tree(robot)
+    reader.raise_any()
+    return tree
+
+
+class _TreeReader(UrdfReader):
+    """One pass over the elements."""
+
+    def __init__(self, file: str, packages: tuple[str | Path, ...]) -> None:
+        super().__init__(file)
+        self._packages = packages
+        self._unread: Counter[str] = Counter()
+        self._unread_attributes: Counter[str] = Counter()
+
+    def tree(self, robot: XmlNode) -> UrdfTree:
+        if refuse_other_formats(self, robot):
+            return UrdfTree(name="", file=self.file, root="", links=(), joints=(), notes=())
+        links: dict[str, XmlNode] = {}
+        joints: dict[str, XmlNode] = {}
+        self._rename_base(robot)
+        for node in robot.all("link"):
+            self._enter(node, links, taken=())
+        for node in robot.all("joint"):
+            self._enter(node, joints, taken=links)
+        is_world_implied = self._imply_world(robot, links)
+        if not links:
+            self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
+        is_world_hung = any(_names_world(joint.first("child")) for joint in robot.all("joint"))
+        read_links = tuple(
+            self._world(node) if name == WORLD and not is_world_hung else self._link(name, node)
+            for name, node in links.items()
+        )
+        read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
+        if is_world_implied:
+            read_joints += self._floating(read_joints, links)
+        base = self._root(read_joints, links, joints) if links else ""
+        extensions = read_gazebo(self, robot)
+        gazebo = read_gazebo_joints(self, robot, links, read_joints, base)
+        loops = (*read_loops(self, robot, links, read_joints), *gazebo.loops)
+        couplings = read_couplings(self, robot, joints, read_joints, links)
+        moving = [joint.name for joint in read_joints if joint.kind in ("revolute", "prismatic")]
+        followers = [coupling.terms[0][0] for coupling in couplings if coupling.mimics]
+        motors = read_motor_elements(self.file, robot, moving, followers)
+        couplings = (*couplings, *motors.couplings)
+        self._refuse_taken(
+            robot,
+            (*(loop.name for loop in loops), *(c.name for c in couplings)),
+            {**links, **joints},
+        )
+        self._list_unread(robot)
+        name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
+        listed = inventory("urdf", robot)
+        elements = ", ".join(f"<{tag}>" for tag in ELEMENTS)
+        refuse(self, listed.refused, f"close loops by {elements} or in a side file")
+        refuse_parts(self, robot)
+        refuse_repeats(self, robot)
+        for link in read_links:
+            has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
+            if has_shape and link.inertial is None and link.name != base:
+                self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
+        visuals = urdf_visuals.VisualReader(self.file, robot, self._packages)
+        solids = [
+            solid
+            for name, node in links.items()
+            for solid in visuals.solids(BASE if name == base else name, node)
+        ]
+        notes = [
+            *self.listed(),
+            *visuals.notes(),
+            *unread(self._unread, self._unread_attributes),
+            *motors.notes,
+        ]
+        return UrdfTree(
+            name=name,
+            file=self.file,
+            root=base,
+            links=read_links,
+            joints=read_joints,
+            loops=loops,
+            couplings=couplings,
+            independent=self._independent(joints),
+            notes=tuple(notes),
+            solids=tuple(solids),
+            renamed=self.renamed,
+            motors=motors,
+            weightless=extensions.weightless,
+            omitted_forces=(
+                *extensions.omitted_forces,
+                *gazebo.omitted_forces,
+                *self._older_losses(joints),
+            ),
+            unknown_elements=(*listed.unknown_texts(), *gazebo.unknown_elements),
+        )
+
+    def _imply_world(self, robot: XmlNode, links: dict[str, XmlNode]) -> bool:
+        """Add Drake's link ``world``, which is in no file, where joints name it as a parent; whether that was done."""
+        if WORLD in links:
+            return False
+        below = [joint for joint in robot.all("joint") if _names_world(joint.first("child"))]
+        for joint in below:
+            name, what = (
+                joint.attributes.get("name", "joint"),
+                "its child is the world, which does not move",
+            )
+            self.problem(joint, name, what, "exchange <parent> and <child>")
+        named = [joint for joint in robot.all("joint") if _names_world(joint.first("parent"))]
+        if not named and not below:
+            return False
+        self.note(
+            WORLD, "the file has no link of this name: it is the immovable world, as in Drake"
+        )
+        links[WORLD] = XmlNode(
+            tag="link", attributes={"name": WORLD}, line=(named or below)[0].line
+        )
+        return not below
+
+    def _floating(
+        self, joints: Sequence[UrdfJoint], links: Mapping[str, XmlNode]
+    ) -> tuple[UrdfJoint, ...]:
+        """Return joints on which links move freely that hang on nothing, as in Drake next to its world."""
+        hung = {joint.child for joint in joints}
+        loose = [link for link in links if link not in hung and link != WORLD]
+        for link in loose:
+            self.note(link, "it hangs on nothing, and moves freely, as in Drake")
+        return tuple(
+            UrdfJoint(
+                name=f"{link}.free",
+                kind="free",
+                parent=WORLD,
+                child=link,
+                xyz=(0.0, 0.0, 0.0),
+                rpy=(0.0, 0.0, 0.0),
+                axis=(0.0, 0.0, 1.0),
+            )
+            for link in loose
+        )
+
+    def _rename_base(self, robot: XmlNode) -> None:
+        """Give another name to a link called as the immovable base is here, unless it is the root."""
+        children = [
+            child.attributes.get("link", "").strip()
+            for j in robot.all("joint")
+            for child in j.all("child")
+        ]
+        if not any(identifier(name) == BASE for name in children):
+            return
+        taken = {identifier(node.attributes.get("name", "")) for node in robot.children}
+        name = next(
+            name for k in range(len(taken) + 1) if (name := f"{BASE}_frame" + "_" * k) not in taken
+        )
+        self.renamed[BASE] = name
+
+    def _older_losses(self, joints: Mapping[str, XmlNode]) -> list[str]:
+        """Return the losses of ``<joint_properties>`` that are not zero."""
+        losses: list[str] = []
+        for name, node in joints.items():
+            for properties in node.all("joint_properties"):
+                values = {
+                    key: self.number(properties, name, key, 0.0) for key in ("damping", "friction")
+                }
+                losses += [
+                    f"{key} in <joint_properties> of joint {name}"
+                    for key, value in values.items()
+                    if value
+                ]
+        return losses
+
+    def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
+        """Joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
+        words = {name: node.attributes.get("independent", "") for name, node in joints.items()}
+        for name, word in words.items():
+            if word not in ("", "true", "false"):
+                self.problem(
+                    joints[name],
+                    name,
+                    f"independent={word!r} is neither true nor false",
+                    "correct it",
+                )
+        if not any(words.values()):
+            return ()
+        return tuple(name for name, word in words.items() if word != "false")
+
+    def _refuse_taken(
+        self, robot: XmlNode, names: tuple[str, ...], taken: Mapping[str, XmlNode]
+    ) -> None:
+        for index, name in enumerate(names):
+            if name in taken or name in names[:index]:
+                self.problem(
+                    taken.get(name, robot),
+                    name,
+                    "a loop or coupling has this name too",
+                    "rename one of them",
+                )
+
+    def _enter(self, node: XmlNode, known: dict[str, XmlNode], taken: Iterable[str]) -> None:
+        """Enter a node under its name as an identifier, unless the name is missing or there already."""
+        original = self.text(node, node.tag, "name")
+        name = identifier(original)
+        if not name and original:
+            self.problem(node, original, "the name has no letter", "rename it")
+        if not name:
+            return
+        if node.tag == "link":
+            name = self.renamed.get(name, name)
+        if name in taken:  # URDF lets a joint and a link share a name
+            name += "_joint"
+        if name in known:
+            what = f"this name is taken by the {node.tag} on line {known[name].line}"
+            self.problem(node, original, what, "rename one of the two")
+            return
+        if name != original:
+            self.note("", f"{node.tag} {original!r} is called {name!r} here")
+        known[name] = node
+
+    def _link(self, name: str, node: XmlNode) -> UrdfLink:
+        inertial = node.first("inertial")
+        if inertial is None:
+            return UrdfLink(name=name, inertial=None)
+        mass_node, inertia_node = inertial.first("mass"), inertial.first("inertia")
+        for child, tag in ((mass_node, "mass"), (inertia_node, "inertia")):
+            if child is None:
+                self.problem(
+                    inertial,
+                    name,
+                    f"<inertial> has no <{tag}>",
+                    f"add <{tag} .../> or remove <inertial>",
+                )
+        if mass_node is None or inertia_node is None:
+            return UrdfLink(name=name, inertial=None)
+        mass = self.number(mass_node, name, "value")
+        xx, xy, yy, xz, yz, zz = (self.number(inertia_node, name, moment) for moment in _MOMENTS)
+        xyz, turn = self.origin(inertial, name)
+        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if mass < 0.0:
+            self.problem(mass_node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
+        elif np.isfinite(own).all():
+            self._note_inertia(name, mass, own)
+        # without a turn the figures of the file stay as they are, to the last digit
+        inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
+        return UrdfLink(
+            name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia)
+        )
+
+    def _world(self, node: XmlNode) -> UrdfLink:
+        """Return the link ``world`` that hangs on nothing: it is immovable, whatever its ``<inertial>`` has."""
+        if node.first("inertial") is not None:
+            self.note(WORLD, "its <inertial> plays no part, for the world does not move")
+        return UrdfLink(name=WORLD, inertial=None)
+
+    def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
+        if mass == 0.0:
+            self.note(name, "the mass is zero")
+        if not inertia.any():
+            self.note(name, "the inertia about the mass centre is zero")
+        elif what := impossible_inertia(inertia):
+            self.note(name, what)
+
+    def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
+        kind, original = (
+            self.kind(node, name, KINDS, "joint type"),
+            node.attributes.get("type", "").strip(),
+        )
+        ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
+        if ends[0] and ends[0] == ends[1]:
+            self.problem(
+                node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links"
+            )
+            ends = ["", ""]
+        xyz, rpy = self.origin(node, name)
+        axis = (0.0, 0.0, 1.0)
+        if original in ("revolute", "continuous", "prismatic", "planar"):
+            axis = self.axis(node, name)
+        limit, dynamics = node.first("limit"), node.first("dynamics")
+        lower, upper = -np.inf, np.inf
+        if limit is not None and kind in ("revolute", "prismatic") and original != "continuous":
+            lower, upper = (
+                self.number(limit, name, "lower", 0.0),
+                self.number(limit, name, "upper", 0.0),
+            )
+            if lower > upper:
+                self.problem(
+                    limit,
+                    name,
+                    f"lower limit {lower:g} is above upper limit {upper:g}",
+                    "swap them",
+                )
+            if lower == upper:
+                lower, upper = -np.inf, np.inf
+                self.note(name, "lower and upper limit are equal and taken for no limits")
+        return UrdfJoint(
+            name=name,
+            kind=kind,
+            parent=ends[0],
+            child=ends[1],
+            xyz=xyz,
+            rpy=rpy,
+            axis=axis,
+            lower=lower,
+            upper=upper,
+            effort=self._limit(limit, name, "effort"),
+            velocity=self._limit(limit, name, "velocity") or np.inf,
+            damping=self._loss(dynamics, name, "damping"),
+            friction=self._loss(dynamics, name, "friction"),
+        )
+
+    def _loss(self, dynamics: XmlNode | None, name: str, attribute: str) -> float:
+        value = 0.0 if dynamics is None else self.number(dynamics, name, attribute, 0.0)
+        if dynamics is not None and value < 0.0:
+            self.problem(dynamics, name, f"{attribute} is {value:g}", "a loss is zero or positive")
+        return value
+
+    def _limit(self, limit: XmlNode | None, name: str, attribute: str) -> float | None:
+        """A limit that is zero or positive; None where the file states none, infinite where it is as large as that."""
+        if limit is None or attribute not in limit.attributes:
+            return None
+        value = self.number(limit, name, attribute)
+        if value < 0.0:
+            self.problem(limit, name, f"{attribute} is {value:g}", "it must be positive")
+        return np.inf if value >= UNLIMITED else value
+
+    def _root(
+        self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]
+    ) -> str:
+        """The one link without parent; two parents, loops and loose links are problems."""
+        above: dict[str, UrdfJoint] = {}
+        for joint in joints:
+            if joint.child in above:
+                what = f"its child {joint.child!r} already hangs on {above[joint.child].name!r}"
+                remedy = "URDF describes trees only; write a machine with loops as a machine file"
+                self.problem(nodes[joint.name], joint.name, what, remedy)
+            elif joint.child:
+                above[joint.child] = joint
+        self._report_loops(above, nodes)
+        roots = [link for link in links if link not in above]
+        # else a loose link is only the other half of a broken reference
+        if all(joint.child for joint in joints):
+            for other in roots[1:]:
+                what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
+                self.problem(links[other], other, what, "join them, or remove one")
+        return roots[0] if roots else ""
+
+    def _report_loops(self, above: dict[str, UrdfJoint], nodes: dict[str, XmlNode]) -> None:
+        seen: set[str] = set()
+        for start in above:
+            chain: dict[str, UrdfJoint] = {}
+            link = start
+            while link in above and link not in chain and link not in seen:
+                chain[link] = above[link]
+                link = above[link].parent
+            seen.update(chain)
+            if link in chain:
+                around = list(chain)[list(chain).index(link) :]
+                joint = chain[around[-1]]
+                path = " <- ".join([*around, link])
+                self.problem(
+                    nodes[joint.name],
+                    joint.name,
+                    f"closes a loop of parents: {path}",
+                    "cut the loop there",
+                )
+
+    def _list_unread(self, node: XmlNode) -> None:
+        for attribute in node.attributes:
+            if attribute not in _ATTRIBUTES.get(node.tag, _ATTRIBUTE) and not attribute.startswith(
+                "xmlns"
+            ):
+                self._unread_attributes[f"{attribute} of {node.tag}"] += 1
+        for child in node.children:
+            if child.tag in (ROS2_CONTROL, TRANSMISSION):
+                continue  # `read_motor_elements` lists what is in them
+            if child.tag == "gazebo" and {inner.tag for inner in child.children} == {"joint"}:
+                continue  # `read_gazebo_joints` reads them
+            if child.tag in _READ.get(node.tag, ()):
+                self._list_unread(child)
+            else:
+                self._unread[
+                    child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"
+                ] += 1
+
+
+def _names_world(end: XmlNode | None) -> bool:
+    return end is not None and end.attributes.get("link", "").strip() == WORLD

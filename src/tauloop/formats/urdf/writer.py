@@ -1,0 +1,341 @@
+"""A `Mechanism` as a URDF tree with a side file for all that URDF cannot say, at its nominal parameters.
+
+Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the
+coordinates. Names stay, with their dots, where URDF lets them: a joint and a link have two names,
+and the side file's motors a third. The side file is that of `tauloop.formats.urdf.side`; its
+``closed_loop`` and ``type`` are those of Gepetto's robot.yaml, with kinds of joints beside ``3d``
+and ``6d``. The same loops stand in the URDF as ``<constraint>``, the element that is proposed for
+it, where that has their kind; a reader of both files takes them once. Motors are in the URDF as
+``<ros2_control>`` with transmissions, where it has their kind. Joints with several freedoms become
+chains of massless links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from tauloop.common.errors import DescriptionError
+from tauloop.common.records import dataclass
+from tauloop.formats.urdf.cut_elements import CUT, CUT_TYPES
+from tauloop.formats.urdf.parts import UNLIMITED, StatedMotor, identifier
+from tauloop.formats.urdf.transmission_writer import add_ros2_control
+from tauloop.formats.writing.expression_writer import literal, number
+from tauloop.formats.writing.side_writer import (
+    SideWriter,
+    WithSideFile,
+    angles_of,
+    in_line,
+    moments_of,
+    signless,
+)
+from tauloop.formats.xml.meshes import MeshCopies
+from tauloop.mechanism.description import units
+from tauloop.mechanism.model import BASE, Freedom, Mechanism
+from tauloop.mechanism.poses import IDENTITY, FramePose, rotation_matrix
+from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, rigid_tree
+from tauloop.mechanism.solid import Solid, colour, rgba
+
+_CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
+_TYPES = {"spherical": "3d", "fixed": "6d"}
+_HINGES = (("x", np.eye(3)[0]), ("y", np.eye(3)[1]), ("z", np.eye(3)[2]))
+
+
+def to_urdf(mechanism: Mechanism, meshes: str = "meshes") -> WithSideFile:
+    """Texts of a URDF and of its side file.
+
+    Args:
+        mechanism: any mechanism.
+        meshes: folder, beside the URDF, of the meshes that it names.
+
+    Raises:
+        DescriptionError: rigid links and ideal joints do not represent it (see
+            `mechanism.rigid_tree`).
+    """
+    return _UrdfWriter(
+        mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError), MeshCopies(meshes)
+    ).write()
+
+
+def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write a URDF and, next to it, ``NAME.urdf.side.yaml`` and meshes in ``NAME_meshes``, each when it is complete.
+
+    Returns:
+        Paths of the side file and the meshes, and what is not as in the mechanism.
+
+    Raises:
+        DescriptionError: as `to_urdf`.
+        InputError: a file cannot be written.
+    """
+    written = to_urdf(mechanism, f"{Path(path).stem}_meshes").write(Path(path))
+    return written.files[1:], written.notes
+
+
+@dataclass(slots=True)
+class _UrdfWriter(SideWriter):
+    form: ClassVar[str] = "URDF"
+    offsets: dict[str, str] = field(default_factory=dict)
+    counted_from: dict[str, float] = field(default_factory=dict)
+    joints: dict[str, Any] = field(default_factory=dict)
+    floats: dict[str, Any] = field(default_factory=dict)
+    couplings: dict[str, Any] = field(default_factory=dict)
+    robot: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("robot"))
+
+    def write(self) -> WithSideFile:
+        m = self.mechanism
+        self.robot.set("name", identifier(m.name.replace(".", "_")))
+        self.elements_of[BASE] = ElementTree.SubElement(self.robot, "link", name=BASE)
+        coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
+        for link in self.tree.links:
+            self._link(link, coupled)
+        for solid in m.solids:
+            self._solid(solid)
+        self._mimics()
+        loops = [self._closure(closure) for closure in self.tree.closures]
+        self._control()
+        sections = {
+            "closed_loop": [list(frames) for frames, _ in loops],
+            "type": [kind for _, kind in loops],
+        }
+        sections |= {"offsets": self.offsets, "joints": self.joints}
+        sections |= {"floating": self.floats, "couplings": self.couplings}
+        ElementTree.indent(self.robot)
+        return self.finished(ElementTree.tostring(self.robot, encoding="unicode") + "\n", sections)
+
+    # Links and joints
+
+    def _link(self, link: Link, coupled: set[str]) -> None:
+        """A link with its chain; what stands between two joints, or before a turned frame, is a massless link."""
+        parent, at, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
+        self._note_unwritten(link)
+        steps: list[tuple[FramePose, str, str, Primitive | None, np.ndarray]] = []
+        if [p.kind for p in chain] == ["slide", "slide", "slide", "ball"]:
+            joint = chain[-1].name.removesuffix(".turn")
+            for primitive in chain:
+                at = at @ primitive.pose()
+            steps.append((at, joint, "floating", None, np.zeros(3)))
+            chain, at = [], IDENTITY
+        for primitive in chain:
+            if primitive.kind == "ball":
+                self.notes.append(
+                    f"joint {primitive.name}: URDF has no ball; three hinges about x, y and z stand for it"
+                )
+                at = at @ primitive.pose()
+                for word, across in _HINGES:
+                    steps.append((at, f"{primitive.name}.{word}", "revolute", None, across))
+                    at = IDENTITY
+                continue
+            kind = "revolute" if primitive.kind == "hinge" else "prismatic"
+            start = at if primitive.name in coupled else at @ primitive.pose()
+            steps.append((start, primitive.name, kind, primitive, primitive.axis))
+            at = IDENTITY
+        if not steps or not link.frame.is_identity:
+            steps.append((at @ link.frame, f"{link.name}.fixed", "fixed", None, np.zeros(3)))
+        for k, (start, name, kind, moving, axis) in enumerate(steps):
+            last = k == len(steps) - 1
+            child = self.named(link.name if last else f"{link.name}.{k + 1}")
+            if last:
+                self.links[link.name] = child
+            element = ElementTree.SubElement(self.robot, "link", name=child)
+            if last:
+                self.elements_of[link.name] = element
+            if last and link.mass is not None:
+                _add_inertial(element, link.mass)
+            word = self._joint(
+                name,
+                kind,
+                parent,
+                child,
+                start,
+                axis,
+                moving,
+                moving is not None and name in coupled,
+            )
+            if kind == "floating":
+                self.floats[word] = self.floating(name, frame)
+                self.name_free(name, word)
+            parent = child
+
+    def _solid(self, solid: Solid) -> None:
+        """What is seen of a link; URDF has no capsules, and meshes as files alone."""
+        if solid.body not in self.elements_of:
+            self.notes.append(
+                f"solid on {solid.body}: it is not written, since that has no mass and is not a body"
+            )
+            return
+        if isinstance(solid.mesh, Path) and not solid.mesh.is_file():
+            self.notes.append(
+                f"solid on {solid.body}: {solid.mesh.name} is not there; it is not written"
+            )
+            return
+        visual = ElementTree.SubElement(self.elements_of[solid.body], "visual")
+        _add_origin(visual, FramePose(rotation_matrix(solid.turns), np.array(solid.position)))
+        geometry = ElementTree.SubElement(visual, "geometry")
+        numbers = [number(float(x)) for x in solid.size]
+        if solid.shape == "box":
+            ElementTree.SubElement(geometry, "box", size=" ".join(numbers))
+        elif solid.shape == "sphere":
+            ElementTree.SubElement(geometry, "sphere", radius=numbers[0])
+        elif solid.shape in ("cylinder", "capsule"):
+            ElementTree.SubElement(geometry, "cylinder", radius=numbers[0], length=numbers[1])
+        elif solid.mesh is not None:
+            file = self.meshes.path(solid.mesh)
+            ElementTree.SubElement(geometry, "mesh", filename=file, scale=" ".join(numbers))
+        material = ElementTree.SubElement(visual, "material", name=colour(solid))
+        ElementTree.SubElement(material, "color", rgba=rgba(colour(solid)))
+
+    def _note_unwritten(self, link: Link) -> None:
+        """What acts on a ball is not written: on its three hinges it would be something else."""
+        if [p.kind for p in link.chain] == ["ball"] and link.chain[0].freedom != Freedom():
+            self.notes.append(
+                f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF"
+            )
+
+    def _joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        start: FramePose,
+        axis: np.ndarray,
+        primitive: Primitive | None,
+        is_coupled: bool,
+    ) -> str:
+        """Append a joint; its name in the URDF."""
+        word = self.named(name)
+        if kind in ("revolute", "prismatic"):
+            self.names[name] = word
+        freedom = Freedom() if primitive is None else primitive.freedom
+        ends = np.isfinite([freedom.lower, freedom.upper])
+        has_limits = (
+            kind in ("revolute", "prismatic") and freedom.limit == "stop" and bool(ends.all())
+        )
+        joint = ElementTree.SubElement(
+            self.robot,
+            "joint",
+            name=word,
+            type="continuous" if kind == "revolute" and not has_limits else kind,
+        )
+        _add_origin(joint, start)
+        ElementTree.SubElement(joint, "parent", link=parent)
+        ElementTree.SubElement(joint, "child", link=child)
+        if kind in ("revolute", "prismatic"):
+            ElementTree.SubElement(joint, "axis", xyz=in_line(axis))
+        if primitive is None:
+            return word  # floating, or one of three hinges for a ball: nothing can act on it
+        offset = 0.0 if is_coupled else float(primitive.reference[0])
+        turns = primitive.kind == "hinge"
+        if offset:
+            self.offsets[word] = literal(-offset, units.ANGLE if turns else units.LENGTH)
+            self.counted_from[word] = -offset
+        effort = self.effort(primitive.name)
+        limits = {
+            "effort": signless(min(effort, UNLIMITED)),
+            # zero would forbid that the joint moves
+            "velocity": signless(min(freedom.speed, UNLIMITED)),
+        }
+        if has_limits:
+            limits |= {
+                "lower": signless(freedom.lower - offset),
+                "upper": signless(freedom.upper - offset),
+            }
+        if has_limits or np.isfinite(freedom.speed) or kind == "prismatic" or 0.0 < effort < np.inf:
+            ElementTree.SubElement(joint, "limit", limits)
+        beside = replace(freedom, speed=np.inf)  # URDF says it
+        if has_limits:
+            beside = replace(beside, lower=-np.inf, upper=np.inf)
+        if content := self.elements.freedom(beside, turns):
+            self.joints[word] = content
+        return word
+
+    def _mimics(self) -> None:
+        """Couplings of two joints as ``<mimic>``, those of more, and of a floating joint, in the side file."""
+        value = self.mechanism.value
+        elements = {element.get("name"): element for element in self.robot.findall("joint")}
+        for coupling in self.mechanism.couplings:
+            if len(coupling.terms) != 2 or any(
+                self.names[name] not in elements for name, _ in coupling.terms
+            ):
+                self.couplings[self.named(coupling.name)] = self.elements.coupling(coupling)
+                continue
+            (first, a), (second, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
+            ElementTree.SubElement(
+                elements[self.names[first]],
+                "mimic",
+                joint=self.names[second],
+                multiplier=signless(-b / a),
+                offset=signless(value(coupling.offset) / a),
+            )
+
+    def _control(self) -> None:
+        """Add motors as ``<ros2_control>``; those of freedoms that are not joints here are in the side file alone."""
+        self.name_motors()
+        value = self.mechanism.value
+        joints = {element.get("name") for element in self.robot.findall("joint")}
+        motors: list[StatedMotor] = []
+        left: list[str] = []
+        for actuator in self.mechanism.actuators:
+            drives = tuple(
+                (self.names.get(name, ""), value(ratio)) for name, ratio in actuator.drives
+            )
+            if all(name in joints for name, _ in drives):
+                motors.append(StatedMotor(name=self.motors[actuator.name], drives=drives))
+            else:
+                left.append(self.motors[actuator.name])
+        left += add_ros2_control(self.robot, motors, self.counted_from)
+        if left:
+            self.notes.append(f"motors that the side file alone states: {', '.join(left)}")
+
+    # Side file
+
+    def _closure(self, closure: Closure) -> tuple[tuple[str, str], str]:
+        """The two frames of a loop, each a massless link with z along the axis, and the type of the loop."""
+        along, _ = Rotation.align_vectors([closure.axis], [[0.0, 0.0, 1.0]])
+        turn = FramePose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
+        frames = []
+        for end, (link, pose) in (("A", closure.first), ("B", closure.second)):
+            frame = self.named(f"{closure.name}.{end}")
+            ElementTree.SubElement(self.robot, "link", name=frame)
+            joint = ElementTree.SubElement(
+                self.robot, "joint", name=self.named(f"{closure.name}.{end}.fixed"), type="fixed"
+            )
+            _add_origin(joint, pose @ turn)
+            ElementTree.SubElement(joint, "parent", link=self.links[link])
+            ElementTree.SubElement(joint, "child", link=frame)
+            frames.append(frame)
+        self._cut(closure.kind, *frames)
+        return (frames[0], frames[1]), _TYPES.get(closure.kind, closure.kind)
+
+    def _cut(self, kind: str, parent: str, child: str) -> None:
+        """The same loop as the element that is proposed for URDF (`urdf_cut_elements`), which others skip."""
+        if kind not in CUT_TYPES:
+            return
+        name = f"{identifier(parent)}_to_{identifier(child)}"
+        element = ElementTree.SubElement(self.robot, CUT, name=name, type=CUT_TYPES[kind])
+        for side, link in (("parent", parent), ("child", child)):
+            ElementTree.SubElement(element, side, link=link)
+            ElementTree.SubElement(element, f"{side}_origin", xyz="0 0 0", rpy="0 0 0")
+            ElementTree.SubElement(element, f"{side}_axis", xyz="0 0 1")
+
+
+def _add_origin(element: ElementTree.Element, pose: FramePose) -> None:
+    """URDF's origin: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    if pose.is_identity:
+        return
+    ElementTree.SubElement(
+        element, "origin", xyz=in_line(pose.position), rpy=in_line(angles_of(pose))
+    )
+
+
+def _add_inertial(link: ElementTree.Element, mass: LinkInertia) -> None:
+    inertial = ElementTree.SubElement(link, "inertial")
+    ElementTree.SubElement(inertial, "origin", xyz=in_line(mass.center), rpy="0 0 0")
+    ElementTree.SubElement(inertial, "mass", value=signless(mass.mass))
+    ElementTree.SubElement(inertial, "inertia", moments_of(mass.about_center))

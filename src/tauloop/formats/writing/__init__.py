@@ -1,0 +1,1 @@
+"""Parts of a machine as text of machine files and side files."""

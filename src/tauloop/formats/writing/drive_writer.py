@@ -1,0 +1,117 @@
+"""Drive lines of actuators as plain data of a machine file: sections in place, whatever file they came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tauloop.formats.writing.expression_writer import keys_of
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import Shape
+from tauloop.mechanism.description.drive_grammar import (
+    CONNECTION,
+    CONTROL,
+    DUAL,
+    ENCODER,
+    FRICTION,
+    LUGRE,
+    MOTOR,
+)
+from tauloop.mechanism.description.drive_reader import FILTER
+from tauloop.mechanism.description.units import Dimension
+from tauloop.mechanism.drive_line import (
+    Connection,
+    Control,
+    DriveLine,
+    DualDrive,
+    ElasticBacklash,
+    ExactBacklash,
+    LineInertia,
+    LuGre,
+    SingleDrive,
+)
+from tauloop.mechanism.expression import ONE, Call, Constant, Expression, divide
+
+Text = Callable[[Expression, Dimension], str]
+_TURN = Constant(2 * math.pi)
+
+
+def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
+    """The sections of a drive line.
+
+    Args:
+        line: on an actuator.
+        text: writes an expression of a dimension.
+    """
+    turns = {inertia.name: inertia.turns for inertia in line.inertias}
+    load = line.performance.of
+    written: dict[str, Any] = {"load": load}
+    written["inertias"] = {
+        item.name: _inertia(item, text) for item in line.inertias if item.name != load
+    }
+    if line.connections:
+        written["connections"] = {
+            item.name: _connection(item, turns, text) for item in line.connections
+        }
+    written["motors"] = {
+        item.name: keys_of(MOTOR, item, turns[item.on], text) for item in line.motors
+    }
+    written["encoders"] = {
+        item.name: keys_of(ENCODER, item, turns[item.on], text) for item in line.encoders
+    }
+    slave = line.control.drive.slave if isinstance(line.control.drive, DualDrive) else None
+    on = next((motor.on for motor in line.motors if motor.name == slave), None)
+    return written | {"control": _control(line.control, on is not None and turns[on], text)}
+
+
+def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
+    kind, dimension = ("inertia", units.INERTIA) if inertia.turns else ("mass", units.MASS)
+    written: dict[str, Any] = {kind: text(inertia.value, dimension)}
+    law = inertia.friction
+    if law is not None:
+        key, shape = ("lugre", LUGRE) if isinstance(law, LuGre) else ("friction", FRICTION)
+        written[key] = keys_of(shape, law, inertia.turns, text)
+    return written
+
+
+def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[str, Any]:
+    written: dict[str, Any] = {"first": item.first, "second": item.second}
+    ratio = item.ratio
+    if turns[item.first] and not turns[item.second]:
+        if isinstance(ratio, Call) and ratio.operation == "/" and ratio.arguments[1] == _TURN:
+            written["ball_screw"] = text(ratio.arguments[0], units.LENGTH)
+        else:
+            written["rack_and_pinion"] = text(ratio, units.LENGTH)
+    elif ratio != ONE:
+        is_quotient = (
+            isinstance(ratio, Call) and ratio.operation == "/" and ratio.arguments[0] == ONE
+        )
+        reduction = (
+            ratio.arguments[1] if is_quotient and isinstance(ratio, Call) else divide(ONE, ratio)
+        )
+        written["gear"] = text(reduction, units.ONE)
+    law = item.compliance
+    if law is None:
+        return written | {"rigid": "yes"}
+    key = "exact_backlash" if isinstance(law, ExactBacklash) else "shaft"
+    key = "backlash" if isinstance(law, ElasticBacklash) else key
+    shape = next(part.kind for part in CONNECTION.fields if part.name == key)
+    assert isinstance(shape, Shape)
+    return written | {key: keys_of(shape, law, turns[item.second], text)}
+
+
+def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
+    written = keys_of(CONTROL, control, turns, text)
+    for key, encoder, law in (
+        ("position", control.encoder, control.position),
+        ("speed", control.speed_encoder, control.speed),
+    ):
+        if law is not None:
+            written[key] = {"encoder": encoder} | written[key]
+            if law.filter == Constant(FILTER):
+                del written[key]["filter"]
+    drive = control.drive
+    if isinstance(drive, SingleDrive):
+        return written | {"motor": drive.motor}
+    return written | {"dual": keys_of(DUAL, drive, turns, text)}

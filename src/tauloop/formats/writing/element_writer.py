@@ -1,0 +1,119 @@
+"""Elements of a machine as plain data of a file, by the grammar that reads it: its keys, their order and dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from tauloop.common.records import dataclass
+from tauloop.formats.writing.drive_writer import drive_data
+from tauloop.formats.writing.expression_writer import keys_of
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.grammar import ACTUATOR, FREEDOM, FRICTION
+from tauloop.mechanism.description.units import Dimension
+from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    ZERO_VECTOR,
+    Actuator,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Mechanism,
+    Placement,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementWriter:
+    """Writes what machine files and the side files of URDFs have in common.
+
+    Attributes:
+        mechanism: whose elements they are.
+        text: writes an expression of a dimension.
+        names: what coordinates are called in the file, where that is something else.
+    """
+
+    mechanism: Mechanism
+    text: Callable[[Expression, Dimension], str]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def vector(self, vector: Sequence[Expression], dimension: Dimension) -> list[str]:
+        """All components."""
+        return [self.text(component, dimension) for component in vector]
+
+    def pose(self, placement: Placement) -> dict[str, Any]:
+        """A frame without the body that it is fixed to."""
+        pose: dict[str, Any] = {}
+        if placement.position != ZERO_VECTOR:
+            pose["at"] = self.vector(placement.position, units.LENGTH)
+        if placement.turns:
+            pose["turn"] = [
+                {turn.axis: self.text(turn.angle, units.ANGLE)} for turn in placement.turns
+            ]
+        return pose
+
+    def freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
+        """What acts on a freedom, its limits and its largest speed."""
+        return keys_of(FREEDOM, freedom, turns, self.text)
+
+    def freedoms(
+        self, names: Sequence[str], turning: Sequence[bool], freedoms: Sequence[Freedom]
+    ) -> dict[str, Any]:
+        """The same of several by their names; those with nothing to say are left out."""
+        several = zip(names, turning, freedoms, strict=False)
+        return {
+            name: content
+            for name, turns, freedom in several
+            if (content := self.freedom(freedom, turns))
+        }
+
+    def coupling(self, coupling: Coupling) -> dict[str, Any]:
+        """A gear."""
+        written: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
+        if coupling.offset != ZERO:
+            written["offset"] = self.text(
+                coupling.offset, units.ANGLE if coupling.turns else units.LENGTH
+            )
+        return written
+
+    def loss(self, loss: CombinedFriction) -> dict[str, Any]:
+        """Friction of a combination."""
+        friction = keys_of(FRICTION, loss.friction, loss.turns, self.text)
+        return {"of": self._ratios(loss.terms, loss.turns), "friction": friction}
+
+    def actuator(self, actuator: Actuator) -> dict[str, Any]:
+        """A motor; a ratio of one that is no parameter is left out where the file can tell."""
+        ratios = self._ratios(actuator.drives, actuator.turns)
+        written: dict[str, Any] = {"drives": ratios}
+        if len(ratios) == 1:
+            ((name, ratio),) = ratios.items()
+            written = {"on": name} | ({} if ratio == "(1)" else {"ratio": ratio})
+        turns = actuator.turns
+        if turns is None:
+            turns = any(self.is_angular(name) for name, _ in actuator.drives)
+        return written | keys_of(ACTUATOR, replace(actuator, drive=None), turns, self.text)
+
+    def drive(self, actuator: Actuator) -> dict[str, Any]:
+        """The drive line of an actuator, if it has one."""
+        return {} if actuator.drive is None else {"drive": drive_data(actuator.drive, self.text)}
+
+    def _ratios(
+        self, terms: Sequence[tuple[str, Expression]], turns: bool | None
+    ) -> dict[str, str]:
+        """Ratios by coordinate; those between an angle and a length carry units, which tell that the motor turns."""
+        across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
+        return {
+            self.names.get(name, name): self.text(
+                ratio, units.ONE if turns is None or turns == self.is_angular(name) else across
+            )
+            for name, ratio in terms
+        }
+
+    def is_angular(self, coordinate: str) -> bool:
+        """Whether a coordinate is an angle; lengths of rods are none."""
+        for joint in self.mechanism.joints:
+            if coordinate in joint.velocity_names:
+                return JOINT_KINDS[joint.kind].angular[joint.velocity_names.index(coordinate)]
+        return False

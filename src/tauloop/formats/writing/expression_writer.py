@@ -1,0 +1,316 @@
+"""Expressions as text of a machine file: the inverse of `tauloop.mechanism.description.parser`.
+
+The numbers in an expression are in SI units and have lost the units that they were written with;
+the text needs them, because dimensions are checked when it is read. They follow from the dimension
+of the place and of the leaf parameters: what a sum adds is alike, and what a product lacks belongs
+to its constant.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import field, replace
+from fractions import Fraction
+from typing import Any
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.cursor import Shape, Value
+from tauloop.mechanism.description.units import ANGLE, LENGTH, ONE, Dimension, parse_unit
+from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf, Parameter
+from tauloop.mechanism.model import Freedom
+
+#: How strongly things bind, as in the grammar.
+_SUM, _PRODUCT, _SIGN, _ATOM = 1, 2, 3, 5
+#: Own level of each operation, and what its two sides must have.
+_LEVELS = {
+    "+": (_SUM, _SUM, _PRODUCT),
+    "-": (_SUM, _SUM, _PRODUCT),
+    "*": (_PRODUCT, _PRODUCT, _SIGN),
+    "/": (_PRODUCT, _PRODUCT, _SIGN),
+    "^": (4, _ATOM, _SIGN),
+}
+#: One text holds at most this many operators and levels, half and less of what a reader takes;
+#: longer is split.
+_MOST_OPERATORS, _MOST_LEVELS, _MOST_CHARACTERS = 50, 14, 600
+#: A constant may bring this many operators and characters of units.
+_UNIT_OPERATORS, _UNIT_CHARACTERS = 5, 40
+#: Digits tried for a number that gives a value back exactly when it is multiplied by its unit.
+_DIGITS = (6, 9, 12, 14, 15, 16, 17)
+_NUMBER = re.compile(r"-?[.\d]")
+_UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+
+
+def number(value: float) -> str:
+    """The shortest text that reads as this very float."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def limits_text(freedom: Freedom, dimension: Dimension) -> list[str] | dict[str, list[str]]:
+    """The limits of a freedom as a file has them: stops without a word, other kinds by name."""
+    ends = [literal(end, dimension) for end in (freedom.lower, freedom.upper)]
+    return ends if freedom.limit == "stop" else {freedom.limit: ends}
+
+
+def literal(value: float, dimension: Dimension) -> str:
+    """A number with its SI unit; an open end is ``inf``."""
+    return f"{number(value)} {dimension}".strip() if math.isfinite(value) else number(value)
+
+
+def parameter_literal(parameter: Parameter) -> tuple[str, Dimension]:
+    """The value of a leaf parameter as a literal, and its dimension.
+
+    It keeps the parameter's unit where some number of that unit gives exactly this value, else it
+    is in SI.
+
+    Raises:
+        UnitError: its unit is none that a machine file knows.
+    """
+    unit = parse_unit(parameter.unit) if parameter.unit else None
+    dimension = unit.dimension if unit is not None else ONE
+    if unit is not None and math.isfinite(parameter.value):
+        quotient = parameter.value / unit.scale
+        rounded = [float(f"{quotient:.{digits}g}") for digits in _DIGITS]
+        beside = [math.nextafter(quotient, direction) for direction in (-math.inf, math.inf)]
+        for candidate in (*rounded, *beside):
+            if candidate * unit.scale == parameter.value:
+                return f"{number(candidate)} {parameter.unit}", dimension
+    return literal(parameter.value, dimension), dimension
+
+
+@dataclass(slots=True)
+class ExpressionWriter:
+    """Writes expressions over leaf parameters; what is too long for one text becomes derived parameters.
+
+    Attributes:
+        dimensions: of the leaf parameters, by name; grows by those of derived parameters.
+        derived: text of the derived parameters that were needed, by name.
+    """
+
+    dimensions: dict[str, Dimension]
+    derived: dict[str, str] = field(default_factory=dict)
+    _names: dict[tuple[Expression, Dimension], str] = field(default_factory=dict)
+
+    def text(self, expression: Expression, dimension: Dimension) -> str:
+        """Text of an expression at a place that asks for a dimension.
+
+        A constant gets parentheses, which keep the reader from making a leaf parameter of it.
+        """
+        if isinstance(expression, Constant) and expression.value == 0.0:
+            return "0"
+        text, _ = self._written(self._split(expression, dimension), dimension)
+        resembles_literal = _NUMBER.match(text) and not any(sign in text for sign in "*(,")
+        return f"({text})" if resembles_literal else text
+
+    def _split(self, expression: Expression, dimension: Dimension) -> Expression:
+        """The expression with its largest parts replaced by derived parameters until it fits into one text."""
+        if not isinstance(expression, Call):
+            return expression
+        places = self._places(expression, dimension)
+        parts = [
+            self._split(part, place)
+            for part, place in zip(expression.arguments, places, strict=True)
+        ]
+        while not _fits(Call(expression.operation, tuple(parts))):
+            largest = max(range(len(parts)), key=lambda i: _size(parts[i])[2])
+            parts[largest] = self._named(parts[largest], places[largest])
+        return Call(expression.operation, tuple(parts))
+
+    def _named(self, expression: Expression, dimension: Dimension) -> Leaf:
+        """A derived parameter that stands for an expression."""
+        key = (expression, dimension)
+        if key not in self._names:
+            count = len(self._names) + 1
+            while f"derived_{count}" in self.dimensions:
+                count += 1
+            name = f"derived_{count}"
+            self.derived[name] = self.text(expression, dimension)
+            self._names[key] = name
+            self.dimensions[name] = dimension
+        return Leaf(self._names[key])
+
+    def _written(self, expression: Expression, dimension: Dimension) -> tuple[str, int]:
+        """Text of an expression and how strongly it binds.
+
+        A factor of one unit has been folded away when the expression was made: ``mass * (1 m)^2``
+        is just the mass. It is written again where the place needs it.
+        """
+        if isinstance(expression, Constant):
+            return _constant(expression.value, dimension)
+        known = self._known(expression)
+        if known is None or _suits(known, dimension):
+            return self._operation(expression, dimension)
+        return _enclosed(self._operation(expression, known), _PRODUCT) + _factors(
+            dimension / known
+        ), _PRODUCT
+
+    def _operation(self, expression: Leaf | Call, dimension: Dimension) -> tuple[str, int]:
+        if isinstance(expression, Leaf):
+            return expression.name, _ATOM
+        operation = expression.operation
+        parts = [
+            self._written(part, place)
+            for part, place in zip(
+                expression.arguments, self._places(expression, dimension), strict=True
+            )
+        ]
+        if operation in FUNCTIONS:
+            return f"{operation}({', '.join(text for text, _ in parts)})", _ATOM
+        if operation == "neg":
+            return f"-{_enclosed(parts[0], _SIGN)}", _SIGN
+        level, left, right = _LEVELS[operation]
+        sign = "^" if operation == "^" else f" {operation} "
+        return f"{_enclosed(parts[0], left)}{sign}{_enclosed(parts[1], right)}", level
+
+    def _known(self, expression: Expression) -> Dimension | None:
+        """Dimension of an expression as far as its leaves tell; None where a constant decides."""
+        if isinstance(expression, Leaf):
+            return self.dimensions[expression.name]
+        if isinstance(expression, Constant):
+            return None
+        operation, arguments = expression.operation, expression.arguments
+        if operation in ("sin", "cos", "tan"):
+            return ONE
+        if operation in ("asin", "acos", "atan", "atan2"):
+            return ANGLE
+        dimensions = [self._known(argument) for argument in arguments]
+        if operation in ("+", "-"):
+            return next((dimension for dimension in dimensions if dimension is not None), None)
+        first, last = dimensions[0], dimensions[-1]
+        if first is None:
+            return None
+        if operation == "sqrt":
+            return first ** Fraction(1, 2)
+        if operation == "^":
+            return first ** _exponent(expression)
+        if operation in ("neg", "abs"):
+            return first
+        if last is None:
+            return None
+        return first * last if operation == "*" else first / last
+
+    def _places(self, call: Call, dimension: Dimension) -> tuple[Dimension, ...]:
+        """Dimensions of the arguments of a call that is to have a dimension itself."""
+        known = [self._known(argument) for argument in call.arguments]
+        first, last = known[0], known[-1]
+        if call.operation in ("+", "-", "atan2"):
+            common = first or last or (ONE if call.operation == "atan2" else dimension)
+            return common, common
+        if call.operation in ("*", "/"):
+            return self._factors(call, first, last, dimension)
+        if call.operation == "^":
+            return first or dimension ** (1 / _exponent(call)), ONE
+        if call.operation == "sqrt":
+            return (first or dimension**2,)
+        if call.operation in ("neg", "abs"):
+            return (first or dimension,)
+        return (ANGLE if call.operation in ("sin", "cos", "tan") else ONE,)
+
+    def _factors(
+        self, call: Call, first: Dimension | None, last: Dimension | None, dimension: Dimension
+    ) -> tuple[Dimension, Dimension]:
+        """Dimensions of two factors: what one leaves open is the other's, and a bare number is preferred."""
+        is_product = call.operation == "*"
+        if first is None and last is None:
+            if isinstance(call.arguments[0], Constant):
+                first = ONE
+            else:
+                last = ONE
+        if first is None and last is not None:
+            first = dimension / last if is_product else dimension * last
+        if first is None:
+            raise AssertionError("one factor has a dimension by now")
+        if last is None:
+            last = dimension / first if is_product else first / dimension
+        return first, last
+
+
+def _exponent(call: Call) -> Fraction:
+    exponent = call.arguments[1]
+    if not isinstance(exponent, Constant):
+        raise AssertionError("an exponent is a constant, as the parser sees to")
+    return Fraction(exponent.value).limit_denominator(12)
+
+
+def _enclosed(part: tuple[str, int], level: int) -> str:
+    text, own = part
+    return text if own >= level else f"({text})"
+
+
+def _constant(value: float, dimension: Dimension) -> tuple[str, int]:
+    """A number with a dimension inside an expression, where a unit is one plain name: ``2 kg * (1 m)^2 / 1 s``."""
+    name, unit = next(
+        ((name, unit) for name, unit in _UNITS.items() if getattr(dimension, name) == 1), ("", "")
+    )
+    rest = _factors(replace(dimension, **{name: Fraction(0)}) if name else dimension)
+    text = f"{number(value)} {unit}".strip() + rest
+    return text, _PRODUCT if rest else _SIGN if math.copysign(1.0, value) < 0.0 else _ATOM
+
+
+def _factors(dimension: Dimension) -> str:
+    """Units to multiply by, each one of it."""
+    text = ""
+    for name, unit in _UNITS.items():
+        power = getattr(dimension, name)
+        size = f"1 {unit}" if abs(power) == 1 else f"(1 {unit})^{number(float(abs(power)))}"
+        text += "" if not power else f" * {size}" if power > 0 else f" / {size}"
+    return text
+
+
+def _suits(dimension: Dimension, wanted: Dimension) -> bool:
+    """Whether a quantity of a dimension is accepted at a place; an angle is asked for where one is meant."""
+    if (wanted.is_angular and not dimension.angle) or (wanted.is_one and dimension == ANGLE):
+        return False
+    return dimension.matches(wanted)
+
+
+def _size(expression: Expression) -> tuple[int, int, int]:
+    """Operators, levels and characters of the text of an expression, at most."""
+    if isinstance(expression, Leaf):
+        return 0, 1, len(expression.name)
+    if isinstance(expression, Constant):
+        return _UNIT_OPERATORS, 2, _UNIT_CHARACTERS
+    sizes = [_size(argument) for argument in expression.arguments]
+    return (
+        1 + sum(size[0] for size in sizes),
+        1 + max(size[1] for size in sizes),
+        5 + sum(size[2] for size in sizes),
+    )
+
+
+def _fits(expression: Expression) -> bool:
+    operators, levels, characters = _size(expression)
+    return (
+        operators <= _MOST_OPERATORS and levels <= _MOST_LEVELS and characters <= _MOST_CHARACTERS
+    )
+
+
+def keys_of(
+    shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]
+) -> dict[str, Any]:
+    """What an element says by the keys of its shape in the grammar, with the dimensions that this gives them.
+
+    Args:
+        shape: such as `grammar.FREEDOM`.
+        element: has an attribute for each key that is written; what is None or infinite is left
+            out.
+        turns: whether it belongs to a turning freedom.
+        text: writes an expression of a dimension.
+    """
+    content: dict[str, Any] = {}
+    for part in shape.fields:
+        value, kind = getattr(element, part.name, None), part.kind
+        dimension = (kind.dimension(turns) if isinstance(kind, Value) else None) or ONE
+        if isinstance(element, Freedom) and part.name == "limits":
+            if math.isfinite(element.lower) or math.isfinite(element.upper):
+                content["limits"] = limits_text(element, ANGLE if turns else LENGTH)
+        elif isinstance(value, Constant | Leaf | Call):
+            content[part.name] = text(value, dimension)
+        elif isinstance(value, float) and math.isfinite(value):
+            content[part.name] = literal(value, dimension)
+        elif isinstance(value, str):
+            content[part.name] = value
+        elif isinstance(kind, Shape) and value is not None:
+            content[part.name] = keys_of(kind, value, turns, text)
+    return content

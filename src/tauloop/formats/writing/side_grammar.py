@@ -1,0 +1,206 @@
+"""The grammar of side files: what acts on the joints of one URDF, in the shapes of machine files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tauloop.formats.urdf.parts import UrdfTree
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import (
+    Choice,
+    Cursor,
+    Kind,
+    ListOf,
+    MapOf,
+    Shape,
+    Text,
+    field,
+    need,
+    value,
+)
+from tauloop.mechanism.description.grammar import (
+    ACTUATOR,
+    CONSTANT_TURN,
+    COUPLING,
+    FREEDOM,
+    LOSS,
+    PROVENANCE,
+    SPRING,
+    TOOL,
+)
+from tauloop.mechanism.description.structure import check_structure
+from tauloop.mechanism.description.yaml_nodes import Mapping, Node, Sequence
+from tauloop.mechanism.model import JOINT_KINDS
+
+FORMAT = "tauloop-urdf-side/1"
+_TEXT = Text(is_needed=True)
+_FRAMES = ListOf(item=_TEXT, may_be_empty=True)
+#: Keys that close loops, in side files and in Gepetto's.
+CLOSURES = (
+    field(
+        "closed_loop",
+        ListOf(item=ListOf(item=_TEXT, length=2), may_be_empty=True),
+        "pairs of frames that coincide",
+    ),
+    field("type", _FRAMES, "3d where origins coincide, 6d where axes do too, or a kind of joint"),
+)
+LOOP_SIDE = Shape(
+    name="robot.yaml",
+    doc="Gepetto's file beside a URDF.",
+    fields=(
+        *CLOSURES,
+        field("name_mot", _FRAMES, "joints with a motor"),
+        field("joint_name", _FRAMES, "joints that are of another kind"),
+        field("joint_type", _FRAMES, "their kinds"),
+    ),
+)
+#: All of it may be left out of a mapping around values.
+ORIGIN = replace(
+    PROVENANCE, fields=tuple(replace(key, required=False) for key in PROVENANCE.fields)
+)
+
+
+def _each(names: list[str], kind: Kind, what: str) -> Shape:
+    return Shape(
+        name=what, doc=f"{what} by name", fields=tuple(field(name, kind, what) for name in names)
+    )
+
+
+def side_shape(tree: UrdfTree) -> Shape:
+    """The grammar of a side file for one URDF, whose joints it may name."""
+    stiffness, rest = SPRING.fields
+    not_negative = replace(stiffness, kind=value(units.STIFFNESSES, "spring", "not negative"))
+    spring = replace(SPRING, fields=(not_negative, replace(rest, required=False)))
+    freedom = tuple(
+        replace(part, kind=spring) if part.name == "spring" else part for part in FREEDOM.fields
+    )
+    acting = Shape(
+        name="joint of a side file", doc="What URDF does not say of a joint.", fields=freedom
+    )
+    moving = [joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
+    offsets = tuple(
+        field(
+            joint.name,
+            value(units.ANGLE if joint.kind == "revolute" else units.LENGTH, "geometry"),
+            "",
+        )
+        for joint in moving
+    )
+    floating = Shape(
+        name="floating joint",
+        doc="The frame that a floating joint's coordinates are counted from, and what acts on them.",
+        fields=(
+            *TOOL.fields,
+            field(
+                "freedoms",
+                _each(list(JOINT_KINDS["free"].velocities), acting, "freedom"),
+                "what acts on each",
+            ),
+        ),
+    )
+    ball = Shape(
+        name="ball joint",
+        doc="From where the quaternion of a ball joint is counted, and what acts on it.",
+        fields=(
+            field(
+                "start",
+                ListOf(item=CONSTANT_TURN, may_be_empty=True),
+                "how far it is turned where the file has it",
+            ),
+            field(
+                "reversed",
+                Choice(options=("yes", "no")),
+                "whether the link nearer the base is its child",
+            ),
+            field(
+                "freedoms",
+                _each(list(JOINT_KINDS["spherical"].velocities), acting, "freedom"),
+                "what acts on each",
+            ),
+        ),
+    )
+    platform = Shape(
+        name="platform",
+        doc="The link that does the work.",
+        fields=(
+            need("body", _TEXT, "the link"),
+            field("tool", TOOL, "frame of the tool on it"),
+            field(
+                "payload",
+                value(units.MASS, "", "positive"),
+                "the heaviest that the tool is rated to carry",
+            ),
+            field("independent", ListOf(item=_TEXT, may_be_empty=True), "independent coordinates"),
+        ),
+    )
+    gravity = ListOf(item=value(units.ACCELERATION, "gravity"), length=3)
+    free = [joint.name for joint in tree.joints if joint.kind == "free"]
+    balls = [joint.name for joint in tree.joints if joint.kind == "spherical"]
+    return Shape(
+        name="side file",
+        doc="What URDF cannot say.",
+        fields=(
+            need("format", Choice(options=(FORMAT,)), "format and version"),
+            field("gravity", gravity, "in the frame of the root link"),
+            field("platform", platform, "the link that does the work"),
+            field(
+                "offsets",
+                Shape(name="offsets", doc="By joint.", fields=offsets),
+                "URDF's coordinate less measured",
+            ),
+            field(
+                "joints",
+                _each([joint.name for joint in moving], acting, "joint"),
+                "what acts on joints",
+            ),
+            field("floating", _each(free, floating, "floating joint"), "floating joints"),
+            field("balls", _each(balls, ball, "ball joint"), "ball joints"),
+            field("couplings", MapOf(item=COUPLING, key="coupling"), "gears between joints"),
+            field("losses", MapOf(item=LOSS, key="loss"), "friction of combinations"),
+            field("actuators", MapOf(item=ACTUATOR, key="actuator"), "motors"),
+            *CLOSURES,
+        ),
+    )
+
+
+def without_origins(
+    root: Cursor, origin: tuple[str, str]
+) -> tuple[Node, dict[int, tuple[str, str]], tuple[str, str]]:
+    """Nodes without the ``provenance`` that may stand in any mapping, and what holds for each of them.
+
+    Args:
+        root: the top of the file.
+        origin: status and source of what has none.
+
+    Returns:
+        The node; status and source by the id of every node below it; those of the top.
+    """
+    origins: dict[int, tuple[str, str]] = {}
+
+    def stripped(node: Node, origin: tuple[str, str], where: str) -> Node:
+        if isinstance(node, Mapping):
+            own = node.get("provenance")
+            if own is not None:
+                place = replace(
+                    root, node=own, kind=ORIGIN, where=f"{where}.provenance".lstrip(".")
+                )
+                check_structure(place)
+                origin = (place.word("status") or origin[0], place.word("source") or origin[1])
+            entries = (entry for entry in node.entries if entry.key != "provenance")
+            node = Mapping(
+                tuple(
+                    replace(e, value=stripped(e.value, origin, f"{where}.{e.key}".lstrip(".")))
+                    for e in entries
+                ),
+                node.line,
+            )
+        elif isinstance(node, Sequence):
+            items = (stripped(item, origin, f"{where}[{i}]") for i, item in enumerate(node.items))
+            node = Sequence(tuple(items), node.line)
+        else:
+            node = replace(node)
+        origins[id(node)] = origin
+        return node
+
+    node = stripped(root.node, origin, "")
+    return node, origins, origins[id(node)]

@@ -1,0 +1,265 @@
+"""What writers share whose format says only a part of a mechanism: names, and the side file for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any, ClassVar
+from xml.etree import ElementTree
+
+import numpy as np
+import yaml
+
+from tauloop.common.files import write_text
+from tauloop.common.records import dataclass
+from tauloop.formats.format import Written
+from tauloop.formats.urdf.parts import identifier, roll_pitch_yaw
+from tauloop.formats.writing.element_writer import ElementWriter
+from tauloop.formats.writing.expression_writer import literal, number
+from tauloop.formats.writing.side_grammar import FORMAT
+from tauloop.formats.xml.meshes import MeshCopies
+from tauloop.mechanism.description import units
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
+from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.rigid_tree import Tree, constant_angles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithSideFile:
+    """A file in a foreign format and its side file.
+
+    Attributes:
+        text, side: texts of the two files.
+        names: names in the file by those of the mechanism: bodies, scalar coordinates, rods' parts,
+            actuators.
+        meshes: the files of meshes that it names.
+        notes: what is not as in the mechanism, one sentence each.
+    """
+
+    text: str
+    side: str
+    names: dict[str, str]
+    meshes: MeshCopies
+    notes: tuple[str, ...]
+
+    def write(self, path: Path) -> Written:
+        """Write the file, its side file and its meshes, each when it is complete.
+
+        Raises:
+            InputError: a file cannot be written.
+        """
+        meshes, side = self.meshes.write(path.parent), side_path(path)
+        write_text(side, self.side)
+        write_text(path, self.text)
+        return Written(files=(path, side, *meshes), notes=self.notes, side=side, names=self.names)
+
+
+def side_path(path: Path) -> Path:
+    """Return the path of the side file of a file: ``arm.urdf.side.yaml`` next to ``arm.urdf``."""
+    return path.with_name(f"{path.name}.side.yaml")
+
+
+@dataclass(slots=True)
+class SideWriter:
+    """Base of such writers; links and joints are theirs.
+
+    Attributes:
+        form: name of the format, for notes.
+        mechanism, tree, meshes: what is written.
+        notes: what is not as in the mechanism.
+        links, names, motors: names in the file of bodies, coordinates and actuators.
+        taken: names that are there already.
+        elements_of: the elements of bodies.
+    """
+
+    form: ClassVar[str]
+    mechanism: Mechanism
+    tree: Tree
+    meshes: MeshCopies
+    notes: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
+    names: dict[str, str] = field(default_factory=dict)
+    motors: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=lambda: {BASE})
+    elements_of: dict[str, ElementTree.Element] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Note what no such format can say."""
+        self.notes += ["parameters are written as numbers", *self.tree.notes]
+        driven = [
+            actuator.name for actuator in self.mechanism.actuators if actuator.drive is not None
+        ]
+        self.notes += [
+            f"actuator {name}: its drive line has no place in {self.form}" for name in driven
+        ]
+
+    @property
+    def elements(self) -> ElementWriter:
+        """Writes elements of the side file, at nominal values."""
+        value = self.mechanism.value
+        return ElementWriter(
+            mechanism=self.mechanism,
+            text=lambda expression, dimension: literal(value(expression), dimension),
+            names=self.names,
+        )
+
+    def named(self, name: str) -> str:
+        """A new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
+        word = identifier(name)
+        while word in self.taken:
+            word += "_"
+        self.taken.add(word)
+        return word
+
+    def name_free(self, name: str, word: str) -> None:
+        """Enter the names of the coordinates and velocities of a free joint by that of the joint."""
+        kind = JOINT_KINDS["free"]
+        self.names |= {
+            f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)
+        }
+
+    def name_ball(self, name: str, word: str) -> None:
+        """Enter the names of the coordinates and velocities of a ball joint by that of the joint."""
+        kind = JOINT_KINDS["spherical"]
+        self.names |= {
+            f"{name}.{part}": f"{word}.{part}" for part in (*kind.coordinates, *kind.velocities)
+        }
+
+    def ball(self, primitive: Primitive) -> dict[str, Any]:
+        """From where the quaternion of a ball is counted, and what acts on it."""
+        kind, content = JOINT_KINDS["spherical"], dict[str, Any]()
+        start = primitive.pose()
+        if start.is_turned:
+            content["start"] = _turns(start)
+        if primitive.is_reversed:
+            content["reversed"] = "yes"
+        if written := self.elements.freedoms(
+            kind.velocities, kind.angular, self._ball_freedoms(primitive)
+        ):
+            content["freedoms"] = written
+        return content
+
+    def _ball_freedoms(self, primitive: Primitive) -> tuple[Freedom, ...]:
+        """What acts on the three velocities of a ball."""
+        joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
+        return joint.freedoms[-3:]
+
+    def floating(self, name: str, frame: FramePose) -> dict[str, Any]:
+        """Where the coordinates of a floating joint are counted from, and what acts on them."""
+        kind, content = JOINT_KINDS["free"], dict[str, Any]()
+        if frame.position.any():
+            content["at"] = [literal(x, units.LENGTH) for x in frame.position]
+        if frame.is_turned:
+            content["turn"] = _turns(frame)
+        if written := self.elements.freedoms(
+            kind.velocities, kind.angular, self.mechanism.joint(name).freedoms
+        ):
+            content["freedoms"] = written
+        return content
+
+    def finished(self, text: str, sections: dict[str, Any]) -> WithSideFile:
+        """The two texts; `sections` of the side file stand between its head and what acts."""
+        m, write = self.mechanism, self.elements
+        side: dict[str, Any] = {
+            "format": FORMAT,
+            "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
+            "gravity": write.vector(m.gravity, units.ACCELERATION),
+            "platform": self._platform(),
+        }
+        side |= {key: section for key, section in sections.items() if section}
+        if m.losses:
+            side["losses"] = {self.named(loss.name): write.loss(loss) for loss in m.losses}
+        self.name_motors()
+        if not m.unstated_motors:  # an empty section would state that nothing is driven
+            side["actuators"] = {
+                self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators
+            }
+        self._note_renamed()
+        return WithSideFile(
+            text=text,
+            side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
+            names=self.motors | self.names | self.links,
+            meshes=self.meshes,
+            notes=tuple(self.notes),
+        )
+
+    def name_motors(self) -> None:
+        """Give the actuators their names in the file, once joints have theirs."""
+        if not self.motors:
+            self.motors = {
+                actuator.name: self._motor(actuator) for actuator in self.mechanism.actuators
+            }
+
+    def effort(self, coordinate: str) -> float:
+        """The largest force of the motors on a joint; infinite where it is not limited or shared, zero without any."""
+        total, value = 0.0, self.mechanism.value
+        for actuator in self.mechanism.actuators:
+            ratio = dict(actuator.drives).get(coordinate)
+            if ratio is not None:
+                total += actuator.force * abs(value(ratio)) if len(actuator.drives) == 1 else np.inf
+        return total
+
+    def _motor(self, actuator: Actuator) -> str:
+        """The name of an actuator; one that is called as a coordinate which it drives still is."""
+        is_joints = actuator.name in dict(actuator.drives) and actuator.name in self.names
+        return self.names[actuator.name] if is_joints else self.named(actuator.name)
+
+    def _note_renamed(self) -> None:
+        """Channels of logs are called after motors and coordinates: whoever maps them needs the pairs."""
+        kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
+        pairs = [
+            f"{kind} {a} to {b}"
+            for kind, names in kinds.items()
+            for a, b in names.items()
+            if a != b
+        ]
+        if pairs:
+            self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
+
+    def _platform(self) -> dict[str, Any]:
+        platform = self.mechanism.platform
+        content: dict[str, Any] = {"body": self.links[platform.body]}
+        if tool := self.elements.pose(platform.tool):
+            content["tool"] = tool
+        if platform.payload:
+            content["payload"] = f"{platform.payload!r} kg"
+        known = [self.names.get(name) for name in platform.independent]
+        if None in known:
+            self.notes.append(
+                f"the independent coordinates are not written: some have no counterpart in {self.form}"
+            )
+        elif known:
+            content["independent"] = known
+        return content
+
+
+def _turns(pose: FramePose) -> list[dict[str, str]]:
+    """Return the turns of a pose, as a side file has them."""
+    return [
+        {axis: literal(angle, units.ANGLE)}
+        for axis, angle in constant_angles(pose.rotation).items()
+    ]
+
+
+def angles_of(pose: FramePose) -> list[float]:
+    """Roll, pitch and yaw of a pose, R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    return [*roll_pitch_yaw(pose)]
+
+
+def moments_of(tensor: np.ndarray) -> dict[str, str]:
+    """Moments of inertia (3, 3) by their names in both formats."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
+    moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
+    return {name: signless(moment) for name, moment in moments.items()}
+
+
+def signless(value: float) -> str:
+    """A number; zero has no sign."""
+    return number(value + 0.0)
+
+
+def in_line(values: np.ndarray | Sequence[float]) -> str:
+    """Numbers with spaces between."""
+    return " ".join(signless(value) for value in values)

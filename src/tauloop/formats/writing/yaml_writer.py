@@ -1,0 +1,449 @@
+"""A `Mechanism` as a machine file that reads back to the same machine.
+
+All leaf parameters stand under ``parameters``, in the order of theta and by their full names, and
+the elements refer to them by expressions. Legs are written out: ``leg1.slide`` is a name like any
+other.
+
+What is not kept, because a `Mechanism` does not have it: patterns, comments, notes, names of
+derived parameters, named frames. A start orientation is written by turns, hence the quaternion read
+is the same up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from scipy.spatial.transform import Rotation
+
+from tauloop.common.errors import DescriptionError, Problem, Problems
+from tauloop.common.files import write_text
+from tauloop.formats.writing.element_writer import ElementWriter
+from tauloop.formats.writing.expression_writer import (
+    ExpressionWriter,
+    keys_of,
+    literal,
+    number,
+    parameter_literal,
+)
+from tauloop.formats.writing.inertia_writer import along_the_rod, centred
+from tauloop.formats.xml.meshes import MeshCopies
+from tauloop.mechanism.bodies import is_possible
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.grammar import FORMAT, MOTIONS, TENSION
+from tauloop.mechanism.description.placements import constant_vector, rotated
+from tauloop.mechanism.description.reader import read_machine
+from tauloop.mechanism.description.schema import EDITOR_LINE
+from tauloop.mechanism.description.units import Dimension, UnitError
+from tauloop.mechanism.expression import ZERO, Expression, Parameter
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    PLATFORM_JOINT,
+    ZERO_VECTOR,
+    Body,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    SlenderPart,
+)
+from tauloop.mechanism.poses import rotation_matrix
+from tauloop.mechanism.rigid_tree import constant_angles
+from tauloop.mechanism.solid import Solid
+
+#: Axes longer or shorter than 1 by less than this are unit vectors.
+_ROUNDING = 1e-12
+_MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")
+
+
+def dumps(mechanism: Mechanism, meshes: MeshCopies | None = None) -> str:
+    """Text of a machine file for a mechanism.
+
+    Args:
+        mechanism: any mechanism.
+        meshes: takes up triangles that came without a file; the text names files of meshes where
+            they lie.
+
+    Returns:
+        Text that `tauloop.formats.loads` reads to a mechanism with the same parameter table
+        (values, units, bounds, groups, status, source, order), elements and expressions. A leaf
+        keeps its unit where a number of that unit gives exactly its value; otherwise it is written
+        in SI units.
+
+    Raises:
+        DescriptionError: the file would be refused when it is read (a length that is not positive,
+            a leaf without a unit where one is needed); the lines are those of the text.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> machine = tl.load("delta")
+        >>> tl.loads(tl.dumps(machine)).parameters == machine.parameters
+        True
+    """
+    text = EDITOR_LINE + yaml.dump(
+        _YamlWriter(mechanism, meshes or MeshCopies("meshes")).machine(),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=120,
+        default_flow_style=None,
+    )
+    try:
+        read_machine(text, f"{mechanism.name}.yaml")
+    except DescriptionError as error:
+        reason = Problem(
+            where=mechanism.name,
+            what="as a machine file, this machine would be refused for what follows",
+            remedy="correct the machine before it is written",
+        )
+        raise DescriptionError((reason, *error.problems)) from error
+    return text
+
+
+def write_yaml(mechanism: Mechanism, path: str | Path) -> tuple[Path, ...]:
+    """Write a machine file, and in ``NAME_meshes`` beside it triangles that came without a file.
+
+    Returns:
+        Paths of the meshes.
+
+    Raises:
+        DescriptionError: as `dumps`.
+        InputError: the file cannot be written.
+    """
+    meshes = MeshCopies(f"{Path(path).stem}_meshes")
+    text = dumps(mechanism, meshes)
+    written = meshes.write(Path(path).parent)
+    write_text(path, text)
+    return tuple(written)
+
+
+class _Block(dict[str, Any]):
+    """A mapping that is written one key a line."""
+
+
+class _Braces(dict[str, Any]):
+    """A mapping in braces."""
+
+
+class _Prose(str):
+    """A text of several lines."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts without quotes where YAML allows it: the reader takes every scalar as text."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 (PyYAML's own name and form)
+
+
+_Dumper.add_multi_representer(
+    str, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data))
+)
+_Dumper.add_representer(
+    _Block,
+    lambda dumper, data: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", data.items(), flow_style=False
+    ),
+)
+_Dumper.add_representer(
+    _Braces,
+    lambda dumper, data: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", data.items(), flow_style=True
+    ),
+)
+_Dumper.add_representer(
+    _Prose,
+    lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data), style="|"),
+)
+
+
+class _YamlWriter:
+    """Turns the parts of one mechanism into plain data."""
+
+    def __init__(self, mechanism: Mechanism, meshes: MeshCopies) -> None:
+        self._mechanism = mechanism
+        self._meshes = meshes
+        self._literals: dict[str, str] = {}
+        dimensions: dict[str, Dimension] = {}
+        problems = Problems()
+        for parameter in mechanism.parameters:
+            try:
+                self._literals[parameter.name], dimensions[parameter.name] = parameter_literal(
+                    parameter
+                )
+            except UnitError as error:
+                problems.add(parameter.name, error.what, error.remedy)
+        DescriptionError.raise_if_any(problems)
+        self._expressions = ExpressionWriter(dimensions)
+        self._write = ElementWriter(mechanism=mechanism, text=self._expressions.text)
+        self._text = self._expressions.text
+
+    def machine(self) -> _Block:
+        """The whole file."""
+        m = self._mechanism
+        sections: dict[str, dict[str, Any]] = {
+            "bodies": {body.name: self._body(body) for body in m.bodies},
+            "joints": {
+                joint.name: self._joint(joint) for joint in m.joints if not self._is_motion(joint)
+            },
+            "rods": {rod.name: self._rod(rod) for rod in m.rods},
+            "couplings": {
+                coupling.name: self._write.coupling(coupling) for coupling in m.couplings
+            },
+            "actuators": {
+                a.name: self._write.actuator(a) | self._write.drive(a) for a in m.actuators
+            },
+            "losses": {loss.name: self._write.loss(loss) for loss in m.losses},
+            "visual": {f"solid{i + 1}": self._visual(solid) for i, solid in enumerate(m.solids)},
+        }
+        status, source = self._provenance()
+        gravity = self._write.vector(m.gravity, units.ACCELERATION)
+        platform = self._platform()
+        parameters = {
+            p.name: self._parameter(p, status, source) for p in m.parameters
+        } | self._expressions.derived
+        file = _Block({"format": FORMAT, "name": m.name})
+        if m.description:
+            file["description"] = _Prose(m.description) if "\n" in m.description else m.description
+        for key in ("omitted_forces", "unknown_elements", "unstated_motors"):
+            if texts := getattr(m, key):
+                file[key] = list(texts)
+        file["provenance"] = {"status": status, "source": source}
+        file["gravity"] = gravity
+        parts: dict[str, dict[str, Any]] = {"parameters": parameters, **sections}
+        for name, elements in parts.items():
+            if elements:
+                file[name] = _Block(elements)
+        file["platform"] = platform
+        return file
+
+    # Values
+
+    def _provenance(self) -> tuple[str, str]:
+        """The most frequent status and source; an empty source cannot be stated, so it wins where there is one."""
+        pairs = Counter((p.status, p.source) for p in self._mechanism.parameters)
+        if not pairs:
+            return "chosen", ""
+        without = [pair for pair in pairs if not pair[1]]
+        return max(without or pairs, key=lambda pair: pairs[pair])
+
+    def _parameter(self, parameter: Parameter, status: str, source: str) -> str | dict[str, Any]:
+        written: dict[str, Any] = {"value": self._literals[parameter.name]}
+        if parameter.status != status:
+            written["status"] = parameter.status
+        if parameter.source != source:
+            written["source"] = parameter.source
+        if np.isfinite([parameter.lower, parameter.upper]).any():
+            dimension = self._expressions.dimensions[parameter.name]
+            written["bounds"] = [
+                literal(parameter.lower, dimension),
+                literal(parameter.upper, dimension),
+            ]
+        return written if len(written) > 1 else str(written["value"])
+
+    def _given(self, **values: tuple[Expression | None, Dimension]) -> dict[str, Any]:
+        """The values that are there."""
+        return {
+            key: self._text(x, dimension) for key, (x, dimension) in values.items() if x is not None
+        }
+
+    # Frames
+
+    def _placement(self, placement: Placement) -> str | dict[str, Any]:
+        pose = self._write.pose(placement)
+        return _Braces({"on": placement.body} | pose) if pose else placement.body
+
+    # Inertia
+
+    def _body(self, body: Body) -> str | dict[str, Any]:
+        return "massless" if body.inertia is None else self._inertia(body.inertia)
+
+    def _inertia(self, inertia: Inertia) -> dict[str, Any]:
+        """About the mass centre where the expressions are those of such a description; else about the origin."""
+        written: dict[str, Any] = {"mass": self._text(inertia.mass, units.MASS)}
+        central = centred(inertia)
+        moments: Sequence[Expression] = inertia.second_moment
+        if central is not None:
+            center, moments = central
+            if center != ZERO_VECTOR:
+                written["center"] = self._write.vector(center, units.LENGTH)
+        else:
+            written["first_moment"] = self._write.vector(inertia.first_moment, units.FIRST_MOMENT)
+        table = {
+            name: self._text(moment, units.INERTIA)
+            for name, moment in zip(_MOMENTS, moments, strict=True)
+            if moment != ZERO
+        }
+        if central is None:
+            written |= {"inertia": table or {"xx": "0"}, "about": "origin"}
+        elif table:
+            written["inertia"] = table
+        possible = is_possible([self._mechanism.value(x) for x in inertia.parameters])
+        return written if possible else written | {"unchecked": "yes"}
+
+    def _slender(self, part: SlenderPart) -> dict[str, Any]:
+        m, s, across = along_the_rod(part)
+        written = self._given(
+            mass=(m, units.MASS), center=(s, units.LENGTH), inertia=(across, units.INERTIA)
+        )
+        value = self._mechanism.value
+        return (
+            written if value(m) > 0.0 and value(across) >= 0.0 else written | {"unchecked": "yes"}
+        )
+
+    # Elements
+
+    def _joint(self, joint: Joint) -> dict[str, Any]:
+        kind = JOINT_KINDS[joint.kind]
+        written: dict[str, Any] = {"type": joint.kind}
+        if joint.axes:
+            written |= (
+                {"axis": joint.axes[0]} if len(joint.axes) == 1 else {"axes": list(joint.axes)}
+            )
+        written |= {"parent": self._placement(joint.parent), "child": self._placement(joint.child)}
+        reference = _reference(joint.kind, joint.reference)
+        if reference:
+            written["reference"] = reference
+        if kind.velocities == ("",):
+            written |= (
+                self._write.freedom(joint.freedoms[0], kind.angular[0]) if joint.freedoms else {}
+            )
+        elif several := self._write.freedoms(kind.velocities, kind.angular, joint.freedoms):
+            written["freedoms"] = several
+        return written | ({"cut": "yes"} if joint.is_cut else {})
+
+    def _rod(self, rod: Rod) -> dict[str, Any]:
+        start, axis = self._first_axis(rod)
+        written: dict[str, Any] = {"from": self._placement(start), "to": self._placement(rod.end)}
+        if rod.length is not None:
+            written["length"] = self._text(rod.length, units.LENGTH)
+        if rod.telescope is not None:
+            reference = {"reference": literal(rod.telescope.reference, units.LENGTH)}
+            written["telescopic"] = reference | self._write.freedom(
+                rod.telescope.freedom, turns=False
+            )
+        parts = {"link" if rod.telescope is None else "lower": rod.lower, "upper": rod.upper}
+        present = {key: part for key, part in parts.items() if part is not None}
+        written["model"] = "full" if rod.is_full else "slender" if present else "massless"
+        for key, part in present.items():
+            written[key] = (
+                self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
+            )
+        if rod.is_full:
+            written |= {"first_axis": axis, "spin": rod.spin}
+        return written | (
+            {}
+            if rod.tension is None
+            else {"tension": keys_of(TENSION, rod.tension, False, self._text)}
+        )
+
+    def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
+        """The frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
+        if rod.first_axis is None:
+            return rod.start, []
+        turns = tuple((turn.axis, self._mechanism.value(turn.angle)) for turn in rod.start.turns)
+        in_body = np.array([self._mechanism.value(component) for component in rod.first_axis])
+        in_frame = rotation_matrix(turns).T @ in_body
+        in_frame[np.abs(in_frame) < _ROUNDING] = 0.0
+        if np.max(np.abs(in_frame)) > 1.0 - _ROUNDING:
+            in_frame = np.round(in_frame)
+        x, y, z = (float(component) for component in in_frame)
+        if rotated(rod.start.turns, constant_vector((x, y, z))) == rod.first_axis:
+            return rod.start, [number(component) for component in (x, y, z)]
+        start = Placement(body=rod.start.body, position=rod.start.position)
+        return start, [self._text(component, units.ONE) for component in rod.first_axis]
+
+    # Platform
+
+    def _is_motion(self, joint: Joint) -> bool:
+        """Whether a joint is one that `motion` of the platform says."""
+        return (
+            joint.name == PLATFORM_JOINT
+            and joint is self._mechanism.joints[0]
+            and joint.kind in MOTIONS
+            and not joint.is_cut
+            and joint.parent == Placement(body=BASE)
+            and joint.child == Placement(body=self._mechanism.platform.body)
+            and all(
+                set(self._write.freedom(freedom, False)) <= {"limits"} for freedom in joint.freedoms
+            )
+        )
+
+    def _platform(self) -> dict[str, Any]:
+        platform = self._mechanism.platform
+        joint = next((joint for joint in self._mechanism.joints if self._is_motion(joint)), None)
+        written: dict[str, Any] = {"body": platform.body}
+        if joint is not None:
+            written["motion"] = joint.kind
+        tool = self._write.pose(platform.tool)
+        if tool:
+            written["tool"] = _Braces(tool)
+        if platform.payload:
+            written["payload"] = f"{platform.payload!r} kg"
+        independent = list(platform.independent)
+        if joint is None:
+            return written | {"independent": independent}
+        written["independent"] = [name.removeprefix(f"{PLATFORM_JOINT}.") for name in independent]
+        reference = _reference(joint.kind, joint.reference)
+        if reference:
+            written["reference"] = reference
+        kind = JOINT_KINDS[joint.kind]
+        freedoms = self._write.freedoms(kind.velocities, kind.angular, joint.freedoms)
+        limits = {name: content["limits"] for name, content in freedoms.items()}
+        return written | ({"limits": limits} if limits else {})
+
+    def _visual(self, solid: Solid) -> dict[str, Any]:
+        """A solid, on its body."""
+        written: dict[str, Any] = {"on": solid.body}
+        if any(solid.position):
+            written["at"] = [literal(x, units.LENGTH) for x in solid.position]
+        if solid.turns:
+            written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in solid.turns]
+        if solid.mesh is not None:
+            file = (
+                str(solid.mesh) if isinstance(solid.mesh, Path) else self._meshes.path(solid.mesh)
+            )
+            written |= {"mesh": file, "scale": [number(factor) for factor in solid.size]}
+        else:
+            size = [literal(x, units.LENGTH) for x in solid.size]
+            whole = {"box": size, "sphere": size[0]}
+            written[solid.shape] = whole.get(solid.shape) or dict(
+                zip(("radius", "length"), size, strict=True)
+            )
+        return written | ({"colour": solid.colour} if solid.colour else {})
+
+
+def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:
+    """Start value of a joint; None where it is the one that an absent `reference` means."""
+    names, angular = JOINT_KINDS[kind].coordinates, JOINT_KINDS[kind].angular
+    if not values or tuple(values) == JOINT_KINDS[kind].neutral:
+        return None
+    if names == ("",):
+        return literal(values[0], units.ANGLE if angular[0] else units.LENGTH)
+    named: Mapping[str, float] = dict(zip(names, values, strict=True))
+    written: dict[str, Any] = {}
+    if "z" in named and any(named[axis] for axis in "xyz"):
+        written["at"] = [literal(named[axis], units.LENGTH) for axis in "xyz"]
+    if "qw" not in named:
+        plain = [
+            (name, turns)
+            for name, turns in zip(names, angular, strict=True)
+            if "z" not in named or turns
+        ]
+        written |= {
+            name: literal(named[name], units.ANGLE if turns else units.LENGTH)
+            for name, turns in plain
+        }
+    else:
+        rotation = Rotation.from_quat(
+            [named[name] for name in ("qw", "qx", "qy", "qz")], scalar_first=True
+        )
+        turns = constant_angles(rotation.as_matrix())
+        if turns:
+            written["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in turns.items()]
+    return written

@@ -1,0 +1,1 @@
+"""XML files: safe reading, includes, xacro, meshes, and the table of foreign elements."""

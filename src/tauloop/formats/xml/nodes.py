@@ -1,0 +1,316 @@
+"""XML as plain nodes with line numbers, read safely: no document types, no entities, limited size and depth."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import TypeVar
+from xml.parsers import expat
+
+import numpy as np
+
+from tauloop.common.errors import DescriptionError, Problem, Problems
+from tauloop.common.files import unreadable
+from tauloop.common.records import dataclass
+from tauloop.mechanism.suggestions import suggestion
+
+#: Largest file that is read, bytes; models with meshes by reference are far smaller.
+LARGEST_FILE = 20_000_000
+#: Deepest nesting: URDF needs six, and MJCF two more than a chain has bodies.
+DEEPEST_NESTING = 200
+#: Most bodies or links that are read: machines have tens, and the assembly of a scene of thousands
+#: would take hours.
+MOST_BODIES = 2000
+#: No figure of a machine is larger in SI units; squares and products of larger ones overflow.
+LARGEST_NUMBER = 1e30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XmlNode:
+    """One element: its tag, attributes, the line it starts on, its children, pieces of its text, and its file."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[XmlNode] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+    file: str = ""
+
+    @property
+    def content(self) -> str:
+        """Its text without the blanks around it."""
+        return "".join(self.pieces).strip()
+
+    def all(self, tag: str) -> Iterator[XmlNode]:
+        """Children of that tag."""
+        return (child for child in self.children if child.tag == tag)
+
+    def walk(self) -> Iterator[XmlNode]:
+        """The element and all inside it, in the order of the file."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def first(self, tag: str) -> XmlNode | None:
+        """The first child of that tag."""
+        return next(self.all(tag), None)
+
+
+def read_xml(path: str | Path) -> XmlNode:
+    """Return the root element of a file.
+
+    A file that is not well-formed in the ways that TinyXML lets pass is read as that reads it
+    (`_as_tinyxml`): Gazebo, Drake and ROS read their files by that, so that many files are of this
+    kind.
+
+    Raises:
+        DescriptionError: no such file, too large, too many bodies, not XML, or with a document type
+            or entity declarations, which could expand without limit or name other files.
+    """
+    path = Path(path)
+    if wrong := unreadable(path):
+        raise _refused(path, *wrong)
+    size = path.stat().st_size
+    if size > LARGEST_FILE:
+        what = f"{size / 1e6:.1f} MB is more than {LARGEST_FILE / 1e6:.0f} MB"
+        raise _refused(path, what, "leave meshes out of the file")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _refused(
+            path, f"the file cannot be read: {error.strerror}", "copy it again"
+        ) from None
+    try:
+        return _parsed(path, content, None)
+    except expat.ExpatError as first:
+        try:
+            return _parsed(path, _as_tinyxml(content), "utf-8")
+        except expat.ExpatError as error:
+            # an error of the file as it is, unless that is one of those that were removed
+            shown = first if first.lineno == error.lineno else error
+            what = (
+                f"not well-formed XML: {expat.ErrorString(shown.code)} at column {shown.offset + 1}"
+            )
+            raise _refused(path, what, "repair this place", shown.lineno) from None
+
+
+def parse_xml(text: str, file: str) -> XmlNode:
+    """Return the root element of a text that a program wrote.
+
+    Args:
+        text: well-formed XML.
+        file: its name for messages.
+
+    Raises:
+        DescriptionError: as `read_xml`.
+    """
+    return _parsed(Path(file), text.encode("utf-8"), "utf-8")
+
+
+def _refused(path: Path, what: str, remedy: str, line: int | None = None) -> DescriptionError:
+    return DescriptionError.of("", what, remedy, file=str(path), line=line)
+
+
+def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
+    """Return the root element of a text.
+
+    Args:
+        path: of the file, for messages.
+        content: of the file.
+        encoding: in place of the one that the text declares.
+
+    Raises:
+        ExpatError: it is not well-formed.
+        DescriptionError: as `read_xml`.
+    """
+    parser = expat.ParserCreate(encoding)
+    file = str(path)
+    open_nodes, bodies = [XmlNode(tag="", attributes={}, line=0)], [0]
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if len(open_nodes) > DEEPEST_NESTING:
+            what = f"elements are nested more than {DEEPEST_NESTING} deep"
+            raise _refused(
+                path, what, "this is not a description of a machine", parser.CurrentLineNumber
+            )
+        bodies[0] += tag in ("body", "link")
+        if bodies[0] > MOST_BODIES:
+            what = f"there are more than {MOST_BODIES} bodies"
+            raise _refused(
+                path,
+                what,
+                "give the machine alone, without its surroundings",
+                parser.CurrentLineNumber,
+            )
+        node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber, file=file)
+        open_nodes[-1].children.append(node)
+        open_nodes.append(node)
+
+    def end(_tag: str) -> None:
+        open_nodes.pop()
+
+    def text(data: str) -> None:
+        if open_nodes[-1].pieces or not data.isspace():
+            open_nodes[-1].pieces.append(data)
+
+    def declaration(*_: object) -> None:
+        what = "a document type or entity declaration is refused: it may expand without limit"
+        raise _refused(
+            path, what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber
+        )
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    parser.StartDoctypeDeclHandler = declaration
+    parser.EntityDeclHandler = declaration
+    try:
+        parser.Parse(content, True)
+    # from Python's codecs, of whatever name the file gives
+    except (LookupError, ValueError, TypeError) as error:
+        raise _refused(
+            path, f"its encoding cannot be read: {error}", "save the file as UTF-8"
+        ) from None
+    return open_nodes[0].children[0]
+
+
+#: An XML declaration at the start, and an ampersand that begins no reference.
+_DECLARATION = re.compile(r"\s*<\?xml\s[^<>]*\?>")
+_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+#: Where a comment and a section of plain text begin and end.
+_COMMENT, _PLAIN = ("<!--", "-->"), ("<![CDATA[", "]]>")
+
+
+def _as_tinyxml(content: bytes) -> bytes:
+    """Return a text, as UTF-8, as TinyXML reads it; its lines stay where they are.
+
+    Comments may contain "--", blanks may come before the XML declaration, an ampersand may stand
+    for itself, and bytes that are not UTF-8 are taken for Latin-1.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    if (match := _DECLARATION.match(text)) is not None:
+        text = _ends_of_lines(match[0]) + text[match.end() :]
+    return _AMPERSAND.sub("&amp;", _without_comments(text)).encode("utf-8")
+
+
+def _without_comments(text: str) -> str:
+    """Return a text without its comments, of which the ends of lines stay; an open comment stays as it is."""
+    pieces: list[str] = []
+    place, comment, plain = 0, text.find(_COMMENT[0]), text.find(_PLAIN[0])
+    while comment >= 0:
+        is_plain = 0 <= plain < comment
+        start, (head, tail) = (plain, _PLAIN) if is_plain else (comment, _COMMENT)
+        end = text.find(tail, start + len(head))
+        if end < 0:
+            break
+        end += len(tail)
+        pieces.append(
+            text[place:end] if is_plain else text[place:start] + _ends_of_lines(text[start:end])
+        )
+        place = end
+        # each is looked for again when it was passed, so that the text is run through once
+        comment = text.find(_COMMENT[0], place) if 0 <= comment < place else comment
+        plain = text.find(_PLAIN[0], place) if 0 <= plain < place else plain
+    return "".join([*pieces, text[place:]])
+
+
+def _ends_of_lines(text: str) -> str:
+    return "\n" * text.count("\n")
+
+
+T = TypeVar("T")
+
+
+class XmlReader:
+    """Takes values out of nodes; whatever is wrong goes to a list of problems and a stand-in value comes back."""
+
+    def __init__(self, file: str) -> None:
+        """Start without problems.
+
+        Args:
+            file: name of the file for messages.
+        """
+        self.file = file
+        self.problems = Problems()
+
+    def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
+        """Note a problem at a node."""
+        self.problems.add(where, what, remedy, file=node.file or self.file, line=node.line)
+
+    def look_up(
+        self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str
+    ) -> T | None:
+        """What a word stands for; None for one that is not known, which is noted with what may have been meant."""
+        if word not in known:
+            self.problem(node, where, what, suggestion(word, known) or remedy)
+        return known.get(word)
+
+    def raise_any(self) -> None:
+        """Raise all that was noted, in the order of lines, that of included files last."""
+        DescriptionError.raise_if_any(sorted(self.problems, key=self._line_order))
+
+    def _line_order(self, problem: Problem) -> tuple[bool, str, int]:
+        return problem.file != self.file, problem.file, problem.line or 0
+
+    def text(self, node: XmlNode, where: str, attribute: str) -> str:
+        """A required attribute; an empty text where it is missing."""
+        value = node.attributes.get(attribute, "").strip()
+        if not value:
+            what = f"<{node.tag}> has no attribute {attribute!r}"
+            self.problem(node, where, what, f'write <{node.tag} {attribute}="...">')
+        return value
+
+    def number(
+        self, node: XmlNode, where: str, attribute: str, default: float | None = None
+    ) -> float:
+        """A finite number; required when there is no default."""
+        if attribute not in node.attributes and default is not None:
+            return default
+        text = self.text(node, where, attribute)
+        return self._numbers(node, where, attribute, text, 1)[0] if text else math.nan
+
+    def vector(
+        self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]
+    ) -> tuple[float, ...]:
+        """As many finite numbers as the default has; the default where element or attribute is missing."""
+        if node is None or attribute not in node.attributes:
+            return default
+        return self._numbers(node, where, attribute, node.attributes[attribute], len(default))
+
+    def _numbers(
+        self, node: XmlNode, where: str, attribute: str, text: str, count: int
+    ) -> tuple[float, ...]:
+        words = text.split()
+        try:
+            values = tuple(float(word) for word in words)
+        except ValueError:
+            values = (math.nan,)
+        if len(values) != count or not all(abs(value) < LARGEST_NUMBER for value in values):
+            wanted = "a finite number" if count == 1 else f"{count} finite numbers"
+            what = f"{attribute}={text!r} of <{node.tag}> is not {wanted}"
+            self.problem(node, where, what, "write plain numbers in SI units")
+            return (math.nan,) * count
+        return values
+
+
+def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[str]:
+    """Notes on the elements and attributes of a file that were not used, with how many there are of each."""
+    return [
+        f"{what}: {', '.join(f'{name} ({count})' for name, count in sorted(counts.items()) if count)}"
+        for what, counts in (("not used", elements), ("attributes not used", attributes))
+        if any(counts.values())
+    ]
+
+
+def impossible_inertia(inertia: np.ndarray) -> str:
+    """What is wrong with an inertia (3, 3) about a mass centre that no body has; nothing with others."""
+    least, middle, most = np.linalg.eigvalsh(inertia)
+    if least >= 0.0 and least + middle >= most * (1.0 - 1e-9):
+        return ""
+    return f"no rigid body has the principal moments of inertia {least:.4g}, {middle:.4g}, {most:.4g} kg m^2"

@@ -1,0 +1,154 @@
+"""Xacro: templates of URDF and SDF, which the `xacro` package expands in a process of its own (`xacro_process`)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tauloop.common.errors import DescriptionError, InputError, Problems
+from tauloop.common.records import dataclass
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.xml.nodes import LARGEST_FILE, XmlNode, parse_xml, read_xml
+
+#: Time that a template may take, s.
+SECONDS = 20
+_PROGRAM = Path(__file__).with_name("xacro_process.py")
+_PREFIX, _ENDING, _ASSIGNS = "xacro:", ".xacro", ":="
+#: Packages that the process needs.
+_NEEDED = ("xacro", "yaml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XmlSource:
+    """A description as XML, expanded where it was a xacro.
+
+    Attributes:
+        root: the root element.
+        file: its name for messages; lines of a xacro are those that `xacro` writes.
+        notes: what the user should know.
+    """
+
+    root: XmlNode
+    file: str
+    notes: tuple[str, ...] = ()
+
+
+def read_source(path: str | Path, options: ImportOptions) -> XmlSource:
+    """Return the root element of a URDF or SDF; a xacro is expanded.
+
+    Raises:
+        DescriptionError: the file is wrong, or is a xacro that cannot be expanded.
+        InputError: arguments of a xacro that are wrong, or for a file that is none.
+    """
+    path = Path(path)
+    root = read_xml(path)
+    arguments = _arguments(options.xacro)
+    if not is_xacro(path, root):
+        if arguments:
+            raise InputError.of("xacro", f"{path} is not a xacro", "leave it out")
+        return XmlSource(root=root, file=str(path))
+    reply = _expanded(path, arguments, options.package_folders)
+    file = f"{path} (expanded)"
+    values = "".join(f", {name} {text!r}" for name, text in arguments.items())
+    notes = (f"expanded by xacro{values}", *(f"xacro: {warning}" for warning in reply["warnings"]))
+    return XmlSource(root=parse_xml(str(reply["text"]), file), file=file, notes=notes)
+
+
+def is_xacro(path: Path, root: XmlNode) -> bool:
+    """Return whether a file is a template: by elements of xacro, or by its ending or namespace and an expression."""
+    nodes = list(root.walk())
+    if any(
+        node.tag.startswith(_PREFIX) or any(key.startswith(_PREFIX) for key in node.attributes)
+        for node in nodes
+    ):
+        return True
+    if path.suffix.lower() != _ENDING and "xmlns:xacro" not in root.attributes:
+        return False
+    return any(_has_expression([*node.attributes.values(), node.content]) for node in nodes)
+
+
+def _has_expression(texts: Iterable[str]) -> bool:
+    return any("${" in text or "$(" in text for text in texts)
+
+
+def _arguments(texts: Iterable[str]) -> dict[str, str]:
+    """Return the arguments of texts ``name:=value``."""
+    arguments: dict[str, str] = {}
+    problems = Problems()
+    for text in texts:
+        name, assigns, value = text.partition(_ASSIGNS)
+        if not assigns or not name.strip():
+            problems.add("xacro", f"{text!r} has no name with a value", "write NAME:=VALUE")
+        elif name.strip() in arguments:
+            problems.add("xacro", f"{name.strip()!r} is given twice", "give it once")
+        else:
+            arguments[name.strip()] = value
+    InputError.raise_if_any(problems)
+    return arguments
+
+
+def _expanded(
+    path: Path, arguments: Mapping[str, str], folders: Iterable[str | Path]
+) -> dict[str, Any]:
+    """Return the text of a template, and warnings."""
+    missing = [name for name in _NEEDED if _place(name) is None]
+    if missing:
+        what = "the file is a xacro, a template, which the package xacro expands"
+        remedy = f"pip install 'tauloop[xacro]', or expand it first: `xacro NAME.xacro > NAME{_plain_ending(path)}`"
+        raise DescriptionError.of("", what, remedy, file=str(path))
+    request = {
+        "file": str(path.absolute()),
+        "arguments": dict(arguments),
+        "folders": [str(Path(folder).absolute()) for folder in folders],
+        "paths": [_place(name) for name in _NEEDED],
+        "seconds": SECONDS,
+        "bytes": LARGEST_FILE,
+    }
+    command = [sys.executable, "-I", "-B", str(_PROGRAM)]
+    try:
+        ended = subprocess.run(
+            command,
+            input=json.dumps(request),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+            encoding="utf-8",
+        )
+    except subprocess.TimeoutExpired:
+        what, remedy = (
+            f"it is not expanded after {SECONDS} s",
+            "correct what takes so long, or expand it with `xacro`",
+        )
+        raise DescriptionError.of("", what, remedy, file=str(path)) from None
+    except OSError as error:
+        what = f"no process for it can be started: {error.strerror}"
+        raise DescriptionError.of("", what, "expand it with `xacro`", file=str(path)) from None
+    try:
+        reply = json.loads(ended.stdout)
+    except ValueError:
+        what = f"xacro ended without a result (exit code {ended.returncode})"
+        raise DescriptionError.of(
+            "", what, "expand it with `xacro` to see why", file=str(path)
+        ) from None
+    if "text" not in reply:
+        file = reply.get("file") or str(path)
+        raise DescriptionError.of(reply["where"], reply["what"], reply["remedy"], file=file)
+    return dict(reply)
+
+
+def _place(name: str) -> str | None:
+    """Return the folder that a package is imported from; None where it is not installed."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:  # a folder that happens to have this name has no origin
+        return None
+    return str(Path(spec.origin).absolute().parents[1])
+
+
+def _plain_ending(path: Path) -> str:
+    return Path(path.stem).suffix or ".urdf"

@@ -1,0 +1,389 @@
+"""Expand a xacro file: a program of its own, which `tauloop.formats.xml.xacro` starts and which reads no file of Tauloop's.
+
+A xacro file is a program: its expressions are Python, and it includes other files. The `xacro`
+package keeps neither to itself: inside a comprehension or a lambda expressions reach every
+attribute, ``$(eval ...)`` has all that Python has built in, and includes read any path. So this
+process
+
+- takes expressions of plain arithmetic, texts, lists and calls alone, and no attribute that begins
+  with an underscore or leads from a function to its frame (`_require_plain`);
+- opens files below the folders of the request alone, links resolved, and imports, starts and writes
+  nothing once xacro is there, by an audit hook, which nothing removes again (`_guard`);
+- has no environment variables, and limits of time and memory.
+
+The request comes as JSON from the standard input: ``file``, ``arguments`` (names with texts),
+``folders`` (of packages), ``paths`` (where xacro and PyYAML are), ``seconds`` and ``bytes``. The
+reply is JSON: ``text`` and ``warnings``, or ``where``, ``what`` and ``remedy``.
+"""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import io
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+from xml.dom import expatbuilder, minidom
+from xml.parsers import expat
+
+#: Memory of the process, bytes, and files that it may have open.
+_MEMORY, _OPEN_FILES = 1 << 29, 64
+#: Time by which the process ends by itself after it should have been ended, s.
+_GRACE = 5
+#: Warnings that are replied, and characters of one message.
+_MOST_WARNINGS, _LONGEST_MESSAGE = 20, 500
+#: Codecs that a file may declare, which Python imports when they are first used.
+_CODECS = ("utf-8", "utf-16", "ascii", "latin-1", "cp1252")
+#: The option that names folders of packages.
+_FOLDERS = "--package-folder FOLDER"
+#: Elements of expressions that are evaluated.
+_PLAIN = (
+    *(
+        ast.Expression,
+        ast.Constant,
+        ast.Name,
+        ast.Load,
+        ast.Store,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Slice,
+    ),
+    *(
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.BoolOp,
+        ast.Compare,
+        ast.operator,
+        ast.unaryop,
+        ast.boolop,
+        ast.cmpop,
+        ast.IfExp,
+    ),
+    *(
+        ast.Call,
+        ast.keyword,
+        ast.Starred,
+        ast.List,
+        ast.Tuple,
+        ast.Dict,
+        ast.Set,
+        ast.JoinedStr,
+        ast.FormattedValue,
+    ),
+    *(
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+        ast.comprehension,
+        ast.Lambda,
+        ast.arguments,
+        ast.arg,
+    ),
+)
+#: Attributes without an underscore that lead to code and frames.
+_INNER = frozenset(
+    "gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await tb_frame tb_next "
+    "f_back f_builtins f_code f_globals f_locals f_trace mro".split()
+)
+#: Audit events that only happen where code does what no template needs: their names, or the
+#: beginnings of these.
+_FORBIDDEN = (
+    *(
+        "import",
+        "os.",
+        "subprocess.",
+        "socket.",
+        "ctypes.",
+        "shutil.",
+        "pty.",
+        "mmap.",
+        "signal.",
+        "tempfile.",
+    ),
+    *(
+        "urllib.",
+        "http.",
+        "ftplib.",
+        "smtplib.",
+        "sqlite3.",
+        "webbrowser.",
+        "winreg.",
+        "resource.",
+        "syslog.",
+    ),
+)
+_LISTING = ("os.scandir", "os.listdir")
+_ARGUMENT = re.compile(r"\$\(\s*arg\s+([^)\s]+)\s*\)|xacro\.arg\(\s*['\"]([^'\"]+)")
+
+
+class Refused(Exception):
+    """What the process does not do: where, what is wrong, what to do."""
+
+    def __init__(self, where: str, what: str, remedy: str) -> None:
+        """Keep the three parts."""
+        super().__init__(what)
+        self.reply = {"where": where, "what": what, "remedy": remedy}
+
+
+class _Template:
+    """One file with what it includes."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.file = Path(request["file"])
+        self.packages = [Path(folder) for folder in request["folders"]]
+        # of a link (ROS installs links to its sources) also the folder of the file that it leads to
+        self.roots = [self.file.parent.resolve(), self.file.resolve().parent]
+        self.roots += [folder.resolve() for folder in self.packages]
+        self.arguments: dict[str, str] = request["arguments"]
+        self.largest: int = request["bytes"]
+        self.known_arguments: set[str] = set()
+        self.warnings: list[str] = []
+        self.xacro: Any = None
+
+    def allowed(self, path: str | os.PathLike[str]) -> Path:
+        """Return a path with its links resolved; one outside the folders is refused."""
+        place = Path(path).resolve()
+        if not any(place.is_relative_to(root) for root in self.roots):
+            what = f"{os.fspath(path)!r} is outside the folder of the file"
+            raise Refused("", what, f"name the folder that it may be read from: {_FOLDERS}")
+        return place
+
+    def warn(self, *words: object, **_: object) -> None:
+        """Keep a warning of xacro's, of the first few."""
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(" ".join(map(str, words))[:_LONGEST_MESSAGE])
+
+    def find(self, package: str) -> str:
+        """Return the folder of a package: one that was named, or a folder above the file that has this name."""
+        named = [
+            folder if folder.resolve().name == package else folder / package
+            for folder in self.packages
+        ]
+        above = [folder for folder in self.file.resolve().parents if folder.name == package]
+        for folder in (*named, *above):
+            if folder.is_dir():
+                return str(folder)
+        what = f"there is no folder of the package {package!r}"
+        raise Refused(
+            f"$(find {package})", what, f"name it, or the folder that it is in: {_FOLDERS}"
+        )
+
+    def parse(self, _given: object, filename: str) -> minidom.Document:
+        """Return an included file; one with a document type could expand without limit."""
+        place = self.allowed(filename)
+        if not place.is_file():
+            self.xacro.filestack.pop()  # as xacro does, which goes on where the file is optional
+            missing = FileNotFoundError(filename)
+            raise self.xacro.XacroException(
+                f"there is no file {os.fspath(filename)!r}", exc=missing
+            )
+        content = place.read_bytes()
+        if len(content) > self.largest:
+            raise Refused(
+                "",
+                f"{os.fspath(filename)}: {len(content) / 1e6:.1f} MB is too much",
+                "leave meshes out of the file",
+            )
+        scan = expat.ParserCreate()
+        scan.StartDoctypeDeclHandler = scan.EntityDeclHandler = _refuse_document_type
+        scan.Parse(content, True)
+        document = expatbuilder.parseString(content)
+        for argument in document.getElementsByTagName("xacro:arg"):
+            self.known_arguments.add(argument.getAttribute("name"))
+        for match in _ARGUMENT.finditer(content.decode("utf-8", "replace")):
+            self.known_arguments.add(match[1] or match[2])
+        return document
+
+    def abs_filename(self, name: str) -> str:
+        """Return a name as a path that may be read, from the folder of the file that has it."""
+        place = os.path.join(os.path.dirname(self.xacro.filestack[-1]), name)
+        self.allowed(place)
+        return place
+
+    def evaluated(self, expression: str, context: dict[str, Any]) -> str:
+        """Return the value of ``$(eval ...)``; xacro's own function gives it all that Python has built in."""
+        substitutions = self.xacro.substitution_args
+        texts = context.get("arg", {})
+        converted = {
+            name: substitutions.convert_value(text, "auto") for name, text in texts.items()
+        }
+        symbols = {
+            name: item
+            for name, item in substitutions._eval_dict.items()
+            if not name.startswith("__")
+        }
+        builtins = {kind.__name__: kind for kind in (list, dict, map, str, float, int)}
+        symbols = converted | builtins | symbols | {"arg": converted.__getitem__}
+        return str(self.xacro.safe_eval(expression, symbols))
+
+
+def _refuse_document_type(*_: object) -> None:
+    what = "a document type or entity declaration is refused: it may expand without limit"
+    raise Refused("", what, "remove <!DOCTYPE ...> and <!ENTITY ...>")
+
+
+def _environment(name: str, *_: object) -> str:
+    what = "environment variables are not read"
+    raise Refused(
+        f"$(env {name})", what, "write <xacro:arg> and give its value: --xacro NAME:=VALUE"
+    )
+
+
+def _require_plain(expression: str) -> None:
+    """Refuse an expression that is more than plain arithmetic, texts, lists and calls."""
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return  # xacro reports it
+    for node in ast.walk(tree):
+        name = (
+            node.id
+            if isinstance(node, ast.Name)
+            else node.attr
+            if isinstance(node, ast.Attribute)
+            else ""
+        )
+        is_hidden = name.startswith("__") or (
+            isinstance(node, ast.Attribute) and name.startswith("_")
+        )
+        if is_hidden or name in _INNER or not isinstance(node, _PLAIN):
+            what = f"{name or type(node).__name__!r} may run any code"
+            raise Refused(
+                f"${{{expression.strip()[:80]}}}", what, "write the expression without it"
+            )
+
+
+def _guard(template: _Template) -> None:
+    """Let the process read files below the template's folders from here on, and nothing else."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, mode = arguments[0], arguments[1]
+            is_reading = mode is None or (isinstance(mode, str) and set(mode) <= set("rbt"))
+            if isinstance(path, int) or not is_reading:
+                raise Refused("", f"it opens {path!r} for writing", "remove that from the file")
+            template.allowed(os.fsdecode(path))
+        elif event in _LISTING:
+            template.allowed(os.fsdecode(arguments[0] or "."))
+        elif event.startswith(_FORBIDDEN):
+            what = f"it does what no template needs: {event} {str(arguments[:1])[:80]}"
+            raise Refused("", what, "remove that from the file")
+
+    sys.addaudithook(hook)
+
+
+def _limit(seconds: int) -> None:
+    """Set limits of time, memory and files, where the system has them."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for kind, amount in (
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_AS, _MEMORY),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, most = resource.getrlimit(kind)
+        bound = amount if most == resource.RLIM_INFINITY else min(amount, most)
+        resource.setrlimit(kind, (bound, bound))
+
+
+def _expand(template: _Template) -> dict[str, Any]:
+    """Return the reply of a template; xacro's own functions are exchanged for those that read and evaluate less."""
+    import xacro
+    import yaml
+    from xacro import substitution_args as substitutions
+
+    for unit in xacro.ConstructUnits:
+        yaml.SafeLoader.add_constructor(unit.value.tag, unit.constructor)
+    for name in ("vars", "type"):  # they lead to what expressions may not name
+        xacro._global_symbols["python"].pop(name, None)
+    evaluate = xacro.safe_eval
+
+    def evaluate_plain(expression: str, *symbols: Any) -> Any:
+        _require_plain(expression)
+        return evaluate(expression, *symbols)
+
+    template.xacro = xacro
+    xacro.safe_eval = evaluate_plain
+    substitutions._eval = template.evaluated
+    for name, function in {"find": template.find, "env": _environment}.items():
+        setattr(substitutions, f"_eval_{name}", function)
+        substitutions._eval_dict[name] = function
+    xacro.parse = template.parse
+    xacro.abs_filename_spec = template.abs_filename
+    xacro.warning = template.warn
+    xacro.print_location = lambda *_, **__: None
+    _guard(template)
+    try:
+        document = xacro.process_file(
+            str(template.file), mappings=dict(template.arguments), verbosity=0
+        )
+        text = document.toprettyxml(indent="  ")
+    except Exception as error:
+        return _reply(xacro, error)
+    if len(text) > template.largest:
+        what = f"it expands to {len(text) / 1e6:.1f} MB"
+        return {"where": "", "what": what, "remedy": "leave meshes out of the file"}
+    unknown = [name for name in template.arguments if name not in template.known_arguments]
+    if unknown:
+        known = ", ".join(sorted(template.known_arguments)) or "none"
+        what = f"there is no argument {', '.join(unknown)}"
+        return {"where": "--xacro", "what": what, "remedy": f"there are {known}"}
+    return {"text": text, "warnings": list(dict.fromkeys(template.warnings))}
+
+
+def _reply(xacro: Any, error: Exception) -> dict[str, Any]:
+    """Return what is wrong with a template: the refusal inside xacro's own errors, or their text."""
+    file = str(xacro.filestack[-1]) if xacro.filestack else ""
+    inner: BaseException | None = error
+    too_much = ""
+    while inner is not None:
+        if isinstance(inner, Refused):
+            return {**inner.reply, "file": file}
+        if isinstance(inner, RecursionError | MemoryError):
+            too_much = type(inner).__name__
+        inner = getattr(inner, "exc", None) or inner.__cause__ or inner.__context__
+    what = " ".join(str(error).split()) or type(error).__name__
+    remedy = "correct the xacro file"
+    if too_much:
+        what, remedy = (
+            f"it expands without end, or to too much ({too_much})",
+            "correct what calls itself",
+        )
+    elif "Undefined substitution argument" in what:
+        remedy = "give its value: --xacro NAME:=VALUE"
+    return {"where": "", "what": what, "remedy": remedy, "file": file}
+
+
+def main() -> None:
+    """Read the request, write the reply."""
+    request = json.load(sys.stdin)
+    replies = sys.stdout
+    # a template may print without end: into this process's memory
+    sys.stdout = sys.stderr = io.StringIO()
+    os.environ.clear()
+    sys.path.extend(path for path in request["paths"] if path not in sys.path)
+    _limit(request["seconds"] + _GRACE)
+    for name in _CODECS:
+        codecs.lookup(name)
+    try:
+        reply = _expand(_Template(request))
+    except Exception as error:
+        what = f"this xacro cannot be used: {type(error).__name__}: {error}"
+        reply = {"where": "", "what": what, "remedy": "pip install 'tauloop[xacro]'"}
+    if "text" not in reply:
+        reply = {key: text[:_LONGEST_MESSAGE] for key, text in reply.items()}
+    json.dump(reply, replies)
+    replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""Machines as solids: those that a description states, and for the rest what its joints let one design.
+
+Examples:
+    >>> import tauloop as tl
+    >>> solids = tl.geometry.machine_solids(tl.Model(tl.load("delta")))
+    >>> len(solids) > 0
+    True
+"""
+
+from tauloop.common.lazy import public_names
+from tauloop.geometry.body_frames import frames as frames
+from tauloop.geometry.machine import machine_solids as machine_solids, parts as parts
+from tauloop.geometry.triangle_meshes import triangles as triangles
+
+__dir__, __all__ = public_names(__name__)

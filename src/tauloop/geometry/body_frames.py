@@ -1,0 +1,49 @@
+"""Where bodies and rods are: the frames to which solids are fixed, at any number of states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.geometry.machine_geometry import MachineGeometry
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.rigid_tree import first_hinge
+
+Frames = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+def frames(mechanism: Mechanism, geometry: MachineGeometry, reference: MachineGeometry) -> Frames:
+    """Orientations (N, 3, 3) and origins (N, 3), m, of bodies and rods in the base frame, by name.
+
+    A rod's z runs from A to B; its x is the direction across it that stays as it is on its start
+    body, less its part along the rod.
+
+    Args:
+        mechanism: the machine.
+        geometry: at N states.
+        reference: at the state at which that direction is chosen, the same for all calls.
+    """
+    shape = geometry.shape
+    placed: Frames = {
+        body.name: (geometry.rotations[:, i], geometry.origins[:, i])
+        for i, body in enumerate(shape.bodies)
+    }
+    ends = geometry.segments
+    for i, segment in enumerate(shape.segments):
+        if segment.kind != "rod":
+            continue
+        A, B = ends[:, i, 0], ends[:, i, 1]
+        z = B - A
+        z /= np.linalg.norm(z, axis=-1, keepdims=True)
+        body = shape.index[segment.bodies[0]]
+        along = reference.rotations[0, body].T @ np.diff(reference.segments[0, i], axis=0)[0]
+        along /= np.linalg.norm(along)
+        across = geometry.rotations[:, body] @ -first_hinge(
+            mechanism, mechanism.rod(segment.name), along
+        )
+        x = across - z * np.sum(across * z, axis=-1, keepdims=True)
+        x /= np.linalg.norm(x, axis=-1, keepdims=True)
+        R = np.stack([x, np.cross(z, x), z], axis=-1)
+        placed[segment.name] = (R, A)  # of a cable too, which has a telescope and is one solid
+        if mechanism.rod(segment.name).telescope is not None:
+            placed[f"{segment.name}.lower"], placed[f"{segment.name}.upper"] = (R, A), (R, B)
+    return placed

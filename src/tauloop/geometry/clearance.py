@@ -1,0 +1,80 @@
+"""How near the rods of a machine come to each other."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.tree import symbolic_motion
+from tauloop.equations.values import BatchFunction
+from tauloop.model import Model
+
+#: Rods whose centre lines are nearer than this at the reference pose, m per characteristic length,
+#: share a joint.
+JOINED = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RodClearance:
+    """Distances between the centre lines of rods.
+
+    Attributes:
+        rods: names of all rods.
+        pairs: indices (n_pairs, 2) of the rods that are compared: all but those that meet at the
+            reference pose.
+        ends: q -> ends A and B of all rods (6 n_rods).
+    """
+
+    rods: tuple[str, ...]
+    pairs: np.ndarray
+    ends: BatchFunction | None
+
+    def segments(self, q: np.ndarray) -> np.ndarray:
+        """Ends of all rods (N, n_rods, 2, 3), m."""
+        if self.ends is None:
+            return np.zeros((len(q), 0, 2, 3))
+        return self.ends([np.ascontiguousarray(q)], len(q))[0].reshape(len(q), -1, 2, 3)
+
+    def distances(self, q: np.ndarray) -> np.ndarray:
+        """Distances (N, n_pairs) of the centre lines of all pairs, m."""
+        segments = self.segments(q)
+        first, second = segments[:, self.pairs[:, 0]], segments[:, self.pairs[:, 1]]
+        return segment_distances(
+            first[..., 0, :], first[..., 1, :], second[..., 0, :], second[..., 1, :]
+        )
+
+
+def rod_clearance(model: Model) -> RodClearance:
+    """Prepare the distances between the rods of a machine."""
+    mechanism = model.mechanism
+    names = tuple(rod.name for rod in mechanism.rods)
+    none = RodClearance(rods=names, pairs=np.zeros((0, 2), dtype=int), ends=None)
+    if len(names) < 2:
+        return none
+    motion = symbolic_motion(model.topology, nominal(mechanism), is_moving=False)
+    points = [motion.point(end).p for rod in mechanism.rods for end in (rod.start, rod.end)]
+    ends = BatchFunction(ca.Function("rod_ends", [motion.q], [ca.densify(ca.vertcat(*points))]))
+    everyone = RodClearance(rods=names, pairs=np.array(np.triu_indices(len(names), 1)).T, ends=ends)
+    apart = everyone.distances(model.assembly.q[None])[0] > JOINED * model.assembly.loops.length
+    return RodClearance(rods=names, pairs=everyone.pairs[apart], ends=ends)
+
+
+def segment_distances(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Shortest distances (...) between segments ab and cd, arrays (..., 3).
+
+    The unconstrained minimum of |a + s u - c - t w|^2, clamped to the segments one parameter after
+    the other. Source: Ericson, Real-Time Collision Detection, section 5.1.9.
+    """
+    u, w, r = b - a, d - c, a - c
+    uu, ww, uw = (u * u).sum(-1), (w * w).sum(-1), (u * w).sum(-1)
+    ur, wr = (u * r).sum(-1), (w * r).sum(-1)
+    determinant = uu * ww - uw**2
+    tiny = np.finfo(float).tiny
+    with np.errstate(divide="ignore", invalid="ignore"):
+        s = np.where(determinant > 1e-12 * uu * ww, (uw * wr - ww * ur) / determinant, 0.0)
+    t = np.clip((uw * np.clip(s, 0.0, 1.0) + wr) / np.maximum(ww, tiny), 0.0, 1.0)
+    s = np.clip((uw * t - ur) / np.maximum(uu, tiny), 0.0, 1.0)
+    difference = r + s[..., None] * u - t[..., None] * w
+    return np.asarray(np.linalg.norm(difference, axis=-1))

@@ -1,0 +1,52 @@
+"""The solids of a machine at its reference pose, and put together for drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tauloop.geometry.design import designed
+from tauloop.geometry.machine_geometry import machine_geometry
+from tauloop.geometry.triangle_meshes import SECTIONS, triangles
+from tauloop.mechanism.solid import Mesh, Solid, colour
+from tauloop.model import Model
+
+
+def machine_solids(model: Model) -> tuple[Solid, ...]:
+    """Solids of a machine: those that its description states, and designed ones for bodies and rods without any.
+
+    Solids of a body go with it (see `frames` for where bodies and rods are). Designed ones are
+    tubes for rods and links, plates, arcs, housings, rails and a base, as thick as the room between
+    them allows at the reference pose.
+
+    Args:
+        model: the machine.
+    """
+    return designed(model.mechanism, machine_geometry(model, model.assembly.q))
+
+
+def parts(solids: Iterable[Solid], sections: int = SECTIONS) -> dict[tuple[str, str], Mesh]:
+    """Solids as one mesh for each body and colour, in the frame of the body, m.
+
+    Args:
+        solids: of a machine.
+        sections: corners of round sections.
+
+    Raises:
+        EngineError: trimesh is not installed.
+        InputError: the file of a mesh is missing, damaged or too large.
+    """
+    groups: dict[tuple[str, str], list[Mesh]] = {}
+    for solid in solids:
+        groups.setdefault((solid.body, colour(solid)), []).append(triangles(solid, sections))
+    return {key: joined(meshes) for key, meshes in groups.items()}
+
+
+def joined(meshes: list[Mesh]) -> Mesh:
+    """Several meshes as one."""
+    first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes[:-1])])
+    faces = [mesh.faces + start for mesh, start in zip(meshes, first, strict=True)]
+    return Mesh(
+        vertices=np.concatenate([mesh.vertices for mesh in meshes]), faces=np.concatenate(faces)
+    )

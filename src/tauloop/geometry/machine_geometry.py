@@ -1,0 +1,421 @@
+"""A machine to be looked at: joint centres, lines and faces of its bodies, its rods and rails, at any number of states.
+
+What belongs to a body is constant in the body's coordinates, so a state adds only the poses of the
+bodies. Nothing here draws: figures and the viewer take their lines from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from tauloop.common.records import dataclass
+from tauloop.equations.assembly import Loops
+from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.tree import symbolic_motion
+from tauloop.equations.values import BatchFunction
+from tauloop.geometry.spherical_arcs import SphericalBody, spherical_bodies
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement
+from tauloop.mechanism.poses import placement_pose
+from tauloop.model import Model
+
+#: Points nearer than this are one, characteristic lengths.
+SAME_POINT = 1e-9
+#: Points that leave a line or a plane by less than this share of their extent lie in it.
+FLAT = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyShape:
+    """What is drawn of a body, in its own coordinates.
+
+    Attributes:
+        name: of the body.
+        points: joint centres (k, 3), each place once, m; the mass centre too where there is but
+            one.
+        edges: pairs of points (e, 2) joined by lines: a chain, the outline of a plate, or the edges
+            of a hull.
+        faces: triples of points (f, 3) that fill the plate or the hull.
+        arcs: straight pieces (m, 2, 3) of arcs between axes that meet in one point (see
+            `spherical_arcs`).
+    """
+
+    name: str
+    points: np.ndarray
+    edges: np.ndarray
+    faces: np.ndarray
+    arcs: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A straight line between two points that are fixed to bodies.
+
+    Attributes:
+        name: of the rod or joint.
+        kind: "rod"; "slide": between the frames of a joint that slides; "rail": the range of a
+            slide, on its body.
+        bodies: the bodies of both ends.
+        ends: both ends (2, 3) in coordinates of their bodies, m.
+    """
+
+    name: str
+    kind: str
+    bodies: tuple[str, str]
+    ends: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveAxis:
+    """The axis of a coordinate that an actuator drives.
+
+    Attributes:
+        name: of the actuator.
+        turns: whether the coordinate is an angle.
+        body: the body to which the axis is fixed.
+        origin: a point on it (3,) in coordinates of that body, m; of a rod its start.
+        direction: unit vector (3,) in coordinates of that body; None along a rod.
+        rod: name of the rod; "" for a joint.
+    """
+
+    name: str
+    turns: bool
+    body: str
+    origin: np.ndarray
+    direction: np.ndarray | None
+    rod: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineShape:
+    """What is constant of a machine's picture, and the function that gives the poses of its bodies.
+
+    Attributes:
+        bodies: the base first, then the moving bodies.
+        platform: name of the platform's body.
+        segments: rods, slides and rails.
+        drives: axes of the actuators.
+        tool: tool centre point on the platform (3,), m, and its frame (3, 3).
+        length: characteristic length of the machine, m.
+        poses: q -> R by columns (9) and origin (3) of every body but the base.
+    """
+
+    bodies: tuple[BodyShape, ...]
+    platform: str
+    segments: tuple[Segment, ...]
+    drives: tuple[DriveAxis, ...]
+    tool: tuple[np.ndarray, np.ndarray]
+    length: float
+    poses: BatchFunction
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Number of each body by name."""
+        return {body.name: i for i, body in enumerate(self.bodies)}
+
+    def at(self, q: np.ndarray) -> MachineGeometry:
+        """The machine at coordinates (N, n_q)."""
+        n = len(q)
+        flat = self.poses([q], n)[0].reshape(n, -1, 12)
+        R = np.concatenate(
+            [np.broadcast_to(np.eye(3), (n, 1, 3, 3)), flat[..., :9].reshape(n, -1, 3, 3).mT],
+            axis=1,
+        )
+        p = np.concatenate([np.zeros((n, 1, 3)), flat[..., 9:]], axis=1)
+        return MachineGeometry(shape=self, rotations=R, origins=p)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineGeometry:
+    """A machine at N states; all in the base frame, m.
+
+    Attributes:
+        shape: what does not change.
+        rotations: orientations of the bodies (N, n_bodies, 3, 3), in the order of `shape.bodies`.
+        origins: their origins (N, n_bodies, 3).
+    """
+
+    shape: MachineShape
+    rotations: np.ndarray
+    origins: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+    def fixed_to(self, body: str, points: np.ndarray) -> np.ndarray:
+        """Places (N, k, 3) of points (k, 3) given in the coordinates of a body."""
+        i = self.shape.index[body]
+        return np.asarray(self.origins[:, i, None] + points @ self.rotations[:, i].mT)
+
+    def points(self, body: str) -> np.ndarray:
+        """Joint centres of a body (N, k, 3)."""
+        return self.fixed_to(body, self.shape.bodies[self.shape.index[body]].points)
+
+    def arcs(self, body: str) -> np.ndarray:
+        """Straight pieces (N, m, 2, 3) of the arcs of a body."""
+        pieces = self.shape.bodies[self.shape.index[body]].arcs
+        return self.fixed_to(body, pieces.reshape(-1, 3)).reshape(len(self), -1, 2, 3)
+
+    @property
+    def segments(self) -> np.ndarray:
+        """Ends of all rods, slides and rails (N, s, 2, 3), in the order of `shape.segments`."""
+        ends = [
+            self.fixed_to(body, end[None])[:, 0]
+            for segment in self.shape.segments
+            for body, end in zip(segment.bodies, segment.ends, strict=True)
+        ]
+        return (
+            np.stack(ends, axis=1).reshape(len(self), -1, 2, 3)
+            if ends
+            else np.zeros((len(self), 0, 2, 3))
+        )
+
+    def of_kind(self, kind: str) -> np.ndarray:
+        """Ends of the segments of one kind (N, r, 2, 3)."""
+        return self.segments[:, [segment.kind == kind for segment in self.shape.segments]]
+
+    @property
+    def drives(self) -> tuple[np.ndarray, np.ndarray]:
+        """Origins and directions (N, d, 3) of the actuators' axes, in the order of `shape.drives`."""
+        origins, directions = np.zeros((2, len(self), len(self.shape.drives), 3))
+        along = dict(
+            zip(
+                (segment.name for segment in self.shape.segments),
+                self.segments.swapaxes(0, 1),
+                strict=True,
+            )
+        )
+        for i, axis in enumerate(self.shape.drives):
+            origins[:, i] = self.fixed_to(axis.body, axis.origin[None])[:, 0]
+            if axis.direction is None:
+                way = along[axis.rod][:, 1] - along[axis.rod][:, 0]
+                directions[:, i] = way / np.linalg.norm(way, axis=-1, keepdims=True)
+            else:
+                directions[:, i] = self.rotations[:, self.shape.index[axis.body]] @ axis.direction
+        return origins, directions
+
+    @property
+    def tool(self) -> np.ndarray:
+        """Tool centre point (N, 3)."""
+        return self.fixed_to(self.shape.platform, self.shape.tool[0][None])[:, 0]
+
+    @property
+    def tool_rotation(self) -> np.ndarray:
+        """Orientation of the tool's frame (N, 3, 3)."""
+        return np.asarray(
+            self.rotations[:, self.shape.index[self.shape.platform]] @ self.shape.tool[1]
+        )
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest and largest coordinates (3,) of everything at all states."""
+        parts = [self.points(body.name) for body in self.shape.bodies] + [self.tool]
+        parts += [self.segments, self.drives[0]]
+        points = np.concatenate([part.reshape(-1, 3) for part in parts])
+        return points.min(axis=0), points.max(axis=0)
+
+    @property
+    def size(self) -> float:
+        """Largest side of the extent, m; the characteristic length where everything is in one place."""
+        low, high = self.extent
+        return float(np.max(high - low)) or self.shape.length
+
+    @property
+    def plane(self) -> tuple[int, ...]:
+        """The axes of the base in which the machine is to be drawn: the two of its plane, or all three."""
+        low, high = self.extent
+        thin = np.flatnonzero(high - low < FLAT * self.size)
+        return tuple(i for i in range(3) if not len(thin) or i != thin[-1])
+
+
+def machine_geometry(model: Model, q: np.ndarray) -> MachineGeometry:
+    """A machine at coordinates (N, n_q); keep `machine_shape` where that is asked again and again."""
+    return machine_shape(model.assembly.loops).at(np.atleast_2d(q))
+
+
+def machine_shape(loops: Loops) -> MachineShape:
+    """Points, lines and axes of a machine at its nominal parameter values."""
+    mechanism, values = loops.mechanism, nominal(loops.mechanism)
+    motion = symbolic_motion(loops.topology, values, is_moving=False)
+    names = [body.name for body in mechanism.bodies if body.name != BASE]
+    columns = [ca.vertcat(ca.vec(motion.bodies[name].R), motion.bodies[name].p) for name in names]
+    poses = BatchFunction(
+        ca.Function("poses", [motion.q], [ca.densify(ca.vertcat(ca.SX(0, 1), *columns))])
+    )
+    places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
+    for placement in _joint_centres(mechanism):
+        places[placement.body].append(placement_pose(mechanism, placement).position)
+    spherical = spherical_bodies(
+        mechanism, values, {name: np.array(points) for name, points in places.items()}, loops.length
+    )
+    for body in mechanism.bodies:
+        centre = _mass_centre(mechanism, body)
+        if (
+            centre is not None
+            and len(_distinct(np.array(places[body.name]).reshape(-1, 3), loops.length)) == 1
+        ):
+            places[body.name].append(centre)
+    tool = placement_pose(mechanism, mechanism.platform.tool)
+    return MachineShape(
+        bodies=tuple(
+            _body_shape(name, np.array(points).reshape(-1, 3), spherical.get(name), loops.length)
+            for name, points in places.items()
+        ),
+        platform=mechanism.platform.body,
+        segments=tuple(_segments(mechanism)),
+        drives=tuple(_at_arcs(axis, spherical) for axis in _drive_axes(mechanism)),
+        tool=(tool.position, tool.rotation),
+        length=loops.length,
+        poses=poses,
+    )
+
+
+def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
+    """Mass centre (3,) of a moving body in its own coordinates; shows how one turns that has a single joint centre."""
+    if body.inertia is None or body.name == BASE:
+        return None
+    m, *moment = (mechanism.value(x) for x in body.inertia.parameters[:4])
+    return np.array(moment) / m if m > 0 else None
+
+
+def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
+    """Ends of rods and frames of joints; joints that leave a body free to move all over have no centre."""
+    for rod in mechanism.rods:
+        yield from (rod.start, rod.end)
+    for joint in mechanism.joints:
+        if joint.kind not in ("free", "translational", "planar", "schoenflies"):
+            yield from (joint.parent, joint.child)
+
+
+def _segments(mechanism: Mechanism) -> Iterator[Segment]:
+    for rod in mechanism.rods:
+        ends = np.stack([placement_pose(mechanism, side).position for side in (rod.start, rod.end)])
+        yield Segment(name=rod.name, kind="rod", bodies=(rod.start.body, rod.end.body), ends=ends)
+    for joint in mechanism.joints:
+        if joint.kind not in ("prismatic", "cylindrical"):
+            continue
+        start, end = placement_pose(mechanism, joint.parent), placement_pose(mechanism, joint.child)
+        ends = np.stack([start.position, end.position])
+        yield Segment(
+            name=joint.name, kind="slide", bodies=(joint.parent.body, joint.child.body), ends=ends
+        )
+        slide = joint.freedoms[-1] if joint.freedoms else Freedom()
+        limits = np.array([slide.lower, slide.upper])
+        if np.isfinite(limits).all():
+            ends = start.position + limits[:, None] * start.rotation[:, "xyz".index(joint.axes[0])]
+            yield Segment(name=joint.name, kind="rail", bodies=(joint.parent.body,) * 2, ends=ends)
+
+
+def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
+    """Axes of the coordinates that actuators drive."""
+    rods = {rod.name: rod for rod in mechanism.rods}
+    joints = {name: joint for joint in mechanism.joints for name in joint.velocity_names}
+    for actuator in mechanism.actuators:
+        for coordinate, _ in actuator.drives:
+            if coordinate in rods:
+                start = rods[coordinate].start
+                origin = placement_pose(mechanism, start).position
+                yield DriveAxis(
+                    name=actuator.name,
+                    turns=False,
+                    body=start.body,
+                    origin=origin,
+                    direction=None,
+                    rod=coordinate,
+                )
+            else:
+                joint = joints[coordinate]
+                letter, turns, frame = _axis(joint, joint.velocity_names.index(coordinate))
+                pose = placement_pose(mechanism, frame)
+                origin, direction = pose.position, pose.rotation[:, "xyz".index(letter)]
+                yield DriveAxis(
+                    name=actuator.name,
+                    turns=turns,
+                    body=frame.body,
+                    origin=origin,
+                    direction=direction,
+                )
+
+
+def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
+    """Axis of one freedom of a joint: its letter, whether it turns, and the frame that it belongs to."""
+    slides = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}.get(
+        joint.kind
+    )
+    if slides is not None:
+        about_z = joint.kind in ("planar", "schoenflies")
+        letter = (
+            "xyz"[freedom] if freedom < slides else ("z" if about_z else "xyz"[freedom - slides])
+        )
+        return letter, freedom >= slides, joint.parent
+    if joint.kind == "universal":
+        return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]
+    # what slides carries its motor's name along
+    frame = joint.child if joint.kind == "prismatic" else joint.parent
+    return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], frame
+
+
+def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAxis:
+    """The axis of an actuator on a spherical body, shown where the body's arcs end on it."""
+    if axis.direction is None or axis.body not in spherical:
+        return axis
+    ends = spherical[axis.body].ends
+    along = (ends - axis.origin) @ axis.direction
+    return replace(axis, origin=ends[along.argmax()])
+
+
+def _body_shape(
+    name: str, points: np.ndarray, spherical: SphericalBody | None, length: float
+) -> BodyShape:
+    """A body by its joint centres (k, 3); a spherical one by the ends of its axes, and a mass centre that is away."""
+    points = _distinct(points, length)
+    edges, faces = body_lines(points)
+    if spherical is None:
+        return BodyShape(
+            name=name, points=points, edges=edges, faces=faces, arcs=np.zeros((0, 2, 3))
+        )
+    kept = points if len(points) > 1 else points[:0]
+    points = np.concatenate([kept, spherical.ends])
+    return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=spherical.pieces)
+
+
+def _distinct(points: np.ndarray, length: float) -> np.ndarray:
+    """Return those of points (k, 3) that do not lie on an earlier one, on a machine of some characteristic length."""
+    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    return points[
+        [i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT * length).any()]
+    ]
+
+
+def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lines (e, 2) and triangles (f, 3) that make a body of distinct points (k, 3).
+
+    Points on a line are a chain, points in a plane have the outline of their convex hull, points in
+    space the edges of theirs, without those inside its plane faces. Points within are on no line.
+    """
+    none = np.zeros((0, 3), dtype=int)
+    if len(points) < 2:
+        return none[:, :2], none
+    centred = points - points.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(centred, full_matrices=True)
+    rank = int(np.sum(sizes > FLAT * sizes[0]))
+    if rank == 1:
+        order = np.argsort(centred @ axes[0], kind="stable")
+        return np.column_stack([order[:-1], order[1:]]), none
+    if rank == 2:
+        corners = ConvexHull(centred @ axes[:2].T).vertices
+        fan = np.column_stack([np.full(len(corners) - 2, corners[0]), corners[1:-1], corners[2:]])
+        return np.column_stack([corners, np.roll(corners, -1)]), fan
+    hull = ConvexHull(centred)
+    edges = [
+        sorted(set(hull.simplices[i]) & set(hull.simplices[j]))
+        for i, neighbours in enumerate(hull.neighbors)
+        for j in neighbours
+        if i < j and hull.equations[i, :3] @ hull.equations[j, :3] < 1.0 - FLAT
+    ]
+    return np.array(edges), np.asarray(hull.simplices)

@@ -1,0 +1,455 @@
+"""Payload and friction of a machine while it moves, from positions and forces: a recursive fit that a saved fit holds.
+
+The saved fit of `tl.identify` gives base parameters with their covariance. Friction parameters
+wander slowly around their values, the payload at the tool wanders fast, and everything else is
+constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns, time_axis
+from tauloop.common.errors import IdentificationError, InputError, Problems, solving
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.equations.values import BODY_SUFFIXES
+from tauloop.identification import BaseEstimates, MachineIdentification, PreparationOptions
+from tauloop.identification.online.causal_rows import CausalFilters, CausalRows
+from tauloop.identification.online.external_wrench import forces_at_limits, of_bad_samples
+from tauloop.identification.online.recursive_fit import RecursiveFit, Wander
+from tauloop.identification.options import LogSource
+from tauloop.identification.preparation.channels import less_known_forces, without_saturation
+from tauloop.identification.preparation.measured import recorded
+from tauloop.identification.preparation.repairs import repairs
+from tauloop.logs import sample_period, samples
+from tauloop.logs.checks.bad_samples import without_bad_samples
+from tauloop.logs.log import log_of
+from tauloop.logs.matching import channel_problems
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.quantities import quantity_reader
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.poses import placement_pose
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.simulation.controllers.laws import read_bandwidth
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Name of the payload among the parameters of a tracker.
+PAYLOAD = "payload"
+#: Endings of the names of friction parameters.
+FRICTION = (".viscous", ".coulomb", ".coulomb_asymmetry", ".stribeck", ".offset")
+#: Samples that are filtered at a time.
+AT_ONCE = 8192
+#: Of a 95 % interval of a normal distribution, half its width in standard deviations.
+NORMAL_95 = 1.959964
+#: Largest misfit of the updates, in standard deviations of the noise, root mean square.
+LARGEST_MISFIT = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackOptions(Options):
+    """What may change, how fast, and how samples become rows.
+
+    Attributes:
+        payload: largest mass that may be fixed to the tool, such as '2 kg'; 0 tracks no payload.
+        payload_time: time in which the payload may change by as much.
+        friction: largest change of a friction parameter, as a share of its value; 0 holds friction.
+        friction_time: time in which friction may change by as much.
+        bandwidth: of the filters of positions and forces.
+        smoothing: of the filters of the regression rows.
+        interval: time from one update to the next.
+        standstill: speed below which the row of a motor does not count, as a share of its largest
+            in the log.
+        noise: standard deviation of what the model leaves of each motor's force, by its name; that
+            of the saved fit without it.
+        fill_gaps: largest number of missing samples in a row that are interpolated.
+        resample: samples were taken at uneven times, as stamped: take them at even ones.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.TrackOptions(payload=2.0).payload
+        2.0
+    """
+
+    payload: float = option(
+        0.0, read=quantity_reader("payload", units.MASS), metavar="MASS", least=0.0
+    )
+    payload_time: float = option(
+        1.0, read=quantity_reader("payload_time", units.TIME), metavar="TIME", above=0.0
+    )
+    friction: float = option(0.3, least=0.0)
+    friction_time: float = option(
+        60.0, read=quantity_reader("friction_time", units.TIME), metavar="TIME", above=0.0
+    )
+    bandwidth: float = option(250.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
+    smoothing: float = option(60.0, read=read_bandwidth, metavar="FREQUENCY", above=0.0)
+    interval: float = option(
+        0.02, read=quantity_reader("interval", units.TIME), metavar="TIME", above=0.0
+    )
+    standstill: float = option(0.02, least=0.0, below=1.0)
+    noise: Mapping[str, float] = option(factory=dict, flag="", above=0.0)
+    fill_gaps: int | None = option(None, least=1)
+    resample: bool = False
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note that nothing is tracked."""
+        if not self.payload and not self.friction:
+            problems.add("payload", "neither a payload nor friction is tracked", "such as 2 kg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrackerStart:
+    """What a tracker starts from.
+
+    Attributes:
+        names: of the parameters x (n,): base parameters by their representatives, and the payload.
+        parameter_units: of them.
+        columns: C (n_pi, n): the regressor's columns for x are Y C.
+        offset: values (n_pi,) of what is known next to them.
+        values, covariance: of x before the first sample.
+        wander: of those that may change.
+        noise: of each actuator's force (n_u,).
+    """
+
+    names: tuple[str, ...]
+    parameter_units: tuple[str, ...]
+    columns: np.ndarray
+    offset: np.ndarray
+    values: np.ndarray
+    covariance: np.ndarray
+    wander: Mapping[str, Wander]
+    noise: tuple[float, ...]
+
+    def fit(self) -> RecursiveFit:
+        """Return the recursive fit before the first sample."""
+        return RecursiveFit(
+            self.names,
+            noise=self.noise,
+            values=self.values,
+            covariance=self.covariance,
+            wander=self.wander,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterTrack(Result):
+    """Tracked parameters over the time of a log.
+
+    Attributes:
+        model: the machine.
+        names, parameter_units: of the tracked parameters (n,).
+        time: of the updates (K,), s; they describe the machine `filters.delay` earlier.
+        estimates, deviations: of the parameters (K, n), SI.
+        frozen: whether nothing more is forgotten of a parameter, as it is not excited (K, n).
+        filters: through which samples became rows.
+        final: all parameters of the fit with their values at the end, by name.
+    """
+
+    model: Model = field(repr=False)
+    names: tuple[str, ...]
+    parameter_units: tuple[str, ...]
+    time: np.ndarray
+    estimates: np.ndarray
+    deviations: np.ndarray
+    frozen: np.ndarray
+    filters: CausalFilters
+    final: Mapping[str, float]
+
+    def variables(self) -> Iterator[Variable]:
+        """Estimates and standard deviations over time."""
+        yield time_axis(self.time)
+        yield from columns("estimate", self.names, self.parameter_units, self.estimates)
+        yield from columns("deviation", self.names, self.parameter_units, self.deviations)
+
+    def log(self) -> xr.Dataset:
+        """Return estimates and deviations over time as a log."""
+        return log_of(self, "estimate", "deviation")
+
+    def of(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return estimates and standard deviations (K,) of one parameter."""
+        InputError.raise_if_any(unknown_names([name], self.names, "{!r} is not tracked", "name"))
+        place = self.names.index(name)
+        return self.estimates[:, place], self.deviations[:, place]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: the parameters at the end, not over time."""
+        return self.plain_data(
+            machine=self.model.mechanism.name,
+            duration_s=self.time[-1] - self.time[0],
+            delay_s=self.filters.delay,
+            tracked=[
+                {
+                    "name": name,
+                    "unit": unit,
+                    "value": self.estimates[-1, k],
+                    "interval_95": self.estimates[-1, k]
+                    + NORMAL_95 * np.array([-1.0, 1.0]) * self.deviations[-1, k],
+                    "is_frozen": bool(self.frozen[-1, k]),
+                }
+                for k, (name, unit) in enumerate(zip(self.names, self.parameter_units, strict=True))
+            ],
+            parameters=self.final,
+        )
+
+
+def payload_column(model: Model) -> np.ndarray:
+    """Return inertial parameters (n_pi,) of a point mass of 1 kg at the tool, among those of the platform's body.
+
+    Raises:
+        InputError: the body has no inertial parameters.
+    """
+    platform = model.mechanism.platform
+    point = placement_pose(model.mechanism, platform.tool).position
+    about = point @ point * np.eye(3) - np.outer(point, point)
+    values = [1.0, *point, *about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]
+    names = [parameter.name for parameter in model.parameters]
+    column = np.zeros(len(names))
+    for suffix, value in zip(BODY_SUFFIXES, values, strict=True):
+        name = f"{platform.body}.{suffix}"
+        if name in names:
+            column[names.index(name)] = value
+    if not column.any():
+        what = f"the platform's body {platform.body} has no inertial parameters"
+        raise InputError.of("payload", what, "track friction alone: payload 0")
+    return column
+
+
+def tracker_start(
+    model: Model, fit: BaseEstimates | MachineIdentification | str | Path, options: TrackOptions
+) -> TrackerStart:
+    """Return what a tracker starts from.
+
+    Raises:
+        InputError: the fit is of another machine or of parameters of the machine file, or the
+            actuators are redundant.
+    """
+    if model.assembly.is_redundant:
+        what = "the actuators are redundant: every equation holds the forces of several drives"
+        raise InputError.of("machine", what, "track a machine with as many actuators as freedoms")
+    saved = _estimates(fit)
+    names = [parameter.name for parameter in model.parameters]
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    problems = Problems(
+        unknown_names(
+            saved.representatives, names, "{!r} is not a parameter of this machine", "fit"
+        )
+    )
+    problems += unknown_names(saved.known, names, "{!r} is not a parameter of this machine", "fit")
+    noise = {**saved.noise, **options.noise}
+    problems += unknown_names(options.noise, actuators, "{!r} is not an actuator", "noise")
+    for name in actuators:
+        if not noise.get(name, 0.0) > 0.0:
+            problems.add(
+                "noise",
+                f"of the force of {name} is not known",
+                "fit a log with the forces of all actuators",
+            )
+    InputError.raise_if_any(problems)
+    selection = np.zeros((len(names), len(saved.representatives)))
+    selection[
+        [names.index(name) for name in saved.representatives], np.arange(len(saved.representatives))
+    ] = 1.0
+    offset = np.zeros(len(names))
+    for name, value in saved.known.items():
+        offset[names.index(name)] = value
+    tracked, wander = list(saved.representatives), {}
+    parameter_units = [model.parameters[names.index(name)].unit for name in tracked]
+    values, covariance = saved.values, saved.covariance
+    for name, value, variance in zip(tracked, values, np.diag(covariance), strict=True):
+        change = options.friction * max(abs(float(value)), float(np.sqrt(variance)))
+        if name.endswith(FRICTION) and change > 0.0:
+            largest = float(np.hypot(change, np.sqrt(variance)))
+            wander[name] = Wander(rate=change / np.sqrt(options.friction_time), range=largest)
+    if options.payload:
+        selection = np.column_stack([selection, payload_column(model)])
+        tracked, parameter_units = [*tracked, PAYLOAD], [*parameter_units, "kg"]
+        values = np.append(values, 0.0)
+        covariance = np.pad(covariance, (0, 1))
+        covariance[-1, -1] = options.payload**2
+        wander[PAYLOAD] = Wander(
+            rate=options.payload / np.sqrt(options.payload_time), range=options.payload
+        )
+    if tuple(model.actuators.ports.position.columns) != tuple(actuators):
+        what = "motion is not given by the positions of the actuators alone"
+        raise InputError.of("machine", what, "track a machine with as many actuators as freedoms")
+    return TrackerStart(
+        names=tuple(tracked),
+        parameter_units=tuple(parameter_units),
+        columns=selection,
+        offset=offset,
+        values=values,
+        covariance=covariance,
+        wander=wander,
+        noise=tuple(noise[name] for name in actuators),
+    )
+
+
+def _estimates(fit: BaseEstimates | MachineIdentification | str | Path) -> BaseEstimates:
+    """Return the saved fit, from a file or from memory.
+
+    Raises:
+        InputError: it does not hold what the noise and the columns of the regressor are.
+    """
+    if isinstance(fit, str | Path):
+        saved = BaseEstimates.read(Path(fit))
+    else:
+        saved = fit if isinstance(fit, BaseEstimates) else BaseEstimates.of(fit)
+    if not saved.representatives or not saved.noise:
+        what = "holds no columns of the regressor and no noise"
+        raise InputError.of("fit", what, "give what tl.identify returns, or its JSON file")
+    if saved.has_gains:
+        what = "found gains of the drives, which the forces of another log have not been scaled by"
+        raise InputError.of("fit", what, "give forces in N or N m, and fit them without --gains")
+    return saved
+
+
+@solving(IdentificationError)
+def track_parameters(
+    machine: Mechanism | Model,
+    log: LogSource,
+    fit: BaseEstimates | MachineIdentification | str | Path,
+    options: TrackOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> ParameterTrack:
+    """Track payload and friction along a log, as a controller would while the machine moves.
+
+    Samples pass causal filters (`tauloop.identification.online.CausalFilters`) and become rows Y x
+    = f of the base parameters x and the payload. A recursive fit (`RecursiveFit`) starts from the
+    saved fit with its covariance. What is tracked wanders with its own rate; a parameter that is
+    not excited is frozen.
+
+    Args:
+        machine: the machine of the saved fit.
+        log: positions and forces of all actuators.
+        fit: what `identify` returned, or its JSON file.
+        options: what may change, and how fast.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: the fit is of another machine, or the actuators are redundant.
+        LogError: the log is damaged or lacks channels.
+        PoseError: the log leaves the workspace of the machine.
+
+    Examples:
+        >>> import numpy as np
+        >>> import tauloop as tl
+        >>> model = tl.Model(tl.load("four_bar"))
+        >>> time = np.arange(0.0, 8.0, 0.002)
+        >>> angle = np.pi * np.sin(2.0 * time) + 0.5 * np.sin(7.0 * time)
+        >>> speed = 2.0 * np.pi * np.cos(2.0 * time) + 3.5 * np.cos(7.0 * time)
+        >>> rate = -4.0 * np.pi * np.sin(2.0 * time) - 24.5 * np.sin(7.0 * time)
+        >>> motion = angle[:, None], speed[:, None], rate[:, None]
+        >>> forces = model.actuators.inverse_dynamics(*motion).force
+        >>> sensors = tl.logs.Sensors(resolution=[1e-5], force_noise=[1e-2])
+        >>> rng = np.random.default_rng(1)
+        >>> log = tl.logs.measure(time, motion[0], forces, ["motor"], ["rad"], ["N m"], sensors, rng)
+        >>> saved = tl.identify(model, log)
+        >>> track = tl.track_parameters(model, log, saved)
+        >>> track.status.value, track.names
+        ('ok', ('crank_pin.viscous', 'crank_pin.coulomb'))
+    """
+    options = options or TrackOptions()
+    model = modelled(machine)
+    start = tracker_start(model, fit, options)
+    repaired = repairs(
+        model, PreparationOptions(fill_gaps=options.fill_gaps, resample=options.resample)
+    )
+    entry = recorded(log, "log", None, repaired)
+    (entry,), _ = less_known_forces(without_saturation(model, [entry]))
+    _, bad = without_bad_samples(entry.log)
+    port = model.actuators.ports.position
+    force_units = dict(zip(*model.output_ports("actuators"), strict=True))
+    InputError.raise_if_any(
+        channel_problems(
+            entry.log,
+            {"position": dict(zip(port.columns, port.units, strict=True)), "force": force_units},
+        )
+    )
+    position = samples(entry.log, "position", port.columns)
+    force = samples(entry.log, "force", [actuator.name for actuator in model.mechanism.actuators])
+    filters = causal_filters(sample_period(entry.log), position, options)
+    stages = Stages(progress, -(-len(position) // AT_ONCE))
+    rows = CausalRows(model, filters, start.columns, start.offset)
+    fitted, elapsed = start.fit(), filters.interval * filters.period
+    places = [start.names.index(name) for name in fitted.tracked]
+    numbers, estimates, deviations, frozen, misfits = [], [], [], [], []
+    for begin in stages.over(range(0, len(position), AT_ONCE)):
+        part = rows(position[begin : begin + AT_ONCE], force[begin : begin + AT_ONCE])
+        for number, Y, f, counts in zip(
+            part.samples, part.regressor, part.force, part.counts, strict=True
+        ):
+            fitted.update(Y, f, elapsed, counts)
+            values = fitted.values
+            numbers.append(number)
+            estimates.append(values[places])
+            deviations.append(fitted.tracked_deviations)
+            frozen.append(fitted.is_frozen)
+            misfits.append((f - Y @ values)[counts] * fitted.weights[counts])
+    if not numbers:
+        what = f"{len(position)} samples are fewer than those of one update"
+        raise InputError.of("log", what, "record longer, or shorten the interval")
+    misfit = (
+        float(np.sqrt(np.mean(np.square(np.concatenate(misfits)))))
+        if any(map(len, misfits))
+        else None
+    )
+    return ParameterTrack(
+        evidence=(
+            Evidence(
+                name="misfit of the updates, in standard deviations of the noise",
+                value=misfit,
+                upper=LARGEST_MISFIT,
+                advice="the saved fit does not suit this log: identify the machine again, or state the noise",
+            ),
+            *of_bad_samples(bad),
+            *forces_at_limits([entry]),
+            *omission_evidence(model.mechanism),
+        ),
+        provenance=provenance(
+            options={
+                "payload": options.payload,
+                "payload_time": options.payload_time,
+                "friction": options.friction,
+                "friction_time": options.friction_time,
+                "bandwidth": options.bandwidth,
+                "smoothing": options.smoothing,
+                "interval": options.interval,
+            },
+            inputs={"machine": model.mechanism.name, "log": entry.name, "samples": len(position)},
+            packages=("numpy", "casadi", "scipy"),
+        ),
+        model=model,
+        names=fitted.tracked,
+        parameter_units=tuple(start.parameter_units[k] for k in places),
+        time=np.asarray(entry.log.time)[numbers],
+        estimates=np.array(estimates),
+        deviations=np.array(deviations),
+        frozen=np.array(frozen),
+        filters=filters,
+        final=dict(zip(start.names, fitted.values.tolist(), strict=True)),
+    )
+
+
+def causal_filters(period: float, position: np.ndarray, options: TrackOptions) -> CausalFilters:
+    """Return the filters for a log with the positions (N, n) of its motors."""
+    speed = np.abs(np.diff(position, axis=0)).max(axis=0) / period
+    return CausalFilters(
+        period=period,
+        motion=options.bandwidth,
+        rows=options.smoothing,
+        interval=max(1, round(options.interval / period)),
+        standstill=tuple((options.standstill * speed).tolist()),
+    )

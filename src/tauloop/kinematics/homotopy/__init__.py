@@ -1,0 +1,1 @@
+"""Polynomial continuation: all solutions of polynomial systems."""

@@ -1,0 +1,209 @@
+"""Paths followed by machine code: a polynomial system printed with complex numbers, one thread a path.
+
+Each path has its steps and its Newton's method for itself, so that no number depends on which paths
+go beside it, or on how many threads share them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import Evaluator
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, row_kernel_text
+from tauloop.compiler.c.printing.source import number
+from tauloop.compiler.c.printing.straight import Instruction, instructions
+from tauloop.kinematics.homotopy.paths import (
+    ParameterLine,
+    PolynomialSystem,
+    Tracked,
+    TrackingOptions,
+    track,
+)
+
+#: Instructions of a system, times its unknowns, from which on compiling is sooner done than
+#: following with NumPy.
+WORTH_COMPILING = 600
+_CALLS = {
+    ca.OP_ADD: "tl_plus",
+    ca.OP_SUB: "tl_less",
+    ca.OP_MUL: "tl_times",
+    ca.OP_INV: "tl_inverse",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrintedSystem:
+    """What is printed of a system.
+
+    Attributes:
+        function: (x, y, y') -> F, F_x, F_y y', of the known variables that are not factors of
+            linear terms.
+        terms: matrices (ways, m, m) of linear terms in x, whose factors are the last known
+            variables.
+    """
+
+    function: ca.Function
+    terms: np.ndarray
+
+
+class Printable(PolynomialSystem, Protocol):
+    """A system that machine code can be made of."""
+
+    @property
+    def printed(self) -> PrintedSystem:
+        """What is printed of it."""
+
+
+#: Follows paths as `track` does.
+Follow = Callable[[Printable, np.ndarray, ParameterLine, TrackingOptions | None], Tracked]
+
+
+class PathFollower:
+    """Follows paths by machine code of an evaluator's, or by NumPy where that is sooner done or there is no code."""
+
+    def __init__(self, evaluator: Evaluator, least: int = WORTH_COMPILING) -> None:
+        """Take an evaluator; systems of less than `least` are left to NumPy."""
+        self._evaluator, self._least = evaluator, least
+        self._kernels: dict[str, RowKernel | None] = {}
+
+    def __call__(
+        self,
+        system: Printable,
+        x: np.ndarray,
+        line: ParameterLine,
+        options: TrackingOptions | None = None,
+    ) -> Tracked:
+        """Follow solutions x (N, m) from t = 0 to t = 1 (see `track`)."""
+        printed, options = system.printed, options or TrackingOptions()
+        n, m = x.shape
+        kernel = (
+            self._kernel(printed) if m * printed.function.n_instructions() >= self._least else None
+        )
+        if kernel is None:
+            return track(system, x, line, options)
+        points = (_parts(array) for array in (x, line.y0, line.y1, line.e0, line.e1))
+        terms = np.ascontiguousarray(printed.terms, dtype=complex).view(float)
+        ends, report = kernel(n, (), (*points, _numbers(options), terms), ((2 * m, n), (3, n)))
+        return Tracked(
+            x=np.ascontiguousarray(ends.T).view(complex),
+            t=report[0],
+            endings=report[1].astype(int),
+            steps=int(report[2].max(initial=0.0)),
+        )
+
+    def _kernel(self, printed: PrintedSystem) -> RowKernel | None:
+        text = paths_text(printed)
+        if text not in self._kernels:
+            self._kernels[text] = self._evaluator.rows(text, "tl_paths", row_kernel_letters(0, 9))
+        return self._kernels[text]
+
+
+def _parts(array: np.ndarray) -> np.ndarray:
+    """Complex numbers (N, k) as a structure of arrays (2 k, N), the real part of each first."""
+    whole = np.ascontiguousarray(array, dtype=complex)
+    return np.ascontiguousarray(whole.view(float).reshape(len(whole), 2 * whole.shape[1]).T)
+
+
+def _numbers(options: TrackingOptions) -> np.ndarray:
+    """Options in the order of `homotopy.c`."""
+    return np.array(
+        [
+            options.tolerance,
+            options.corrections,
+            options.end_tolerance,
+            options.end_corrections,
+            options.first_step,
+            options.longest_step,
+            options.smallest_step,
+            options.infinity,
+            options.steps,
+        ],
+        dtype=float,
+    )
+
+
+def paths_text(printed: PrintedSystem) -> str:
+    """Text of the kernel that follows paths of a system."""
+    function, ways = printed.function, len(printed.terms)
+    m, known = function.size1_out(0), function.size1_in(1)
+    sizes = {"TL_M": m, "TL_K": known + ways, "TL_WAYS": ways}
+    head = [f"#define {name} {size}" for name, size in sizes.items()]
+    point = "const tl_complex *x, const tl_complex *y"
+    body = [
+        *head,
+        c_file("tauloop.kinematics", "homotopy.c"),
+        *_routine(f"tl_values({point}, tl_complex *F, tl_complex *J)", function, ("F", "J", None)),
+        *_routine(
+            f"tl_rates({point}, const tl_complex *rate, tl_complex *J, tl_complex *r)",
+            function,
+            (None, "J", "r"),
+        ),
+    ]
+    return row_kernel_text("\n".join(body))
+
+
+def _routine(head: str, function: ca.Function, outputs: tuple[str | None, ...]) -> list[str]:
+    """A function of complex numbers that writes some of a system's outputs."""
+    code = instructions(function, [name is not None for name in outputs])
+    constants = {each.number: each.constant for each in code if each.operation == ca.OP_CONST}
+    lines = [_statement(each, constants, outputs) for each in code if each.number not in constants]
+    written = {each.port for each in code if each.operation == ca.OP_OUTPUT}
+    zeros = [  # outputs are dense, but what is never written stays zero
+        f"{name}[{i}] = tl_of(0.0, 0.0);"
+        for k, name in enumerate(outputs)
+        if name is not None
+        for i in range(function.numel_out(k))
+        if (k, i) not in written
+    ]
+    return [f"static void {head}", "{", *(f"    {line}" for line in (*zeros, *lines)), "}", ""]
+
+
+def _statement(
+    each: Instruction, constants: dict[int, float], outputs: tuple[str | None, ...]
+) -> str:
+    def value(operand: int) -> str:
+        return (
+            f"tl_of({number(constants[operand])}, 0.0)" if operand in constants else f"w{operand}"
+        )
+
+    if each.operation == ca.OP_OUTPUT:
+        assert each.port is not None
+        return f"{outputs[each.port[0]]}[{each.port[1]}] = {value(each.operands[0])};"
+    return f"const tl_complex w{each.number} = {_expression(each, constants, value)};"
+
+
+def _expression(each: Instruction, constants: dict[int, float], value: Callable[[int], str]) -> str:
+    """The value of an instruction.
+
+    Raises:
+        ValueError: an operation that systems of polynomials have not.
+    """
+    operands = each.operands
+    if each.operation == ca.OP_INPUT:
+        assert each.port is not None
+        return f"{('x', 'y', 'rate')[each.port[0]]}[{each.port[1]}]"
+    if (
+        each.operation == ca.OP_MUL
+        and (real := next((i for i in operands if i in constants), None)) is not None
+    ):
+        other = operands[1] if real == operands[0] else operands[0]
+        return f"tl_scaled({number(constants[real])}, {value(other)})"
+    if each.operation in _CALLS:
+        return f"{_CALLS[each.operation]}({', '.join(map(value, operands))})"
+    (first, *others) = map(value, operands)
+    simple = {
+        ca.OP_ASSIGN: first,
+        ca.OP_NEG: f"tl_scaled(-1.0, {first})",
+        ca.OP_SQ: f"tl_times({first}, {first})",
+        ca.OP_TWICE: f"tl_scaled(2.0, {first})",
+        ca.OP_DIV: f"tl_times({first}, tl_inverse({(*others, first)[0]}))",
+    }
+    if each.operation not in simple:
+        raise ValueError(f"operation {each.operation} of CasADi has no complex form here")
+    return simple[each.operation]

@@ -1,0 +1,350 @@
+"""All solutions of a generic member of a family of polynomial systems, by monodromy.
+
+The family is F(x) + e = 0 with a free constant e_i on every loop equation. The pairs (x, e) are the
+graph of x -> -F(x) over products of circles, quaternion spheres and lines, which is irreducible; so
+loops of e act transitively on the solutions, and every solution can be reached from every other
+(Duff, Hill, Jensen, Lee, Leykin and Sommars, Solving polynomial systems via homotopy continuation
+and monodromy, IMA Journal of Numerical Analysis 39, 2019). A random x solves the system of its own
+e exactly, so start points cost nothing.
+
+Whether all are found is decided by the trace test: while e moves along a line, e + t d, the sum of
+a coordinate over all solutions is a polynomial in t of degree one at most, and over a part of them
+it is none (Leykin, Rodriguez and Sottile, Trace test, Arnold Mathematical Journal 4, 2018).
+Families whose solutions may go to infinity at finite constants cannot be tested so (see
+`homotopy_widening`): there only the loops without a new solution speak.
+
+Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy
+continuation and monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from tauloop.common.errors import PoseError
+from tauloop.common.records import dataclass
+from tauloop.kinematics.homotopy.code import Follow, Printable
+from tauloop.kinematics.homotopy.paths import ParameterLine, TrackingOptions, track
+
+#: Two solutions nearer than this, relative to their size, are the same: tracking brings them to
+#: 1e-7 or better, and those of a random system lie some 0.01 apart.
+SAME = 1e-5
+
+
+#: Loops in one round at most. A random loop misses a single branch point three times out of four,
+#: so that this many leave two solutions apart once in 10 000; the random start points, which end at
+#: either one, miss it far less often.
+LOOPS = 32
+#: How far, as a share of the way to another random system, the traces are looked at; and the
+#: relative bend that a sum of solutions followed to 1e-10 does not exceed. With one of 40 missing
+#: they bent by 3e-4 at least.
+TRACE_STEP, STRAIGHT = 0.5, 1e-7
+#: Lines tried before more loops are, which follow many times as many paths, where a line loses one.
+TRACE_LINES = 4
+#: Rounds of such lines that all lost a path, after which no more is tried: the system is nearly
+#: degenerate, and more loops would not help.
+LOST_ROUNDS = 4
+#: Random start points that are followed first: they find most of few solutions and many of many.
+PROBES = 64
+
+
+class Family(Printable, Protocol):
+    """A system that knows random points of its variety."""
+
+    @property
+    def is_loop(self) -> np.ndarray:
+        """Which equations have a free constant (m,)."""
+
+    @property
+    def is_traceable(self) -> bool:
+        """Whether solutions stay finite at all finite constants, so that the trace test applies."""
+
+    def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Random points (n, m) that satisfy the equations without a free constant."""
+
+    def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Known variables (n, k) of random members of the family around given ones y (k,)."""
+
+    def unsigned(self, x: np.ndarray) -> np.ndarray:
+        """One representative of points that mean the same."""
+
+    def invariants(self, x: np.ndarray) -> np.ndarray:
+        """Numbers (n, k) that points which mean the same have in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonodromyOptions:
+    """How long to look for more solutions.
+
+    Attributes:
+        quiet_loops: least loops in a row, each with all solutions known, that must find nothing
+            new; where there are few solutions, as many more as the batch holds.
+        traced_loops: the same before a trace test decides, where there is one.
+        traced_angles: unknown angles of a block up to which it gets a trace test. The wider family
+            that the test wants grows fast: 2 solutions for one angle, 6 for two, 576 for
+            SpiderMill's seven (46 of its own).
+        batch: paths followed at once; also random start points that are followed first, at most.
+        most_solutions: give up above so many.
+        most_rounds: give up after so many rounds of loops.
+        tracking: how paths are followed.
+    """
+
+    quiet_loops: int = 16
+    traced_loops: int = 2
+    traced_angles: int = 3
+    batch: int = 128
+    most_solutions: int = 2000
+    most_rounds: int = 60
+    tracking: TrackingOptions = field(default_factory=TrackingOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchCounts:
+    """What was counted in a search for all solutions of one random member of a family.
+
+    Attributes:
+        probes: random start points that were followed to it; each ends at a random solution.
+        loops: loops followed with all solutions.
+        quiet_loops: how many of them, the last ones, found nothing new.
+        lost: paths of probes and loops that failed.
+        trace: second difference of the traces, relative to their size; rounding where all solutions
+            are known; None where there is no trace test, or none of its lines could be followed.
+        lost_lines: rounds of lines of the trace test that all lost a path.
+    """
+
+    probes: int
+    loops: int
+    quiet_loops: int
+    lost: int
+    trace: float | None
+    lost_lines: int
+
+
+def counts_of(search: object) -> dict[str, Any]:
+    """`SearchCounts` of what has the same attributes, by name."""
+    return {item.name: getattr(search, item.name) for item in fields(SearchCounts)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenericSolutions(SearchCounts):
+    """All solutions found of one random member of the family.
+
+    Attributes:
+        x: solutions (n, m).
+        e: the constants of that member (m,).
+        y: the known variables of that member (k,).
+    """
+
+    x: np.ndarray
+    e: np.ndarray
+    y: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProgress:
+    """How far the search in one block is.
+
+    Attributes:
+        block, blocks: number of the block, from 1, and of all.
+        phase: "looking for complex solutions" or "following them to the machine".
+        done, total: loops in a row without a new solution and how many are wanted; or cases
+            followed, and all.
+        solutions: complex solutions known.
+    """
+
+    block: int = 1
+    blocks: int = 1
+    phase: str
+    done: int
+    total: int
+    solutions: int
+
+
+#: Is told how far a search is.
+Report = Callable[[SearchProgress], None]
+LOOKING, FOLLOWING = "looking for complex solutions", "following them to the machine"
+
+
+def unreported(_: SearchProgress) -> None:
+    """Nobody is told."""
+
+
+def generic_solutions(
+    family: Family,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    options: MonodromyOptions | None = None,
+    report: Report = unreported,
+    follow: Follow = track,
+) -> GenericSolutions:
+    """Find all solutions of F(x, y) + e = 0 for a random complex e.
+
+    Random points are followed to the system of the first one; then loops through two more random
+    systems permute what is known until they bring nothing new (and the trace test, where there is
+    one, is passed).
+
+    Args:
+        family: the system.
+        y: the machine's own known variables (k,).
+        rng: source of randomness.
+        options: when to stop.
+        report: is told after every round how far the search is.
+        follow: follows paths.
+
+    Raises:
+        PoseError: there are more solutions than the options allow, or loops do not come to rest.
+    """
+    options = options or MonodromyOptions()
+    search = _ModeSearch(family, y, rng, options, follow)
+    search.probe(min(options.batch, PROBES))
+    search.tell(report)
+    while not search.is_complete():
+        search.loop()
+        search.tell(report)
+        if len(search.known) > options.most_solutions:
+            what = f"{len(search.known)} complex solutions after {search.loops} loops and still more to come"
+            remedy = "allow more solutions in MonodromyOptions, or reduce the machine first"
+            raise PoseError.of("assembly modes", what, remedy)
+        if search.rounds >= options.most_rounds or search.lost_lines >= LOST_ROUNDS:
+            break
+    return GenericSolutions(x=search.known, e=search.e, y=search.y, **counts_of(search))
+
+
+#: Known variables and constants of systems, one or as many as there are points.
+Member = tuple[np.ndarray, np.ndarray]
+
+
+class _ModeSearch:
+    """What is known so far."""
+
+    def __init__(
+        self,
+        family: Family,
+        y: np.ndarray,
+        rng: np.random.Generator,
+        options: MonodromyOptions,
+        follow: Follow = track,
+    ) -> None:
+        self._family, self._rng, self._options, self._follow = family, rng, options, follow
+        self._given = y
+        x, own, e = self._members(1)
+        self.known, self.y, self.e = family.unsigned(x), own[0], e[0]
+        self.probes = self.loops = self.quiet_loops = self.lost = self.rounds = self.lost_lines = 0
+        self.trace: float | None = None
+
+    def _members(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Random points, and known variables and constants of the systems that they solve."""
+        y = self._family.known(n, self._given, self._rng)
+        x = self._family.random(n, self._given, self._rng)
+        F, _, _ = self._family.linearised(x, y, np.zeros_like(y))
+        return x, y, np.where(self._family.is_loop, -F, 0.0)
+
+    def _track(self, x: np.ndarray, start: Member, end: Member) -> tuple[np.ndarray, np.ndarray]:
+        (y0, e0), (y1, e1) = (
+            (np.broadcast_to(y, (len(x), y.shape[-1])), np.broadcast_to(e, x.shape))
+            for y, e in (start, end)
+        )
+        tracked = self._follow(
+            self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking
+        )
+        return tracked.x, tracked.is_regular
+
+    def _add(self, x: np.ndarray) -> int:
+        before = len(self.known)
+        self.known = distinct(np.concatenate([self.known, self._family.unsigned(x)]))
+        return len(self.known) - before
+
+    def probe(self, n: int) -> None:
+        """Follow random points to the system of the first one."""
+        x, y, e = self._members(n)
+        end, is_regular = self._track(x, (y, e), (self.y, self.e))
+        self._add(end[is_regular])
+        self.probes += n
+        self.lost += int((~is_regular).sum())
+
+    def loop(self) -> None:
+        """Follow everything known around several random loops at once."""
+        n = len(self.known)
+        count = int(np.clip(self._options.batch // n, 1, LOOPS))
+        home = (self.y, self.e)
+        x = np.tile(self.known, (count, 1))
+        corners = []
+        for _ in range(2):
+            _, y, e = self._members(count)
+            corners.append((np.repeat(y, n, axis=0), np.repeat(e, n, axis=0)))
+        good = np.ones(len(x), dtype=bool)
+        start = home
+        for corner in (*corners, home):
+            x, is_regular = self._track(x, start, corner)
+            good &= is_regular
+            start = corner
+        new = self._add(x[good])
+        self.loops += count
+        self.rounds += 1
+        self.lost += int((~good).sum())
+        self.quiet_loops = 0 if new else self.quiet_loops + count
+
+    def tell(self, report: Report) -> None:
+        """Say how far the search is."""
+        options = self._options
+        wanted = options.traced_loops if self._family.is_traceable else options.quiet_loops
+        done, known = min(self.quiet_loops, wanted), len(self.known)
+        report(SearchProgress(phase=LOOKING, done=done, total=wanted, solutions=known))
+
+    def is_complete(self) -> bool:
+        """Whether loops have been quiet for long enough, and the trace test is passed."""
+        if not self._family.is_traceable:
+            return self.quiet_loops >= self._options.quiet_loops
+        if self.quiet_loops < self._options.traced_loops:
+            return False
+        bends = (self._bend() for _ in range(TRACE_LINES))
+        self.trace = next((bend for bend in bends if np.isfinite(bend)), None)
+        self.lost_lines += self.trace is None
+        return self.trace is not None and self.trace < STRAIGHT
+
+    def _bend(self) -> float:
+        """Follow everything known along a line of e: how much the traces bend; infinite where a path is lost."""
+        direction = self._members(1)[2][0] - self.e
+        sums, sizes = [], []
+        for t in (-TRACE_STEP, 0.0, TRACE_STEP):
+            x, is_regular = self._track(
+                self.known, (self.y, self.e), (self.y, self.e + t * direction)
+            )
+            if not is_regular.all():
+                return np.inf
+            numbers = self._family.invariants(x)
+            sums.append(numbers.sum(axis=0))
+            sizes.append(np.abs(numbers).sum(axis=0))
+        bend = np.abs(sums[0] - 2 * sums[1] + sums[2])
+        return float((bend / (1e-12 + np.max(sizes, axis=0))).max(initial=0.0))
+
+
+def comparable(x: np.ndarray) -> np.ndarray:
+    """Points (n, m) as real numbers (n, 2 m) relative to their size, so that one distance serves large and small."""
+    return np.hstack([x.real, x.imag]) / (1.0 + np.abs(x).max(axis=1, initial=0.0, keepdims=True))
+
+
+def repeated(x: np.ndarray, same: float = SAME) -> np.ndarray:
+    """Pairs (k, 2) of indices of points that are the same, the smaller index first."""
+    points = comparable(x)
+    # points that are the same lie side by side along any direction
+    along = np.cos(np.arange(points.shape[1]))
+    order = np.argsort(points @ along)
+    points, heights, reach = points[order], (points @ along)[order], same * np.abs(along).sum()
+    pairs = [np.empty((0, 2), dtype=int)]
+    for apart in range(1, len(points)):
+        near = np.flatnonzero(heights[apart:] - heights[:-apart] <= reach)
+        if not len(near):
+            break
+        near = near[np.abs(points[near + apart] - points[near]).max(axis=1) <= same]
+        pairs.append(np.stack([order[near], order[near + apart]], axis=1))
+    return np.sort(np.concatenate(pairs), axis=1)
+
+
+def distinct(x: np.ndarray, same: float = SAME) -> np.ndarray:
+    """Points (n, m) without those that repeat an earlier one."""
+    return np.delete(x, repeated(x, same)[:, 1], axis=0)

@@ -1,0 +1,219 @@
+"""Solutions of a given system, from all solutions of a generic one of its family (parameter continuation).
+
+Every isolated solution of the given system is the end of a path from a generic one (Morgan and
+Sommese, Coefficient-parameter polynomial continuation, Applied Mathematics and Computation 29,
+1989); paths that end nowhere regular go to infinity, or to solutions that are multiple or not
+isolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.kinematics.homotopy.code import Follow
+from tauloop.kinematics.homotopy.monodromy import Family, GenericSolutions, distinct, repeated
+from tauloop.kinematics.homotopy.paths import (
+    ParameterLine,
+    PathEnding,
+    Tracked,
+    TrackingOptions,
+    newton,
+    track,
+)
+
+#: Paths that met are followed again with steps and tolerance smaller by this factor, at most so
+#: many times.
+CARE, RETRIES = 0.1, 2
+#: Newton steps that bring a regular solution to rounding.
+POLISHING = 6
+#: A polished solution is real when no imaginary part exceeds this share of its size: rounding over
+#: its conditioning.
+REAL = 1e-7
+#: Where a path towards a double solution stops, it is this near to it, relative to its size: the
+#: square root of how far from the end a step is still accepted, with room.
+NEAR = 1e-3
+#: Steps by which a multiple solution is approached, each halving the distance; and the share of the
+#: largest singular value below which the Jacobian's directions are left alone there.
+HALVINGS, PSEUDO = 40, 1e-9
+#: Equations free of units that hold to this hold to rounding, the square of the distance of a
+#: double solution.
+CLOSED = 1e-12
+#: A path that stopped short has gone to infinity when it grew by more than this factor over the
+#: last thousandth: one towards a multiple solution grows by some per cent, one towards a solution
+#: of multiplicity 20 at infinity by 1.4.
+GROWTH = 1.3
+#: Or when it is so large, in characteristic lengths, that no machine stands there.
+FAR = 1e4
+#: Where the last stretch of a path begins whose growth is looked at.
+LAST_STRETCH = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSolutions:
+    """Where all paths to one given system ended.
+
+    Attributes:
+        regular: regular solutions (n, m), complex, polished.
+        is_real: which of them are real (n,).
+        merged: real solutions that are multiple or not isolated (k, m), each given once.
+        singular: number of paths that ended at multiple or not isolated solutions, real or complex.
+        infinite: number of paths that went to infinity.
+        met: number of regular ends that other paths reached too, in spite of smaller steps.
+        unpaired: number of complex solutions whose conjugate is missing.
+    """
+
+    regular: np.ndarray
+    is_real: np.ndarray
+    merged: np.ndarray
+    singular: int
+    infinite: int
+    met: int
+    unpaired: int
+
+
+def target_solutions(
+    family: Family,
+    generic: GenericSolutions,
+    y: np.ndarray,
+    options: TrackingOptions | None = None,
+    follow: Follow = track,
+) -> TargetSolutions:
+    """All solutions of F(x, y) = 0 that are ends of paths from the generic system.
+
+    Args:
+        family: the system.
+        generic: all solutions of one generic member.
+        y: the known variables (k,) of the given member, real.
+        options: how paths are followed.
+        follow: follows them.
+    """
+    options = options or TrackingOptions()
+    n = len(generic.x)
+
+    def ends(
+        rows: np.ndarray, careful: TrackingOptions
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        line = ParameterLine(
+            y0=np.tile(generic.y, (len(rows), 1)),
+            y1=np.tile(y, (len(rows), 1)),
+            e0=np.tile(generic.e, (len(rows), 1)),
+            e1=np.zeros((len(rows), len(generic.e)), dtype=complex),
+        )
+        tracked = follow(family, generic.x[rows], line, careful)
+        grows = _grows(family, generic.x[rows], line, tracked, careful, follow)
+        return tracked.x, tracked.endings, grows
+
+    x, endings, grows = ends(np.arange(n), options)
+    met = _meeting(family, x, endings)
+    for _ in range(RETRIES):
+        if not len(met):
+            break
+        options = replace(
+            options,
+            tolerance=max(CARE * options.tolerance, 1e-11),
+            first_step=CARE * options.first_step,
+            longest_step=CARE * options.longest_step,
+            steps=int(options.steps / CARE),
+        )
+        x[met], endings[met], grows[met] = ends(met, options)
+        met = _meeting(family, x, endings)
+    is_regular = endings == PathEnding.REGULAR
+    regular = family.unsigned(_polished(family, x[is_regular], y))
+    is_infinite = (endings == PathEnding.INFINITE) | (~is_regular & grows)
+    is_singular = ~is_regular & ~is_infinite
+    is_real = np.abs(regular.imag).max(axis=1, initial=0.0) < REAL * (
+        1.0 + np.abs(regular).max(axis=1, initial=0.0)
+    )
+    return TargetSolutions(
+        regular=regular,
+        is_real=is_real,
+        merged=_merged(family, x[is_singular], y),
+        singular=int(is_singular.sum()),
+        infinite=int(is_infinite.sum()),
+        met=len(met),
+        unpaired=_unpaired(family, regular[~is_real]),
+    )
+
+
+def _grows(
+    family: Family,
+    start: np.ndarray,
+    line: ParameterLine,
+    end: Tracked,
+    options: TrackingOptions,
+    follow: Follow,
+) -> np.ndarray:
+    """Which paths that stopped short were on their way to infinity: far away, or larger than a little earlier."""
+    grows = np.zeros(len(start), dtype=bool)
+    rows = np.flatnonzero(~end.is_regular)
+    if not len(rows):
+        return grows
+    y, e = line.y0[rows], line.e0[rows]
+    fraction = 1.0 - LAST_STRETCH
+    earlier = follow(
+        family,
+        start[rows],
+        ParameterLine(
+            y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)
+        ),
+        options,
+    )
+    size = np.abs(end.x[rows]).max(axis=1)
+    grows[rows] = (size > FAR) | (size > GROWTH * np.abs(earlier.x).max(axis=1))
+    return grows
+
+
+def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Solutions brought to rounding; one whose Jacobian is singular to rounding stays as it is."""
+    rows, y = np.arange(len(x)), np.tile(y.astype(complex), (len(x), 1))
+    zero = np.zeros_like(x)
+    line = ParameterLine(y0=y, y1=y, e0=zero, e1=zero)
+    for _ in range(POLISHING):
+        nearer, _ = newton(family, x, line, rows, np.ones(len(x)), 0.0, 1)
+        x = np.where(np.isfinite(nearer).all(axis=1, keepdims=True), nearer, x)
+    return x
+
+
+def _meeting(family: Family, x: np.ndarray, endings: np.ndarray) -> np.ndarray:
+    """Paths whose regular end another path has reached too."""
+    rows = np.flatnonzero(endings == PathEnding.REGULAR)
+    if len(rows) < 2:
+        return rows[:0]
+    is_met = np.zeros(len(rows), dtype=bool)
+    is_met[repeated(family.unsigned(x[rows]))] = True
+    return rows[is_met]
+
+
+def _unpaired(family: Family, x: np.ndarray) -> int:
+    """Complex solutions of a real system whose conjugate was not found."""
+    if not len(x):
+        return 0
+    pairs = repeated(np.concatenate([x, family.unsigned(x.conj())]))
+    alone = np.ones(2 * len(x), dtype=bool)
+    alone[pairs[(pairs[:, 0] < len(x)) & (pairs[:, 1] >= len(x)), 1]] = False
+    return int(alone[len(x) :].sum())
+
+
+def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Real multiple solutions (k, m) at the ends of singular paths (s, m).
+
+    Gauss-Newton steps through the pseudo-inverse converge by halves to a double solution, whose
+    Jacobian is singular.
+    """
+    x = x[
+        np.abs(x.imag).max(axis=1, initial=0.0) < NEAR * (1.0 + np.abs(x).max(axis=1, initial=0.0))
+    ].real
+    if not len(x):
+        return x
+    start, y = x, np.tile(y, (len(x), 1))
+    for _ in range(HALVINGS):
+        F, J, _ = family.linearised(x, y, np.zeros_like(y))
+        x = x - (np.linalg.pinv(J.real, rcond=PSEUDO) @ F.real[..., None])[..., 0]
+    F, _, _ = family.linearised(x, y, np.zeros_like(y))
+    is_solution = np.abs(F).max(axis=1) < CLOSED
+    is_near = np.abs(x - start).max(axis=1) < NEAR * (1.0 + np.abs(x).max(axis=1))
+    unsigned = family.unsigned(x[is_solution & is_near])
+    return distinct(unsigned, NEAR).real

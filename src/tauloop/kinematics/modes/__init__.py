@@ -1,0 +1,1 @@
+"""All assembly and working modes of a machine."""

@@ -1,0 +1,389 @@
+"""The position problem of a machine as polynomial systems in lengths, quaternions, and cosines and sines.
+
+An angle q enters as the pair (c, s) with c^2 + s^2 = 1, a rotation as a unit quaternion, so that
+every loop equation is a polynomial. The equations are sorted into blocks, and each block is a
+square system of its own with the unknowns of the blocks before it as parameters.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import AssemblyError
+from tauloop.common.records import dataclass
+from tauloop.compiler.solving.position_equations import (
+    PositionEquations,
+    blocks,
+    position_equations,
+)
+from tauloop.equations.assembly.assembly import Assembly
+from tauloop.equations.assembly.coordinates import independent_rows
+from tauloop.equations.assembly.loops import nominal
+from tauloop.equations.topology import Topology
+from tauloop.kinematics.homotopy.code import PrintedSystem
+from tauloop.kinematics.homotopy.evaluation import ComplexFunction
+from tauloop.kinematics.modes.gears import NO_GEARS, Gears, split_gears
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variables:
+    """The numbers that stand for the coordinates: one for a length or a quaternion's component, two for an angle.
+
+    Attributes:
+        columns: per coordinate of q, its columns among the variables.
+        scale: per coordinate, what one unit of its variable is, m or 1.
+        is_angle: per coordinate, whether it is an angle (its variables are cosine and sine).
+        count: number of variables n_w.
+        gears: which angles follow from free ones, whose cosines and sines stand in the leaders'
+            places.
+    """
+
+    columns: tuple[tuple[int, ...], ...]
+    scale: np.ndarray
+    is_angle: tuple[bool, ...]
+    count: int
+    gears: Gears = NO_GEARS
+
+    @classmethod
+    def of(cls, topology: Topology, length: float, gears: Gears = NO_GEARS) -> Variables:
+        """Variables of a topology, lengths in units of the characteristic length."""
+        columns: list[tuple[int, ...]] = []
+        count = 0
+        for is_angle in topology.is_angle:
+            width = 2 if is_angle else 1
+            columns.append(tuple(range(count, count + width)))
+            count += width
+        pure = {j for q0, _ in topology.quaternions for j in range(q0, q0 + 4)}
+        scale = np.array(
+            [
+                1.0 if is_angle or i in pure else length
+                for i, is_angle in enumerate(topology.is_angle)
+            ]
+        )
+        return cls(
+            columns=tuple(columns),
+            scale=scale,
+            is_angle=topology.is_angle,
+            count=count,
+            gears=gears,
+        )
+
+    def values(self, q: np.ndarray) -> np.ndarray:
+        """Variables (N, n_w) of coordinates (N, n_q)."""
+        w, q = np.empty((len(q), self.count)), np.array(q)
+        q[:, list(self.gears.leaders)] = self.gears.free(q)
+        for i, columns in enumerate(self.columns):
+            if self.is_angle[i]:
+                w[:, columns[0]], w[:, columns[1]] = np.cos(q[:, i]), np.sin(q[:, i])
+            else:
+                w[:, columns[0]] = q[:, i] / self.scale[i]
+        return w
+
+    def coordinates(self, w: np.ndarray) -> np.ndarray:
+        """Coordinates (N, n_q) of real variables (N, n_w); angles in (-pi, pi]."""
+        q = np.empty((len(w), len(self.columns)))
+        for i, columns in enumerate(self.columns):
+            if self.is_angle[i]:
+                q[:, i] = np.arctan2(w[:, columns[1]], w[:, columns[0]])
+            else:
+                q[:, i] = w[:, columns[0]] * self.scale[i]
+        q[:, list(self.gears.angles)] = self.gears.angles_at(q[:, list(self.gears.leaders)])
+        return q
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSystem:
+    """One block: F(x, y) with x its own variables and y those of the coordinates known before.
+
+    Attributes:
+        names: its equations, circles of angles included.
+        coordinates: indices in q of its unknowns.
+        x, y: columns of its variables, and of those that it takes as known.
+        is_loop: which equations are loop equations (m,); the others say that pairs and quaternions
+            have unit norm.
+        angles: positions in x of the cosine of every angle (its sine follows).
+        spheres: for every quaternion with unknown components, their positions in x and the columns
+            in y of the others.
+        function: (x, y, y') -> F, F_x, F_y y'.
+    """
+
+    names: tuple[str, ...]
+    coordinates: tuple[int, ...]
+    x: tuple[int, ...]
+    y: tuple[int, ...]
+    is_loop: np.ndarray
+    angles: tuple[int, ...]
+    spheres: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    function: ComplexFunction
+
+    def linearised(
+        self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """F (N, m), F_x (N, m, m) and F_y y' (N, m)."""
+        F, J, rate = self.function(x, y, y_rate)
+        return F[:, :, 0], J, rate[:, :, 0]
+
+    def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Random complex variables (n, m) that satisfy the norms, for known variables y (k,)."""
+        x = rng.normal(size=(n, len(self.x))) + 1j * rng.normal(size=(n, len(self.x)))
+        x *= 10.0 ** rng.uniform(*SPREAD, size=(n, 1))
+        for i in self.angles:
+            angle = rng.uniform(-np.pi, np.pi, n) + 0.7j * rng.normal(size=n)
+            x[:, i], x[:, i + 1] = np.cos(angle), np.sin(angle)
+        for own, known in self.spheres:
+            columns = list(own)
+            rest = 1.0 - np.sum(y[list(known)] ** 2)
+            x[:, columns] *= np.sqrt(rest / np.sum(x[:, columns] ** 2, axis=1, keepdims=True))
+        return x
+
+    def unsigned(self, x: np.ndarray) -> np.ndarray:
+        """The same points with one of the two signs of every unknown quaternion, which turn a body alike."""
+        x = np.array(x)
+        for own, known in self.spheres:
+            if known:
+                continue
+            columns = list(own)
+            sign = np.where((x[:, columns] @ SIGN_WEIGHTS).real < 0, -1.0, 1.0)
+            x[:, columns] *= sign[:, None]
+        return x
+
+    @property
+    def printed(self) -> PrintedSystem:
+        """Without linear terms."""
+        return PrintedSystem(
+            function=self.function.function, terms=np.zeros((0, len(self.x), len(self.x)))
+        )
+
+    @property
+    def is_traceable(self) -> bool:
+        """Not of itself: solutions may go to infinity (see `homotopy_widening`)."""
+        return False
+
+    def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Known variables (n, k) of all members: those of the machine."""
+        return np.tile(y, (n, 1))
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """Positions in x of the variables that get linear terms: lengths, cosines and sines.
+
+        None where angles stand beside quaternions: whether such terms keep all solutions finite
+        there is not known.
+        """
+        turned = {i for own, _ in self.spheres for i in own}
+        return (
+            ()
+            if turned and self.angles
+            else tuple(i for i in range(len(self.x)) if i not in turned)
+        )
+
+    def invariants(self, x: np.ndarray) -> np.ndarray:
+        """The variables (n, k), with the products of a quaternion's components in place of one whose sign is free."""
+        free = [np.array(own) for own, known in self.spheres if not known]
+        unsigned = np.delete(np.arange(x.shape[1]), np.concatenate([np.empty(0, dtype=int), *free]))
+        numbers = [x[:, unsigned]]
+        for own in free:
+            first, second = np.triu_indices(len(own))
+            numbers.append(x[:, own[first]] * x[:, own[second]])
+        return np.concatenate(numbers, axis=1)
+
+
+#: Powers of ten between which random lengths are scattered, in characteristic lengths: points all
+#: of one size see the machine from one side, and their paths end at few of its solutions.
+SPREAD = (-0.5, 1.0)
+#: The sign of a quaternion is chosen by the real part of its product with these numbers, none of
+#: them special.
+SIGN_WEIGHTS = np.array([0.8147, 0.4058 + 0.1j, 0.1270 - 0.3j, 0.3134 + 0.2j])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionProblem:
+    """Loop equations for the unknown coordinates, given the others.
+
+    Attributes:
+        variables: how coordinates become variables.
+        known, unknown: indices in q.
+        rows: the loop equations that are solved; the others are redundant on the machine's
+            manifold.
+        blocks: systems in the order of their solution.
+    """
+
+    variables: Variables
+    known: tuple[int, ...]
+    unknown: tuple[int, ...]
+    rows: tuple[int, ...]
+    blocks: tuple[BlockSystem, ...]
+
+
+def position_problem(
+    assembly: Assembly,
+    given_q: tuple[int, ...],
+    given_v: tuple[int, ...],
+    start: np.ndarray | None = None,
+) -> PositionProblem:
+    """The position problem in which some coordinates are given.
+
+    Args:
+        assembly: the assembled machine.
+        given_q, given_v: indices of the given coordinates and of the velocities that belong to
+            them.
+        start: coordinates (n_q,) with the given ones in their places; the reference pose without
+            it.
+
+    Raises:
+        AssemblyError: the given coordinates do not determine the others, or a gear is no polynomial
+            (`split_gears`).
+    """
+    loops = assembly.loops
+    topology, mechanism = loops.topology, loops.mechanism
+    given_q = (*given_q, *topology.coordinates_of(assembly.locked))
+    given_v = (*given_v, *assembly.locked)
+    unknown = tuple(i for i in range(topology.n_q) if i not in given_q)
+    moving = [i for i in range(topology.n_v) if i not in given_v]
+    rows = _rows(assembly, moving)
+    equations = position_equations(mechanism, topology, nominal(mechanism), rows, unknown)
+    if len(equations.names) != len(unknown):
+        raise AssemblyError.of(
+            mechanism.name,
+            (
+                f"{len(unknown)} coordinates are unknown but only {len(equations.names)} equations are "
+                "independent, so the given positions do not determine the pose"
+            ),
+            "drive as many coordinates as the machine has freedoms, or lock the passive ones",
+            file=mechanism.file,
+        )
+    near = assembly.q if start is None else start
+    equations, gears = split_gears(equations, topology.is_angle, unknown, near, mechanism.file)
+    variables = Variables.of(topology, loops.length, gears)
+    builder = _EquationsBuilder(topology, equations, variables, loops.length)
+    blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
+    return PositionProblem(
+        variables=variables, known=given_q, unknown=unknown, rows=rows, blocks=blocks
+    )
+
+
+def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
+    """Loop equations that are independent in the unknown velocities, at the best of the assembled states."""
+    loops = assembly.loops
+    if not loops.names or not moving:
+        return ()
+    _, K = loops.residuals(assembly.states)
+    scaled = loops.scaled(K)[:, :, moving]
+    sigma = np.linalg.svd(scaled, compute_uv=False)
+    ranks = (sigma > ROW_RANK * sigma[:, :1]).sum(axis=1)
+    rank = int(ranks.max())
+    best = int(np.argmax(np.where(ranks == rank, sigma[:, rank - 1] / sigma[:, 0], 0.0)))
+    return tuple(sorted(independent_rows(scaled[best][None], rank)))
+
+
+#: Singular values of the unit-free loop Jacobian below this share of the largest count as zero: far
+#: above rounding (1e-13) and far below those of a state that is not singular (1e-3).
+ROW_RANK = 1e-8
+
+
+class _EquationsBuilder:
+    """Writes position equations in the variables."""
+
+    def __init__(
+        self, topology: Topology, equations: PositionEquations, variables: Variables, length: float
+    ) -> None:
+        self._shape = topology
+        self._equations = equations
+        self._variables = variables
+        self._w = ca.SX.sym("w", variables.count)
+        q, c, s = ca.SX(equations.q), ca.SX(equations.c), ca.SX(equations.s)
+        for i, columns in enumerate(variables.columns):
+            if variables.is_angle[i]:
+                c[i], s[i] = self._w[columns[0]], self._w[columns[1]]
+            else:
+                q[i] = variables.scale[i] * self._w[columns[0]]
+        leading = list(variables.gears.leaders)
+        for i, pair in variables.gears.pairs(c[leading], s[leading]).items():
+            c[i], s[i] = pair
+        units = [
+            1.0
+            if " across " in name or name.endswith("unit quaternion")
+            else length
+            if rod is None
+            else length**2
+            for name, rod in zip(equations.names, equations.differences, strict=True)
+        ]
+        psi = ca.substitute([equations.psi], [equations.q, equations.c, equations.s], [q, c, s])[0]
+        self._psi = psi / ca.DM(units) if units else psi
+        self._is_norm = tuple(name.endswith("unit quaternion") for name in equations.names)
+
+    def blocks(self, unknown: tuple[int, ...]) -> tuple[BlockSystem, ...]:
+        """One system for each block of the block triangular form."""
+        if not unknown:
+            return ()
+        incidence = ca.DM(len(unknown), len(unknown))
+        pattern = _pattern(self._psi, self._w)
+        for j, i in enumerate(unknown):
+            for r in np.flatnonzero(pattern[:, list(self._variables.columns[i])].any(axis=1)):
+                incidence[int(r), j] = 1
+        followers = self._variables.gears.followers
+        solved = [i for i in range(self._shape.n_q) if i not in unknown and i not in followers]
+        ordered = []
+        for block in blocks(ca.sparsify(incidence).sparsity()):
+            own = tuple(unknown[j] for j in block.columns)
+            ordered.append(self._system(block.rows, own, solved))
+            solved += own
+        return tuple(ordered)
+
+    def _system(
+        self, rows: tuple[int, ...], own: tuple[int, ...], solved: list[int]
+    ) -> BlockSystem:
+        columns, names = self._variables.columns, self._equations.names
+        x_columns = [column for i in own for column in columns[i]]
+        psi = self._psi[list(rows)]
+        circles, circle_names, angles = [], [], []
+        for i in own:
+            if self._variables.is_angle[i]:
+                c, s = columns[i]
+                circles.append((self._w[c] ** 2 + self._w[s] ** 2 - 1) / 2)
+                circle_names.append(f"{self._shape.coordinate_names[i]}: cosine and sine")
+                angles.append(x_columns.index(c))
+        F = ca.vertcat(psi, *circles)
+        pattern: np.ndarray = np.asarray(_pattern(F, self._w).any(axis=0))
+        known = [column for i in sorted(solved) for column in columns[i] if pattern[column]]
+        spheres = []
+        for q0, _ in self._shape.quaternions:
+            parts = [i for i in range(q0, q0 + 4) if i in own]
+            if parts:
+                others = [columns[i][0] for i in range(q0, q0 + 4) if i not in own]
+                spheres.append(
+                    (
+                        tuple(x_columns.index(columns[i][0]) for i in parts),
+                        tuple(known.index(k) for k in others),
+                    )
+                )
+        x, y, y_rate = (
+            ca.SX.sym("x", len(x_columns)),
+            ca.SX.sym("y", len(known)),
+            ca.SX.sym("r", len(known)),
+        )
+        w = ca.SX(self._w)
+        w[x_columns] = x
+        if known:
+            w[known] = y
+        F = ca.substitute([F], [self._w], [w])[0]
+        outputs = [F, ca.jacobian(F, x), ca.jtimes(F, y, y_rate) if known else ca.SX(F.size1(), 1)]
+        function = ca.Function(
+            "block", [x, y, y_rate], [ca.densify(output) for output in outputs], {"cse": True}
+        )
+        return BlockSystem(
+            names=(*(names[r] for r in rows), *circle_names),
+            coordinates=own,
+            x=tuple(x_columns),
+            y=tuple(known),
+            is_loop=np.array([not self._is_norm[r] for r in rows] + [False] * len(circles)),
+            angles=tuple(angles),
+            spheres=tuple(spheres),
+            function=ComplexFunction(function),
+        )
+
+
+def _pattern(expression: ca.SX, symbols: ca.SX) -> np.ndarray:
+    """Which rows of an expression contain which symbols."""
+    return np.array(ca.DM(ca.jacobian_sparsity(expression, symbols), 1).full(), dtype=bool)

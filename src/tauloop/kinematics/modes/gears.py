@@ -1,0 +1,209 @@
+"""Angles that gears tie together, as whole multiples of free angles, so that loops stay polynomials.
+
+A gear's equation is linear in the angles themselves. Solved for the unknown ones with the given
+ones in their places, it leaves u_i = o_i + sum_j n_ij t_j with free angles t_j and, where the
+ratios are fractions, whole numbers n_ij. Cosine and sine of u_i are then polynomials in cosines and
+sines of the t_j, and every mode is found for t_j within one turn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import AssemblyError, Problem
+from tauloop.common.records import dataclass
+from tauloop.compiler.solving.position_equations import PositionEquations
+
+#: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to
+#: hundreds.
+LARGEST_DENOMINATOR = 1000
+#: How near a ratio must be to such a fraction.
+EXACT = 1e-9
+#: Highest multiple of a free angle in a loop: so high is the degree of its equations, and paths
+#: grow in number with it.
+HIGHEST_MULTIPLE = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gears:
+    """How angles follow from free ones.
+
+    Attributes:
+        angles: coordinates that gears tie (n).
+        leaders: coordinates in whose places the free angles stand (f); they are among `angles`.
+        offset: o (n,), rad.
+        multiple: n_ij (n, f), whole numbers.
+    """
+
+    angles: tuple[int, ...] = ()
+    leaders: tuple[int, ...] = ()
+    offset: np.ndarray
+    multiple: np.ndarray
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        """Tied angles in whose places no free angle stands."""
+        return tuple(i for i in self.angles if i not in self.leaders)
+
+    def free(self, q: np.ndarray) -> np.ndarray:
+        """Free angles (N, f) of coordinates (N, n_q) that fulfil the gears."""
+        places = [self.angles.index(i) for i in self.leaders]
+        own = self.multiple[places].diagonal()
+        return np.asarray((q[:, list(self.leaders)] - self.offset[places]) / own)
+
+    def angles_at(self, t: np.ndarray) -> np.ndarray:
+        """Tied angles (N, n) at free ones (N, f)."""
+        return self.offset + t @ self.multiple.T
+
+    def pairs(self, c: ca.SX, s: ca.SX) -> dict[int, tuple[ca.SX, ca.SX]]:
+        """Cosine and sine of every tied angle from those of the free ones (f,)."""
+        matched = {}
+        for i, offset, multiples in zip(self.angles, self.offset, self.multiple, strict=True):
+            re, im = ca.SX(math.cos(offset)), ca.SX(math.sin(offset))
+            for j, count in enumerate(multiples):
+                step = s[j] if count > 0 else -s[j]
+                for _ in range(abs(int(count))):
+                    re, im = re * c[j] - im * step, re * step + im * c[j]
+            matched[i] = (re, im)
+        return matched
+
+
+NO_GEARS = Gears(offset=np.zeros(0), multiple=np.zeros((0, 0)))
+
+
+def split_gears(
+    equations: PositionEquations,
+    is_angle: tuple[bool, ...],
+    unknown: tuple[int, ...],
+    start: np.ndarray,
+    file: str,
+) -> tuple[PositionEquations, Gears]:
+    """The equations without those of gears between angles, and how these tie the angles.
+
+    Args:
+        equations: all of them.
+        is_angle: per coordinate, whether it is an angle.
+        unknown: the coordinates that are looked for.
+        start: coordinates (n_q,), of which those that are not unknown count.
+        file: for messages.
+
+    Raises:
+        AssemblyError: a gear ties angles to unknown lengths, by no fraction of whole numbers, or by
+            a high one.
+    """
+    angles = [i for i in range(len(is_angle)) if is_angle[i]]
+    contains = np.array(
+        ca.DM(ca.jacobian_sparsity(equations.psi, equations.q), 1).full(), dtype=bool
+    )
+    rows = [int(row) for row in np.flatnonzero(contains[:, angles].any(axis=1))] if angles else []
+    if not rows:
+        return equations, NO_GEARS
+    linear = ca.Function(
+        "gears", [equations.q], [equations.psi[rows], ca.jacobian(equations.psi[rows], equations.q)]
+    )
+    at = np.array(start, dtype=float)
+    at[list(unknown)] = 0.0
+    value, A = (np.array(x.full()) for x in linear(at))
+    tied = [i for i in unknown if is_angle[i] and A[:, i].any()]
+    AssemblyError.raise_if_any(
+        Problem(
+            where=equations.elements[row],
+            what="ties angles to a length that is looked for, which is no polynomial in their cosines and sines",
+            remedy="describe the machine without this coupling, or give the length",
+            file=file,
+        )
+        for row, ratios in zip(rows, A, strict=True)
+        if any(ratios[i] for i in unknown if not is_angle[i])
+    )
+    gears = _solved(
+        A[:, tied], -value[:, 0], tuple(tied), [equations.elements[row] for row in rows], file
+    )
+    left = [row for row in range(len(equations.names)) if row not in rows]
+    rest = replace(
+        equations,
+        psi=equations.psi[left],
+        scales=equations.scales[left],
+        names=tuple(equations.names[row] for row in left),
+        elements=tuple(equations.elements[row] for row in left),
+        differences=tuple(equations.differences[row] for row in left),
+    )
+    _refuse_high(rest, gears, rows, equations, file)
+    return rest, gears
+
+
+def _solved(
+    A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str
+) -> Gears:
+    """All solutions of A u = d by elimination in fractions; A has full row rank."""
+    exact = [[Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR) for ratio in row] for row in A]
+    bad = [
+        element
+        for element, row, numbers in zip(elements, exact, A, strict=True)
+        if any(
+            abs(float(x) - y) > EXACT * max(1.0, abs(y)) for x, y in zip(row, numbers, strict=True)
+        )
+    ]
+    if bad:
+        raise AssemblyError(
+            Problem(
+                where=element,
+                what=f"its ratio is no fraction of whole numbers with a denominator up to {LARGEST_DENOMINATOR}",
+                remedy="write the ratio by the numbers of teeth, such as 17/43",
+                file=file,
+            )
+            for element in bad
+        )
+    right = list(d)
+    pivots: list[int] = []
+    for k in range(len(exact)):
+        j = next(j for j in range(len(angles)) if exact[k][j] != 0)
+        pivots.append(j)
+        right[k] /= float(exact[k][j])
+        exact[k] = [x / exact[k][j] for x in exact[k]]
+        for other in range(len(exact)):
+            factor = exact[other][j]
+            if other != k and factor != 0:
+                exact[other] = [x - factor * y for x, y in zip(exact[other], exact[k], strict=True)]
+                right[other] -= float(factor) * right[k]
+    free = [j for j in range(len(angles)) if j not in pivots]
+    offset, multiple = np.zeros(len(angles)), np.zeros((len(angles), len(free)))
+    for column, j in enumerate(free):
+        whole = math.lcm(*(row[j].denominator for row in exact))
+        multiple[j, column] = whole
+        for k, pivot in enumerate(pivots):
+            multiple[pivot, column] = float(-exact[k][j] * whole)
+    offset[pivots] = right
+    return Gears(
+        angles=angles, leaders=tuple(angles[j] for j in free), offset=offset, multiple=multiple
+    )
+
+
+def _refuse_high(
+    rest: PositionEquations, gears: Gears, rows: list[int], equations: PositionEquations, file: str
+) -> None:
+    """Refuse multiples in loops that would make too many paths."""
+    both = ca.vertcat(rest.c, rest.s)
+    used: np.ndarray = np.array(
+        ca.DM(ca.jacobian_sparsity(rest.psi, both), 1).full(), dtype=bool
+    ).reshape(-1, 2, rest.c.size1())
+    in_loops: np.ndarray = np.any(used, axis=(0, 1))
+    highest = max(
+        (
+            int(np.abs(n).sum())
+            for i, n in zip(gears.angles, gears.multiple, strict=True)
+            if in_loops[i]
+        ),
+        default=0,
+    )
+    if highest > HIGHEST_MULTIPLE:
+        raise AssemblyError.of(
+            ", ".join(equations.elements[row] for row in rows),
+            f"a loop turns {highest} times as far as an angle that it is geared to",
+            f"describe the machine without this coupling: modes are found up to {HIGHEST_MULTIPLE} times",
+            file=file,
+        )

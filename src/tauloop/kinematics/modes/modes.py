@@ -1,0 +1,509 @@
+"""All assembly modes and all working modes of a machine, by polynomial continuation.
+
+An assembly mode is a pose in which the machine can be put together at given actuator positions (a
+solution of forward kinematics); a working mode is a posture of the legs at a given pose of the
+platform (a solution of inverse kinematics).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import ClassVar
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, columns
+from tauloop.common.errors import AssemblyError, PoseError, TauloopError, solving
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.equations.assembly.coordinates import conditions
+from tauloop.equations.assembly.limits import Beyond, Limits
+from tauloop.equations.assembly.loops import aligned
+from tauloop.equations.named_values import named_values
+from tauloop.equations.ports import (
+    ACTUATORS,
+    PLATFORM,
+    Entry,
+    EntryPorts,
+    coordinate_units,
+    entry_ports,
+)
+from tauloop.kinematics.actuator_positions import actuator_values, agreement
+from tauloop.kinematics.homotopy.blocks import BlockCount, solve_blocks
+from tauloop.kinematics.homotopy.code import PathFollower
+from tauloop.kinematics.homotopy.monodromy import (
+    STRAIGHT,
+    MonodromyOptions,
+    Report,
+    repeated,
+    unreported,
+)
+from tauloop.kinematics.modes.equations import PositionProblem, Variables, position_problem
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.model import modelled
+
+#: A mode's loops must close within this, characteristic lengths: the toolkit's limit for a closed
+#: loop.
+CLOSED = 1e-9
+#: Axes that a cut joint makes coincide do so within this; turned over, they differ by 2 (a third of
+#: a turn: by 1.4).
+UPRIGHT = 1e-4
+#: From this condition number on a pose is taken for singular: a double solution is known to the
+#: root of rounding, and its condition is 1e7 or more; of two modes 9e-7 rad apart it is 2e6, of two
+#: 3e-5 rad apart 7e4 (five-bar).
+SINGULAR = 1e6
+#: Modes are the same when no coordinate differs by more than this, characteristic lengths or rad.
+SAME_POSE = 1e-6
+#: Digits behind the point by which modes are ordered, characteristic lengths or rad.
+ORDERED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeOptions(Options):
+    """How modes are looked for.
+
+    Attributes:
+        seed: seed of the complex paths; it decides which are taken, not where they end.
+        thorough: test for completeness blocks of many angles too: minutes.
+        monodromy: how all complex solutions are found.
+        most_modes: give up when the blocks together have more real solutions.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ModeOptions(seed=3).seed
+        3
+    """
+
+    seed: int = option(0, least=0)
+    thorough: bool = option(False)
+    monodromy: MonodromyOptions = option(factory=MonodromyOptions, flag="")
+    most_modes: int = option(10_000, least=1, flag="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """One way to assemble the machine.
+
+    Attributes:
+        q: coordinates (n_q,), m, rad, or components of unit quaternions.
+        residual: largest residual of all loop equations, m; pure numbers count by the
+            characteristic length.
+        condition: condition number of the unit-free loop equations in the unknown coordinates;
+            infinite where modes meet.
+        is_reference: whether the machine gets here from its reference pose without passing a
+            singularity, and this pose is none.
+        beyond: what is beyond a stop; an angle that is not given may be inside by full turns.
+    """
+
+    q: np.ndarray
+    residual: float
+    condition: float
+    is_reference: bool
+    beyond: tuple[Beyond, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            **{
+                name: getattr(self, name)
+                for name in ("q", "residual", "is_reference", "is_singular", "within_limits")
+            },
+            "condition": self.condition if np.isfinite(self.condition) else None,
+            "beyond_stops": [item.as_dict() for item in self.beyond],
+        }
+
+    @property
+    def within_limits(self) -> bool:
+        """Whether nothing is beyond a stop."""
+        return not self.beyond
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether modes meet here, or nearly so: rounding leaves a double solution at 1e-8 and its condition at 1e7."""
+        return not self.condition < SINGULAR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modes(Result):
+    """All modes at one position.
+
+    Attributes:
+        machine: name of the machine.
+        entry: `ACTUATORS` (assembly modes) or `PLATFORM` (working modes).
+        columns, units: names and units of the given position.
+        position: the given position (n,).
+        coordinate_names, coordinate_units: of the coordinates of every mode.
+        unknown: indices of the coordinates that are not given.
+        modes: the modes; the nearest to the reference pose comes first.
+        blocks: what was counted in every block of the position problem.
+        left_out: how many real solutions are no modes, by reason.
+        model: of the machine, to show it.
+    """
+
+    needs_forces: ClassVar[bool] = False
+    machine: str
+    entry: Entry
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+    position: np.ndarray
+    coordinate_names: tuple[str, ...]
+    coordinate_units: tuple[str, ...]
+    unknown: tuple[int, ...]
+    modes: tuple[Mode, ...]
+    blocks: tuple[BlockCount, ...]
+    left_out: dict[str, int]
+    model: Model
+
+    def variables(self) -> Iterator[Variable]:
+        """Coordinates, condition and residual of every mode, which has its number."""
+        number = ("mode",)
+        yield Variable(name=number[0], values=np.arange(1, len(self.modes) + 1), over=number)
+        yield from columns(
+            "coordinate", self.coordinate_names, self.coordinate_units, self.q, number
+        )
+        for name, unit in {
+            "condition": "",
+            "residual": "m",
+            "is_reference": "",
+            "within_limits": "",
+        }.items():
+            yield Variable(
+                name=name,
+                values=[getattr(mode, name) for mode in self.modes],
+                over=number,
+                unit=unit,
+            )
+
+    @property
+    def q(self) -> np.ndarray:
+        """Coordinates of all modes (M, n_q)."""
+        return np.array([mode.q for mode in self.modes]).reshape(
+            len(self.modes), len(self.coordinate_names)
+        )
+
+    @property
+    def reference(self) -> int | None:
+        """Index of the mode that the machine reaches from its reference pose; None where it reaches none."""
+        return next((i for i, mode in enumerate(self.modes) if mode.is_reference), None)
+
+    def within_limits(self) -> Modes:
+        """The modes of which nothing is beyond a stop; the others count among those that are left out.
+
+        Raises:
+            PoseError: there are none: what is beyond its stop in the mode nearest to the reference
+                pose.
+        """
+        kept = tuple(mode for mode in self.modes if mode.within_limits)
+        if not kept and self.modes:
+            what = (
+                "; ".join(map(str, self.modes[0].beyond))
+                + f"; {len(self.modes)} modes, and none is within the stops"
+            )
+            remedy = "give another position, or mend the machine file: {drawing: [lower, upper]} stops nothing"
+            raise PoseError.of(self.machine, what, remedy)
+        gone = len(self.modes) - len(kept)
+        left_out = self.left_out | ({"something is beyond a stop": gone} if gone else {})
+        return replace(self, modes=kept, left_out=left_out)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return self.plain_data(
+            "machine",
+            "coordinate_units",
+            "blocks",
+            "left_out",
+            given=self.entry.name,
+            position=dict(zip(self.columns, self.position, strict=True)),
+            units=dict(zip(self.columns, self.units, strict=True)),
+            coordinates=self.coordinate_names,
+            modes=[mode.as_dict() for mode in self.modes],
+        )
+
+
+def assembly_modes(
+    machine: Mechanism | Model,
+    position: object | None = None,
+    options: ModeOptions | None = None,
+    *,
+    report: Report = unreported,
+) -> Modes:
+    """All poses in which the loops close at given actuator positions.
+
+    Complete for isolated solutions: all complex solutions of a random system of the same family are
+    found by monodromy and followed to the machine's own system; the evidence says how thoroughly. A
+    general hexapod has 40 complex solutions (Raghavan 1993), which can all be real (Dietmaier
+    1998).
+
+    Args:
+        machine: a mechanism, or its model.
+        position: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as
+            ``motor_1=20deg``, the rest as at the reference pose.
+        options: which paths are taken, and when to stop looking.
+        report: is told how far the search is.
+
+    Raises:
+        AssemblyError: the actuators do not determine the pose, or the machine does not work as
+            described.
+        PoseError: there are more solutions than the options allow.
+        InputError: the position is no row of finite numbers.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> modes = tl.assembly_modes(tl.load("four_bar"))
+        >>> len(modes.modes), modes.reference
+        (2, 0)
+        >>> modes.to_pandas()["is_reference"].tolist()
+        [1.0, 0.0]
+    """
+    return _modes(modelled(machine), ACTUATORS, position, options or ModeOptions(), report)
+
+
+def working_modes(
+    machine: Mechanism | Model,
+    position: object | None = None,
+    options: ModeOptions | None = None,
+    *,
+    report: Report = unreported,
+) -> Modes:
+    """All postures of the legs at a given position of the platform.
+
+    Args:
+        machine: a mechanism, or its model.
+        position: positions of the independent coordinates (n,), columns as in
+            `model.platform.ports`; or a mapping from names, or a text such as ``x=50mm,rz=10deg``,
+            the rest as at the reference pose.
+        options: which paths are taken, and when to stop looking.
+        report: is told how far the search is.
+
+    Raises:
+        AssemblyError: the platform's position does not determine the posture, or the machine does
+            not work as described.
+        PoseError: there are more solutions than the options allow.
+        InputError: the position is no row of finite numbers.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> len(tl.working_modes(tl.load("four_bar")).modes)
+        2
+    """
+    return _modes(modelled(machine), PLATFORM, position, options or ModeOptions(), report)
+
+
+@solving(PoseError)
+def _modes(
+    model: Model,
+    entry: Entry,
+    position: object | None,
+    options: ModeOptions,
+    report: Report,
+) -> Modes:
+    assembly, rng = model.assembly, np.random.default_rng(options.seed)
+    AssemblyError.raise_if_any(assembly.findings)
+    ports = entry_ports(assembly, entry)
+    fit = None
+    if entry is ACTUATORS:
+        values, fit = actuator_values(model, position, where="position")
+    else:
+        values = named_values(ports.position, "position", position, ports.at(assembly.q))
+    monodromy = options.monodromy
+    if options.thorough:
+        monodromy = replace(monodromy, traced_angles=len(model.topology.is_angle))
+    start = np.array(assembly.q)
+    start[list(ports.q)] = ports.given_coordinates(values)
+    problem = position_problem(assembly, ports.q, ports.v, start)
+    known = problem.variables.values(start[None, :])[0]
+    w, counts = solve_blocks(
+        problem.blocks, known, rng, monodromy, report, PathFollower(model.evaluator)
+    )
+    if len(w) > options.most_modes:
+        what = f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow"
+        raise PoseError.of(model.mechanism.name, what, "raise ModeOptions.most_modes")
+    q = _normalised(model, problem.variables.coordinates(w))
+    q[:, list(ports.q)] = start[list(ports.q)]
+    q = _without_repeats(model, q)
+    q, left_out = _sifted(model, q)
+    modes = _described(model, ports, values, q, problem)
+    return Modes(
+        machine=model.mechanism.name,
+        entry=ports.entry,
+        columns=ports.position.columns,
+        units=ports.position.units,
+        position=values,
+        coordinate_names=model.topology.coordinate_names,
+        coordinate_units=coordinate_units(model.topology),
+        unknown=problem.unknown,
+        modes=modes,
+        blocks=counts,
+        left_out=left_out,
+        model=model,
+        evidence=(
+            *agreement(fit),
+            Evidence(
+                name="largest loop residual of a mode",
+                value=max((mode.residual for mode in modes), default=None),
+                unit="m",
+                upper=CLOSED * model.assembly.loops.length,
+                advice="a mode is so badly conditioned that it cannot be made exact",
+            ),
+            Evidence(
+                name="trace test: bend of the sums over all complex solutions",
+                value=max(
+                    (count.trace for count in counts if count.trace is not None), default=None
+                ),
+                upper=STRAIGHT,
+                advice="complex solutions are missing, and modes may be: allow more rounds in MonodromyOptions, or try "
+                "another seed",
+            ),
+            Evidence(
+                name="blocks whose trace test lost a path on every line",
+                value=float(sum(count.trace is None and count.lost_lines > 0 for count in counts)),
+                upper=0.0,
+                advice="this machine is nearly degenerate, so nothing proves that no mode is missing: try another seed",
+            ),
+            Evidence(
+                name="loops in a row that found no new complex solution, where there is no trace test",
+                value=min(
+                    (
+                        float(count.quiet_loops)
+                        for count in counts
+                        if count.trace is None and not count.lost_lines
+                    ),
+                    default=None,
+                ),
+                lower=float(options.monodromy.quiet_loops),
+            ),
+            Evidence(
+                name="complex solutions without their conjugate",
+                value=float(sum(count.unpaired for count in counts)),
+                upper=0.0,
+                advice="a path was lost: try another seed or a smaller tolerance",
+            ),
+            Evidence(
+                name="paths that met another one",
+                value=float(sum(count.met for count in counts)),
+                upper=0.0,
+                advice="two modes lie nearer than 1e-5 of their size, or a path jumped: try another seed",
+            ),
+            Evidence(
+                name="paths that end at multiple or not isolated solutions",
+                value=float(sum(count.singular for count in counts)),
+                upper=0.0,
+                advice="modes meet at this position, or the machine moves with its actuators locked; "
+                "compare with a position a little away",
+            ),
+        ),
+        provenance=provenance(options=asdict(options), inputs={"machine": model.mechanism.name}),
+    )
+
+
+def _normalised(model: Model, q: np.ndarray) -> np.ndarray:
+    """Quaternions with a positive first component that is not zero; q and -q turn a body alike."""
+    q = np.array(q)
+    for q0, _ in model.topology.quaternions:
+        part = q[:, q0 : q0 + 4]
+        first = np.argmax(np.abs(part) > SAME_POSE, axis=1)
+        sign = np.where(np.take_along_axis(part, first[:, None], axis=1) < 0, -1.0, 1.0)
+        q[:, q0 : q0 + 4] = sign * part
+    return q
+
+
+def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
+    """Each pose once: several free angles of gears may stand for the same one."""
+    if not model.mechanism.couplings:
+        return q
+    points = Variables.of(model.topology, model.assembly.loops.length).values(q)
+    return np.asarray(np.delete(q, repeated(points.astype(complex))[:, 1], axis=0))
+
+
+def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
+    """Real solutions that are modes of the machine, and how many of the others there are."""
+    loops = model.assembly.loops
+    lengths = [i for _, i, _ in model.topology.telescopes]
+    is_long = (q[:, lengths] > 0).all(axis=1)
+    phi, _ = loops.residuals(q)
+    strict = aligned(loops)
+    is_closed = loops.openings(phi) < CLOSED
+    is_upright = strict.openings(strict.residuals(q)[0]) < UPRIGHT
+    is_mode = is_long & is_closed & is_upright
+    left_out = {
+        "a telescopic rod would have a negative length": int((~is_long).sum()),
+        "an equation that is redundant at the reference pose does not hold": int(
+            (is_long & ~is_closed).sum()
+        ),
+        "a joint that closes a loop would be turned over": int(
+            (is_long & is_closed & ~is_upright).sum()
+        ),
+    }
+    return q[is_mode], {reason: count for reason, count in left_out.items() if count}
+
+
+def _described(
+    model: Model, ports: EntryPorts, position: np.ndarray, q: np.ndarray, problem: PositionProblem
+) -> tuple[Mode, ...]:
+    """Modes with their figures, the nearest to the reference pose first."""
+    assembly = model.assembly
+    loops, topology = assembly.loops, model.topology
+    unit = np.where(topology.is_angle, 1.0, problem.variables.scale)
+    is_angle = np.array(topology.is_angle, dtype=bool)
+
+    def distance(target: np.ndarray) -> np.ndarray:
+        difference = q - _normalised(model, target[None, :])
+        difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
+        return np.asarray(np.abs(difference / unit).max(axis=1))
+
+    # rounding does not decide the order of modes that are equally far
+    places = np.column_stack(
+        [np.cos(q[:, is_angle]), np.sin(q[:, is_angle]), (q / unit)[:, ~is_angle]]
+    )
+    away = np.round(distance(assembly.q), ORDERED)
+    q = q[np.lexsort((*np.round(places, ORDERED).T[::-1], away))]
+    phi, K = loops.residuals(q)
+    residual = loops.largest_residual(phi)
+    moving = [i for i in range(topology.n_v) if i not in ports.v]
+    condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
+    counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(topology.n_q), ports.q))
+    reached = _reached(model, ports, position)
+    is_reference = (
+        np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
+    )
+    is_reference &= condition < SINGULAR
+    return tuple(
+        Mode(
+            q=q[i],
+            residual=float(residual[i]),
+            condition=float(condition[i]),
+            is_reference=bool(is_reference[i]),
+            beyond=model.limits.beyond(counted[i]),
+        )
+        for i in range(len(q))
+    )
+
+
+def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Poses (M, n_q) with those angles that are free to (n_q,) on the turn nearest to the middle of their range."""
+    q = np.array(q)
+    # cut joints come last
+    for i, lower, upper in zip(limits.columns, limits.lower, limits.upper, strict=False):
+        if free[i]:
+            middle = 0.5 * (max(lower, upper - 2 * np.pi) + min(upper, lower + 2 * np.pi))
+            q[:, i] -= 2 * np.pi * np.round((q[:, i] - middle) / (2 * np.pi))
+    return q
+
+
+def _reached(model: Model, ports: EntryPorts, position: np.ndarray) -> np.ndarray | None:
+    """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
+    assembly, q = model.assembly, list(ports.q)
+    gap = (
+        np.abs(assembly.q[q] - ports.given_coordinates(position))
+        / assembly.loops.coordinate_scale[q]
+    )
+    if gap.max(initial=0.0) < SAME_POSE:
+        return np.asarray(assembly.q)
+    try:
+        functions = model.motion(ports.entry)
+        return np.asarray(functions.follow(position).q)
+    except TauloopError:
+        return None

@@ -1,0 +1,1 @@
+"""Workspaces: maps over sections and volumes, and their borders."""

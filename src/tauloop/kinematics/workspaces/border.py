@@ -1,0 +1,317 @@
+"""The border between points of a grid that have different labels: where it cuts the edges of the grid's simplices.
+
+Every cell is divided into d! simplices, one for each order in which its axes are walked (Kuhn
+1960); their edges go from a point v to v + e, with e of zeros and ones. A plane of the grid is
+divided in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+
+#: Halvings of an edge: its cut lies within a thousandth of it, on the side of the label that is
+#: sought.
+BISECTIONS = 10
+#: Edges that are halved at once.
+CHUNK = 8192
+
+#: What is stored of a label, lest a matrix take it for nothing.
+FIRST = 10
+#: Kinds (N,) of poses (N, d), and what helps to find those of poses nearby, such as their
+#: coordinates (N, n), or None.
+Kinds = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Border:
+    """A grid whose points have labels, 0 inside, with the cuts of all edges between different ones.
+
+    Attributes:
+        axes: values of the axes, all of which have at least two.
+        labels: over the grid.
+        keys: of the cut edges, rising: the number of the edge's direction (bits, the first axis
+            highest) times the number of points, and the number of its lower point.
+        shares: of the way from the lower point to the upper, of every cut (E,).
+    """
+
+    axes: tuple[np.ndarray, ...]
+    labels: np.ndarray
+    keys: np.ndarray
+    shares: np.ndarray
+
+    @property
+    def size(self) -> float:
+        """Length, area or volume inside, in the product of the axes' units.
+
+        A simplex with one corner inside counts by the product of the shares of its edges that are
+        inside: the border is flat there, and the error falls with the square of the step.
+        """
+        if not self.axes:
+            return float(self.labels.item() == 0)
+        dimension, whole = len(self.axes), 0.0
+        for corners in self._simplices():
+            inside = self.labels.ravel()[corners] == 0
+            content = self._contents(corners[:, 0]) / factorial(dimension)
+            filled = inside.all(axis=1).astype(float)
+            mixed = np.flatnonzero(inside.any(axis=1) & ~inside.all(axis=1))
+            filled[mixed] = self._filled(corners[mixed], inside[mixed])
+            whole += float(filled @ content)
+        return whole
+
+    def _contents(self, points: np.ndarray) -> np.ndarray:
+        """Contents (N,) of the cells above points."""
+        places = self._indices(points)
+        return np.asarray(
+            np.prod(
+                [np.diff(axis)[place] for axis, place in zip(self.axes, places, strict=True)],
+                axis=0,
+            )
+        )
+
+    def _simplices(self) -> Iterator[np.ndarray]:
+        """Corners (N, d + 1) of all simplices, the cells' of one order of their axes at a time."""
+        shape = self.labels.shape
+        strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
+        numbers = (
+            np.arange(self.labels.size).reshape(shape)[(slice(None, -1),) * len(shape)].ravel()
+        )
+        for order in permutations(range(len(shape))):
+            yield numbers[:, None] + np.cumsum([0, *(strides[i] for i in order)])
+
+    def _filled(self, corners: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """The share (N,) of simplices with corners (N, d + 1) that is inside; some of these are, and some are not."""
+        order = np.argsort(~inside, axis=1, kind="stable")
+        corners, count = np.take_along_axis(corners, order, axis=1), inside.sum(axis=1)
+        filled, last = np.empty(len(corners)), corners.shape[1] - 1
+        for k in range(1, last + 1):
+            rows = np.flatnonzero(count == k)
+            own, other = corners[rows, :k], corners[rows, k:]
+            s = self.share(own[:, :, None], other[:, None, :])  # of the way from inside to outside
+            if k == 1:
+                filled[rows] = np.prod(s[:, 0], axis=1)
+            elif k == last:
+                filled[rows] = 1.0 - np.prod(1.0 - s[:, :, 0], axis=1)
+            else:  # a wedge of three tetrahedra
+                (ac, ad), (bc, bd) = s.transpose(1, 2, 0)
+                filled[rows] = ac * ad * (1 - bd) + ac * bd * (1 - bc) + bc * bd
+        return filled
+
+    def share(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Where edges between two points, by their numbers, are cut: the share of the way from the start."""
+        lower, upper = np.minimum(start, end), np.maximum(start, end)
+        below, above = (self._indices(points) for points in (lower, upper))
+        steps = [high - low for low, high in zip(below, above, strict=True)]
+        direction = sum(step << i for i, step in enumerate(reversed(steps)))
+        share = self.shares[np.searchsorted(self.keys, direction * self.labels.size + lower)]
+        return np.where(start == lower, share, 1.0 - share)
+
+    def section(self, places: Sequence[int]) -> Border:
+        """The border in a plane of the first two axes, at these numbers of the values of the others."""
+        index: Any = (..., *places)
+        numbers = np.arange(self.labels.size).reshape(self.labels.shape)[index]
+        return self._over(self.axes[:2], self.labels[index], numbers)
+
+    def _over(self, axes: Sequence[np.ndarray], labels: np.ndarray, numbers: np.ndarray) -> Border:
+        """A border over other axes, whose points have these numbers here; at -1 it is cut at its neighbour."""
+        other = bordered(axes, labels)
+        ends = numbers.ravel()[other.ends]
+        both = (ends >= 0).all(axis=1)
+        shares = np.where(ends[:, 0] >= 0, 0.0, 1.0)
+        shares[both] = self.share(*ends[both].T)
+        return replace(other, shares=shares)
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Numbers of the lower and upper points (E, 2) of the cut edges."""
+        direction, lower = np.divmod(self.keys, self.labels.size)
+        shape = self.labels.shape
+        strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
+        steps = sum(
+            (direction >> (len(shape) - 1 - i) & 1) * stride for i, stride in enumerate(strides)
+        )
+        return np.stack([lower, lower + steps], axis=1)
+
+    def places(self, points: np.ndarray) -> np.ndarray:
+        """Values (..., d) of points by their numbers."""
+        return np.stack(
+            [axis[place] for axis, place in zip(self.axes, self._indices(points), strict=True)],
+            axis=-1,
+        )
+
+    def _indices(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Numbers of values along the axes, of points by their numbers."""
+        # of a large array (N, 1) NumPy makes wrong ones: github.com/numpy/numpy/issues/31980
+        indices = np.unravel_index(np.ravel(points), self.labels.shape)
+        return tuple(index.reshape(np.shape(points)) for index in indices)
+
+    @property
+    def lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """The border in a plane, closed lines of points (n, 2), the longest first.
+
+        With each the labels (n - 1,) of what is beyond its pieces, -1 at the edge of the grid.
+        """
+        numbers = np.pad(
+            np.arange(self.labels.size).reshape(self.labels.shape), 1, constant_values=-1
+        )
+        axes = [np.concatenate([axis[:1] - 1.0, axis, axis[-1:] + 1.0]) for axis in self.axes]
+        return self._over(axes, np.pad(self.labels, 1, constant_values=-1), numbers)._lines()
+
+    def _lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """The same, of a grid that is not inside at its edge."""
+        ends, beyond = [], []
+        for corners in self._simplices():
+            labels = self.labels.ravel()[corners]
+            count = (labels == 0).sum(axis=1)
+            for k in (1, 2):
+                rows = np.flatnonzero(count == k)
+                order = np.argsort(labels[rows] != 0, axis=1, kind="stable")
+                a, b, c = np.take_along_axis(corners[rows], order, axis=1).T
+                pairs = ((a, b), (a, c)) if k == 1 else ((a, c), (b, c))
+                ends.append(np.stack([np.stack(pair, axis=1) for pair in pairs], axis=1))
+                beyond.append(self.labels.ravel()[c])
+        edges, labels = np.concatenate(ends), np.concatenate(beyond)
+        if not len(edges):
+            return ()
+        cuts, numbers = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
+        start, end = (self.places(side) for side in cuts.T)
+        points = start + self.share(*cuts.T)[:, None] * (end - start)
+        pieces = numbers.reshape(-1, 2)
+        return tuple(sorted(_chained(points, pieces, labels), key=lambda line: -_length(line[0])))
+
+    def sampled(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Labels over a finer grid of a plane, and the corners by which values are interpolated there.
+
+        Args:
+            x, y: values along the axes, within them.
+
+        Returns:
+            labels (n_x, n_y); numbers of corners (n_x, n_y, 3); their weights (n_x, n_y, 3), of
+            those that have the label, which add up to one.
+        """
+        along = [
+            np.clip(np.searchsorted(axis, values, side="right") - 1, 0, len(axis) - 2)
+            for axis, values in zip(self.axes, (x, y), strict=True)
+        ]
+        u, v = (
+            np.clip((values - axis[i]) / np.diff(axis)[i], 0.0, 1.0)
+            for axis, values, i in zip(self.axes, (x, y), along, strict=True)
+        )
+        u, v = np.meshgrid(u, v, indexing="ij")
+        width = self.labels.shape[1]
+        first = along[0][:, None] * width + along[1]
+        corners = np.stack(
+            [first, np.where(u >= v, first + width, first + 1), first + width + 1], axis=-1
+        )
+        weights = np.stack([1.0 - np.maximum(u, v), np.abs(u - v), np.minimum(u, v)], axis=-1)
+        labels = self.labels.ravel()[corners]
+        chosen = labels[..., 0].copy()
+        mixed = np.flatnonzero((labels != labels[..., :1]).any(axis=-1).ravel())
+        chosen.ravel()[mixed] = self._chosen(
+            *(values.reshape(-1, 3)[mixed] for values in (corners, labels, weights))
+        )
+        own = labels == chosen[..., None]
+        weights = np.where(own, np.maximum(weights, 1e-12), 0.0)
+        return chosen, corners, weights / weights.sum(axis=-1, keepdims=True)
+
+    def _chosen(self, corners: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Labels (N,) of places in triangles with corners (N, 3) that have different labels."""
+        chosen = np.empty(len(corners), dtype=labels.dtype)
+        alone = [labels[:, k] != labels[:, (k + 1) % 3] for k in range(3)]
+        three = alone[0] & alone[1] & alone[2]
+        chosen[three] = labels[three, np.argmax(weights[three], axis=1)]
+        for k in range(3):  # one corner against two of the same label: a straight cut
+            i, j = (k + 1) % 3, (k + 2) % 3
+            rows = np.flatnonzero(~three & (labels[:, i] == labels[:, j]) & alone[k])
+            s = self.share(corners[rows, k, None], corners[rows][:, [i, j]])
+            is_near = (weights[rows][:, [i, j]] / np.maximum(s, 1e-300)).sum(axis=1) < 1.0
+            chosen[rows] = np.where(is_near, labels[rows, k], labels[rows, i])
+        return chosen
+
+
+def bordered(
+    axes: Sequence[np.ndarray],
+    labels: np.ndarray,
+    kinds: Kinds | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Border:
+    """Cut all edges between different labels.
+
+    Args:
+        axes: values of the axes; those with a single one are left out.
+        labels: over the grid.
+        kinds: of poses between; edges are cut at their middle without it. In space those alone are
+            halved that leave what is inside.
+        progress: called with edges done and edges in all.
+    """
+    border_axes = tuple(np.asarray(axis, dtype=float) for axis in axes if len(axis) > 1)
+    labels = labels.reshape([len(axis) for axis in border_axes])
+    numbers = np.arange(labels.size).reshape(labels.shape)
+    keys, starts, ends = [], [], []
+    for direction in range(1, 2**labels.ndim):
+        steps = [direction >> (labels.ndim - 1 - i) & 1 for i in range(labels.ndim)]
+        low = numbers[tuple(slice(None, -1) if step else slice(None) for step in steps)]
+        high = numbers[tuple(slice(1, None) if step else slice(None) for step in steps)]
+        differ = labels.ravel()[low] != labels.ravel()[high]
+        keys.append(direction * labels.size + low[differ])
+        starts.append(low[differ])
+        ends.append(high[differ])
+    key, start, end = (
+        np.concatenate([*parts, np.zeros(0, dtype=int)]) for parts in (keys, starts, ends)
+    )
+    border = Border(axes=border_axes, labels=labels, keys=key, shares=np.full(len(key), 0.5))
+    if kinds is None or not border_axes:
+        return border
+    # from inside, else from the label with the higher number, whose loops close
+    rank = [np.where(at == 0, np.inf, at) for at in (labels.ravel()[start], labels.ravel()[end])]
+    turned = rank[1] > rank[0]
+    halved = np.flatnonzero(np.isinf(np.maximum(*rank)) | (labels.ndim < 3))
+    a, b = border.places(np.where(turned, end, start)), border.places(np.where(turned, start, end))
+    for first in range(0, len(halved), CHUNK):
+        rows = halved[first : first + CHUNK]
+        border.shares[rows] = _halved(a[rows], b[rows], kinds)
+        if progress is not None:
+            progress(min(first + CHUNK, len(halved)), len(halved))
+    border.shares[turned] = 1.0 - border.shares[turned]
+    return border
+
+
+def _halved(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
+    """How far (N,) on the way from poses a to b (N, d) the kind of a lasts."""
+    kind, near = kinds(a, None)
+    low, high = np.zeros(len(a)), np.ones(len(a))
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        there, state = kinds(a + middle[:, None] * (b - a), near)
+        same = there == kind
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+        near = np.where(same[:, None], state, near)
+    return low
+
+
+def _chained(
+    points: np.ndarray, pieces: np.ndarray, labels: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Lines of points (P, d) from pieces (M, 2) between these, and the labels of their pieces."""
+    from scipy import sparse  # a command that looks at a machine starts without it
+    from scipy.sparse import csgraph
+
+    rows, columns = pieces.T
+    graph = sparse.coo_array((labels + FIRST, (rows, columns)), shape=(len(points),) * 2).tocsr()
+    graph = graph + graph.T
+    _, parts = csgraph.connected_components(graph, directed=False)
+    for start in np.unique(parts, return_index=True)[1]:
+        order = csgraph.depth_first_order(graph, start, directed=False, return_predecessors=False)
+        order = np.append(order, start)
+        yield points[order], np.asarray(graph[order[:-1], order[1:]]).ravel() - FIRST
+
+
+def _length(points: np.ndarray) -> float:
+    return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())

@@ -1,0 +1,233 @@
+"""Poses of large maps judged by machine code: the kinematics and what judges them as one routine, a pose a thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.evaluator import c_function
+from tauloop.compiler.c.calling.signature import CPort
+from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.printing.rows import RowKernel, row_kernel_letters, row_kernel_text
+from tauloop.compiler.c.printing.source import CFunction, thread_text
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.limits import CONVERGED
+from tauloop.compiler.program import Evaluate, Newton, Program
+from tauloop.equations.assembly.limits import AT_THE_STOP
+from tauloop.equations.values import BatchFunction
+from tauloop.geometry.clearance import RodClearance
+from tauloop.kinematics.singularities import actuator_map
+from tauloop.kinematics.workspaces.pose_axes import PoseAxes
+from tauloop.model import Model
+
+#: Poses of a map from which on compiling is sooner done than judging with NumPy; and how many code
+#: judges at once.
+WORTH_COMPILING, AT_ONCE = 50_000, 262_144
+#: Evidence of the kinematics, and what judges a pose: residuals, the loop Jacobian free of units,
+#: what has stops, rods.
+_EVIDENCE, _JUDGED = ("discriminants",), ("phi", "K", "limited", "ends")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Verdicts:
+    """What the kernel says of poses.
+
+    Attributes:
+        measures: distances (N, 3) from serial, parallel and constraint singularities.
+        clearance: of rods, m (N,).
+        side: of all singularities (N,).
+        reason, blame: why a pose cannot be used, and the element to blame (N,).
+        residual: largest of all loops (N,), m; pure numbers count by the characteristic length.
+        q: coordinates (N, n_q).
+    """
+
+    measures: np.ndarray
+    clearance: np.ndarray
+    side: np.ndarray
+    reason: np.ndarray
+    blame: np.ndarray
+    residual: np.ndarray
+    q: np.ndarray
+
+
+class PoseKernel:
+    """The judge of a machine's poses, in code of its evaluator's."""
+
+    def __init__(self, model: Model, axes: PoseAxes, clearance: RodClearance, stages: int) -> None:
+        """Print it; it is compiled when it is asked for.
+
+        Args:
+            model: the machine.
+            axes: of the map.
+            clearance: of its rods.
+            stages: from the reference pose to another, where loops are followed.
+        """
+        self._model, self._axes, self._clearance, self._stages = model, axes, clearance, stages
+        self._stops = np.flatnonzero(model.limits.is_stop)
+        self._moving = [i for i in range(model.topology.n_v) if i not in model.assembly.frozen]
+
+    @cached_property
+    def _kernel(self) -> RowKernel | None:
+        return self._model.evaluator.rows(self.text, "tl_workspace", row_kernel_letters(1, 15))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the evaluator has machine code."""
+        return self._kernel is not None
+
+    def __call__(
+        self,
+        values: np.ndarray,
+        near: np.ndarray | None,
+        least: float,
+        clearance: float,
+        *,
+        ranges: bool,
+        parallel: bool,
+    ) -> Verdicts:
+        """Judge poses.
+
+        Args:
+            values: of the axes (N, n).
+            near: states (N, n_q) from which they are reached; the reference pose without them.
+            least: distance from singularities that is kept.
+            clearance: of rods that is kept, m.
+            ranges: whether stops are kept.
+            parallel: whether the sides of parallel singularities count.
+        """
+        assembly, limits, n = self._model.assembly, self._model.limits, len(values)
+        runner = self._model.platform.runner
+        held = [np.ravel(runner.nominal[port.name]) for port in self._held]
+        driven = actuator_map(self._model)[:, self._moving]
+        arrays = (
+            np.ascontiguousarray(values.T),
+            np.empty((0, n)) if near is None else np.ascontiguousarray(near.T),
+            self._axes.reference,
+            self._axes.start,
+            assembly.q,
+            np.concatenate([np.empty(0), *held]),
+            self._own.T,
+            driven.T,
+            driven[list(assembly.leading)].T,
+            (limits.lower / limits.scale)[self._stops],
+            (limits.upper / limits.scale)[self._stops],
+            self._clearance.pairs,
+            np.array([least, clearance, ranges, parallel, AT_THE_STOP, CONVERGED], dtype=float),
+        )
+        assert self._kernel is not None
+        figures, q = self._kernel(
+            n, (int(near is not None),), arrays, ((8, n), (self._model.topology.n_q, n))
+        )
+        return Verdicts(
+            measures=figures[:3].T,
+            clearance=figures[3],
+            side=figures[4],
+            reason=figures[5].astype(int),
+            blame=figures[6].astype(int),
+            residual=figures[7],
+            q=q.T,
+        )
+
+    @property
+    def _own(self) -> np.ndarray:
+        """Rows that pick the independent velocities (n, n_v)."""
+        assembly = self._model.assembly
+        return np.asarray(
+            np.eye(self._model.topology.n_v)[list(assembly.independent)][:, self._moving]
+        )
+
+    @cached_property
+    def _function(self) -> CFunction:
+        """The kinematics, with what judges a pose behind it."""
+        runner = self._model.platform.runner
+        program = runner.program(KINEMATICS[0])
+        left = tuple(step.residual_values for step in program.steps if isinstance(step, Newton))
+        judged = Evaluate(function=self._judging(), inputs=("q",), outputs=_JUDGED)
+        outputs = ("q", *(_EVIDENCE if program.closed_forms else ()), *left, *_JUDGED)
+        whole: Program = replace(
+            program, name="pose", steps=(*program.steps, judged), outputs=outputs
+        )
+        return c_function(whole, runner.empty_inputs(), outputs)
+
+    @property
+    def _held(self) -> list[CPort]:
+        return [port for port in self._function.inputs if port.name not in ("position", "start")]
+
+    def _judging(self) -> BatchFunction:
+        """Functions of q: residuals, the loop Jacobian, what has stops, and ends of rods."""
+        assembly, limits, topology = self._model.assembly, self._model.limits, self._model.topology
+        loops, q = assembly.loops, ca.SX.sym("q", topology.n_q)
+        phi, K = ca.SX(0, 1), ca.SX(0, len(self._moving))
+        if loops.names:
+            phi, flat = loops.function.function(q)
+            phi *= ca.DM(loops.length * loops.row_scale)
+            K = ca.reshape(flat, len(loops.names), topology.n_v)
+            K = ca.diag(ca.DM(loops.row_scale)) @ K @ ca.diag(ca.DM(loops.velocity_scale))
+            K = (
+                K[list(assembly.rows), self._moving]
+                if assembly.rows
+                else ca.SX(0, len(self._moving))
+            )
+        limited = [q[column] for column in limits.columns]
+        if limits.cuts is not None and limits.cuts.function is not None:
+            cut = limits.cuts.function.function(q, ca.DM.zeros(topology.n_v))
+            limited += ca.vertsplit(cut)[: len(limits.cuts.names)]
+        ends = ca.SX(0, 1) if self._clearance.ends is None else self._clearance.ends.function(q)
+        bounded = ca.vertcat(ca.SX(0, 1), *(limited[i] / limits.scale[i] for i in self._stops))
+        outputs = [phi, ca.reshape(K, -1, 1), bounded, ends]
+        return BatchFunction(
+            ca.Function("judged", [q], [ca.densify(output) for output in outputs], {"cse": True})
+        )
+
+    @cached_property
+    def text(self) -> str:
+        """Text of the kernel."""
+        model, function = self._model, self._function
+        assembly = model.assembly
+        sizes = {port.name: port.size for port in function.arguments}
+        loops = [port.name for port in function.outputs if port.name.endswith("_residuals")]
+        defined = {
+            "AXES": len(self._axes.columns),
+            "POSITIONS": sizes["position"],
+            "TURN": -1 if self._axes.place is None else self._axes.place,
+            "Q": sizes["q"],
+            "FORMS": sizes.get("discriminants", 0),
+            "LEFT": sum(sizes[name] for name in loops),
+            "LOOPS": sizes["phi"],
+            "ROWS": len(assembly.rows),
+            "V": len(self._moving),
+            "OWN": len(assembly.independent),
+            "DRIVEN": len(model.mechanism.actuators),
+            "LEADING": len(assembly.leading),
+            "PASSIVE": len(assembly.passive),
+            "STOPS": len(self._stops),
+            "RODS": sizes["ends"] // 6,
+            "PAIRS": len(self._clearance.pairs),
+            "STAGES": self._stages,
+        }
+        places = {"position": "position", "start": "start", "q": "pose->q", "health": "health"}
+        places |= {name: f"pose->{name}" for name in _JUDGED} | {"discriminants": "pose->forms"}
+        first = 0
+        for name in loops:
+            places[name], first = f"pose->left + {first}", first + sizes[name]
+        first = 0
+        for port in self._held:
+            places[port.name], first = f"held + {first}", first + port.size
+        arguments = ", ".join(["1", *(places[port.name] for port in function.arguments)])
+        body = [
+            *(f"#define TL_{name} {size}" for name, size in defined.items()),
+            c_file("tauloop.kinematics", "workspace.c"),
+            thread_text(function, frozenset()),
+            "static void tl_closed(const double *position, const double *start, const double *held, tl_pose *pose)",
+            "{",
+            "    double health[4];",
+            "    (void)position, (void)start, (void)held;",
+            f"    {function.name}_thread({arguments});",
+            "}",
+            "",
+        ]
+        return row_kernel_text("\n".join(body))

@@ -1,0 +1,98 @@
+"""Where a machine can work: a map over a section or a volume, as far as the machine reaches unless ranges are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tauloop.common.errors import PoseError, solving
+from tauloop.common.options import Options, each, listed, option
+from tauloop.common.records import dataclass
+from tauloop.equations.named_values import full_name, numbers_of, ranges_of, wrench_of
+from tauloop.kinematics.workspaces.map import (
+    Workspace,
+    WorkspaceLimits,
+    section_axes,
+    workspace_grid,
+)
+from tauloop.kinematics.workspaces.pose_axes import pose_axes
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.model.tension_terms import NO_WRENCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceOptions(Options):
+    """What is mapped, and what a usable pose must keep.
+
+    Attributes:
+        plane: positions that vary, one to three, such as 'x,z'; the first two without it.
+        section: positions that are held, such as 'z=-0.5' (SI, or with units); the rest as at the
+            reference pose.
+        ranges: from and to, such as 'x=-0.4:0.4,y=-0.4:0.4'; as far as the machine reaches without.
+        resolution: step of the grid, m or rad.
+        singularity: least distance to singularities (0 to 1, free of units); without it 0.05, or
+            half of what the reference pose has where that is less.
+        clearance: least distance of rod centre lines, m.
+        margin: least margin of the tensions of cables to their bounds, N.
+        wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame),
+            for one load at a time.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.WorkspaceOptions(plane=("x", "y"), section={"z": -0.4}, resolution=0.05).plane
+        ('x', 'y')
+    """
+
+    plane: tuple[str, ...] = option((), read=listed)
+    section: Mapping[str, float] = option(factory=dict, read=numbers_of)
+    ranges: Mapping[str, tuple[float, float]] = option(factory=dict, read=ranges_of, flag="--range")
+    resolution: float | None = None
+    singularity: float | None = option(None, least=0.0, most=1.0)
+    clearance: float = option(0.0, least=0.0)
+    margin: float = option(0.0, least=0.0)
+    wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=each(wrench_of), repeated=True)
+
+
+@solving(PoseError)
+def workspace(
+    machine: Mechanism | Model,
+    options: WorkspaceOptions | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace:
+    """Map where a machine can work: reach, ranges, singularities, interference of rods, what cables can hold.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: which positions vary, and the limits. Positions by name, or by the last part of it
+            where one alone ends so; the orientation by angles rx, ry, rz (see `PoseAxes`).
+        progress: called with poses done and poses in all.
+
+    Raises:
+        InputError: unknown or repeated names, empty ranges, limits that mean nothing for this
+            machine.
+        PoseError: the machine does not close around its reference pose.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> ranges = {"x": (-0.1, 0.1), "y": (0.0, 0.1)}
+        >>> grid = tl.workspace(tl.load("delta"), tl.WorkspaceOptions(plane=("x", "y"), ranges=ranges, resolution=0.05))
+        >>> bool(grid.usable.all())
+        True
+        >>> dict(grid.to_xarray().sizes)
+        {'platform.x': 5, 'platform.y': 3}
+    """
+    model, options = modelled(machine), options or WorkspaceOptions()
+    columns = pose_axes(model).columns
+    names = tuple(full_name(columns, name, "plane") for name in options.plane) or columns[:2]
+    fixed = {full_name(columns, name, "section"): value for name, value in options.section.items()}
+    ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
+    axes = section_axes(model, names, options.resolution, ranges)
+    limits = WorkspaceLimits(
+        singularity=options.singularity,
+        clearance=options.clearance,
+        tension=options.margin,
+        wrenches=options.wrench,
+    )
+    return workspace_grid(model, axes, fixed=fixed, limits=limits, progress=progress)

@@ -1,0 +1,814 @@
+"""Workspace maps: for every pose of a grid, whether the machine can work there, and if not, why."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.progress import Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.compiler.catalogue import KINEMATICS
+from tauloop.compiler.limits import CONVERGED
+from tauloop.compiler.state import State
+from tauloop.equations.ports import numbers
+from tauloop.geometry.clearance import rod_clearance
+from tauloop.kinematics.singularities import KINDS, Singularities, least_distance, singularities
+from tauloop.kinematics.workspaces.border import Border, bordered
+from tauloop.kinematics.workspaces.code import AT_ONCE, WORTH_COMPILING, PoseKernel
+from tauloop.kinematics.workspaces.pose_axes import pose_axes
+from tauloop.mechanism.bodies import cables
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model import Model
+from tauloop.model.tension_terms import NO_WRENCH
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Figures of a pose, by which a map may be coloured.
+MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
+#: Poses handled at once.
+CHUNK = 8192
+#: Poses along the longest axis of a grid whose resolution is not given, and the step to which its
+#: length is measured: rad, or of the power of ten above the characteristic length.
+FINENESS, ROUGH = 120, 1e-3
+#: A logarithm this near to a whole number is one; and share of a step that is rounding.
+ROUNDING = 1e-9
+#: Poses of a grid at most.
+LARGEST_GRID = 10_000_000
+#: Tensions are not judged, and postures not determined, at poses whose measure of singularity is
+#: below this.
+SOUND = 1e-6
+#: Loops solved by Newton's method are followed from the reference pose in this many steps.
+STEPS = 24
+
+
+class Reason(enum.IntEnum):
+    """Why a pose cannot be used; the first that applies."""
+
+    USABLE = 0
+    OUT_OF_REACH = 1
+    JOINT_LIMIT = 2
+    SINGULAR = 3
+    INTERFERENCE = 4
+    TENSION = 5
+    CUT_OFF = 6
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceLimits:
+    """What a usable pose must keep.
+
+    Attributes:
+        singularity: least measure of every kind of singularity (see `Singularities`); zero for
+            none. Without it 0.05, or half of what the reference pose has where that is less; of a
+            finished map what it kept.
+        clearance: least distance of the centre lines of two rods, m; zero for none.
+        ranges: whether stops of joints and rods in the machine file must be kept.
+        tension: least margin of the tensions of cables to their bounds, N (see
+            `Motion.tension_margin`); -inf for none.
+        wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine
+            rests; N and N m.
+        connected: whether a pose must hang together with the reference pose: those beyond a
+            singularity, or beyond poses that are excluded, are cut off.
+    """
+
+    singularity: float | None = None
+    clearance: float = 0.0
+    ranges: bool = True
+    tension: float = 0.0
+    wrenches: tuple[tuple[float, ...], ...] = NO_WRENCH
+    connected: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace(Result):
+    """A workspace map.
+
+    Attributes:
+        figures: over the grid, by name: `reason` (see `Reason`), `blame` (index into `elements` of
+            the loop, coordinate or pair of rods that excludes the pose, -1 for none), `serial`,
+            `parallel` and `constraint` (see `Singularities`), `clearance` (m), `tension` (N, the
+            margin of cables); NaN where the loops do not close.
+        axes: values of the positions that vary, by name, in the order of the grid's axes.
+        units: their units.
+        reference: their values at the reference pose.
+        elements: names that `blame` points to.
+        fixed: the positions that do not vary.
+        fixed_units: their units.
+        limits: what was asked of a usable pose.
+        border: where usable poses end between the points of the grid.
+        model: of the machine, to show it.
+    """
+
+    needs_forces: ClassVar[bool] = False
+    figures: Mapping[str, np.ndarray]
+    axes: Mapping[str, np.ndarray]
+    units: tuple[str, ...]
+    reference: tuple[float, ...]
+    elements: tuple[str, ...]
+    fixed: dict[str, float]
+    fixed_units: tuple[str, ...]
+    limits: WorkspaceLimits
+    border: Border
+    model: Model
+
+    def variables(self) -> Iterator[Variable]:
+        """The axes, and the figures over them."""
+        for (name, axis), unit in zip(self.axes.items(), self.units, strict=True):
+            yield Variable(name=name, values=axis, over=(name,), unit=unit)
+        for name, unit in _UNITS.items():
+            yield Variable(name=name, values=self.figures[name], over=tuple(self.axes), unit=unit)
+
+    @property
+    def held(self) -> str:
+        """The positions that do not vary, in words; angles in degrees."""
+        shown = [
+            (name, f"{np.degrees(value):.4g} deg" if unit == "rad" else f"{value:.4g} {unit}")
+            for (name, value), unit in zip(self.fixed.items(), self.fixed_units, strict=True)
+        ]
+        return ", ".join(f"{name} = {value}" for name, value in shown)
+
+    @property
+    def data(self) -> xr.Dataset:
+        """The figures over the axes, with their units; made anew each time."""
+        return self.to_xarray().assign_attrs(reference=list(self.reference))
+
+    @property
+    def reason(self) -> np.ndarray:
+        """Reasons over the grid."""
+        return self.figures["reason"]
+
+    @property
+    def usable(self) -> np.ndarray:
+        """Where the machine can work."""
+        return np.asarray(self.reason == Reason.USABLE)
+
+    @property
+    def size(self) -> tuple[float, str]:
+        """Length, area or volume that is usable, within its border, and its unit; an angle in rad."""
+        units = [
+            unit for axis, unit in zip(self.axes.values(), self.units, strict=True) if len(axis) > 1
+        ]
+        powers = {unit: units.count(unit) for unit in sorted(set(units))}
+        return self.border.size, " ".join(
+            unit if n == 1 else f"{unit}^{n}" for unit, n in powers.items()
+        )
+
+    @property
+    def size_text(self) -> str:
+        """The same in words; angles in degrees."""
+        (size, unit), turned = self.size, [name for name in self.units if name == "rad"]
+        if len(turned) == len(self.units):
+            size, unit = size * np.degrees(1.0) ** len(turned), unit.replace("rad", "deg")
+        return f"{size:.{4 if size < 1e4 else 6}g} {unit}"
+
+    def section(self) -> Workspace | None:
+        """The map over the first two positions that vary, others next to their reference; None of one over a line."""
+        shape = {name: len(axis) for name, axis in self.axes.items()}
+        names = [name for name, count in shape.items() if count > 1][:2]
+        if len(names) < 2:
+            return None
+        units = dict(zip(self.axes, self.units, strict=True))
+        at = dict(zip(self.axes, self.reference, strict=True))
+        place = {
+            name: int(np.abs(axis - at[name]).argmin())
+            for name, axis in self.axes.items()
+            if name not in names
+        }
+        index = tuple(place.get(name, slice(None)) for name in self.axes)
+        return replace(
+            self,
+            figures={name: values[index] for name, values in self.figures.items()},
+            axes={name: self.axes[name] for name in names},
+            units=tuple(units[name] for name in names),
+            reference=tuple(at[name] for name in names),
+            fixed=self.fixed | {name: float(self.axes[name][i]) for name, i in place.items()},
+            fixed_units=(*self.fixed_units, *(units[name] for name in place)),
+            border=self.border.section([i for name, i in place.items() if shape[name] > 1]),
+        )
+
+    def walk(self, count: int) -> np.ndarray:
+        """Coordinates (N, n_q) of at most `count` poses: round the longest border of the section, or along a line."""
+        section = self.section() or self
+        points = np.stack(np.meshgrid(*self.axes.values(), indexing="ij"), axis=-1)[self.usable]
+        if len(section.border.axes) == 2:
+            points = section.border.lines[0][0] if section.border.lines else points[:0]
+        way = np.cumsum(np.linalg.norm(np.diff(points, axis=0, prepend=points[:1]), axis=1))
+        chosen = (
+            points[np.unique(np.searchsorted(way, np.linspace(0.0, way[-1], count)))]
+            if len(points)
+            else points
+        )
+        poses = _Poses(self.model)
+        values = np.tile(poses.axes.reference, (len(chosen), 1))
+        for name, at in section.fixed.items():
+            values[:, poses.axes.columns.index(name)] = at
+        values[:, [poses.axes.columns.index(name) for name in section.axes]] = chosen
+        state = poses.state(values)
+        return np.asarray(state.q[state.health.is_reached & np.isfinite(state.q).all(axis=1)])
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        (size, unit), usable = self.size, self.usable
+        measures = {name: self.figures[name][usable] for name in MEASURES}
+        return self.plain_data(
+            "axes",
+            "fixed",
+            "limits",
+            machine=self.provenance.inputs["machine"],
+            poses={reason.text: int((self.reason == reason).sum()) for reason in Reason},
+            excluded_by=self.excluded_by(),
+            connected_usable=size,
+            connected_usable_unit=unit,
+            least={
+                name: x.min() for name, x in measures.items() if len(x) and np.isfinite(x).all()
+            },
+        )
+
+    def excluded_by(self) -> dict[str, int]:
+        """Number of poses that each element excludes, the most frequent first."""
+        counts = np.bincount(self.figures["blame"].ravel() + 1, minlength=len(self.elements) + 1)[
+            1:
+        ]
+        order = np.argsort(-counts, kind="stable")
+        return {self.elements[i]: int(counts[i]) for i in order if counts[i]}
+
+
+def _hanging_together(usable: np.ndarray, first: Sequence[np.intp]) -> np.ndarray:
+    """Where usable poses hang together with one of them, by neighbours that share a simplex, as the grid has it."""
+    left = np.pad(usable, 1)
+    strides = [stride // left.itemsize for stride in left.strides]
+    ways = [sum(chosen) for n in range(1, usable.ndim + 1) for chosen in combinations(strides, n)]
+    steps = [sign * way for way in ways for sign in (-1, 1)]
+    flat, order = left.reshape(-1), np.zeros(left.size, dtype=int)
+    front = np.array([np.ravel_multi_index([i + 1 for i in first], left.shape)])
+    while len(front := front[flat[front]]):
+        flat[front], order[front] = False, np.arange(len(front))
+        front = front[order[front] == np.arange(len(front))]  # each once
+        front = (front[:, None] + steps).ravel()
+    return usable & ~left[(slice(1, -1),) * usable.ndim]
+
+
+@solving(PoseError)
+def workspace_grid(
+    model: Model,
+    axes: Mapping[str, np.ndarray],
+    *,
+    fixed: Mapping[str, float] | None = None,
+    limits: WorkspaceLimits | None = None,
+    refined: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace:
+    """Map where a machine can work, over a grid of platform positions.
+
+    Args:
+        model: the machine.
+        axes: values of the positions that vary, by name (one to three; names as in
+            `model.platform.ports`, angles rx, ry, rz in place of a quaternion: see `PoseAxes`).
+        fixed: values of others; those not named keep their reference values.
+        limits: what a usable pose must keep.
+        refined: whether the border of usable poses is sought between the points of the grid, by
+            bisection along the edges of its simplices; half way between two of them without.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: unknown or repeated names, empty axes, values that are not finite; wrenches or a
+            margin where the machine has no cables; or cables where freedoms are passive, so that
+            they hold no pose.
+    """
+    limits = limits or WorkspaceLimits()
+    limits = replace(limits, singularity=least_distance(model, limits.singularity))
+    fixed = dict(fixed or {})
+    pose = pose_axes(model)
+    columns, reference = pose.columns, pose.reference
+    _require_axes(columns, axes, fixed)
+    shape = tuple(len(values) for values in axes.values())
+    _require_size(shape)
+    positions = pose.grid(axes, fixed)
+    judge, stages = _Judge(model, limits), Stages(progress, 2 if refined else 1)
+    parts, at_once = [], judge.prepared(len(positions))
+    for first in range(0, len(positions), at_once):
+        parts.append(judge(positions[first : first + at_once]))
+        stages.part(min(first + at_once, len(positions)), len(positions))
+    stages.done()
+    figures = {
+        name: np.concatenate([part[name] for part in parts]).reshape(shape)
+        for name in (*_UNITS, SIDE)
+    }
+    varied = [columns.index(name) for name in axes]
+    if limits.connected:
+        _cut_off(figures, axes, reference[varied], judge.side(reference[None]))
+    del figures[SIDE]
+    share = float((figures["reason"] == Reason.USABLE).mean())
+    moved = [columns.index(name) for name, values in axes.items() if len(values) > 1]
+
+    def kinds(values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        whole = np.tile(positions[:1], (len(values), 1))
+        whole[:, moved] = values
+        return judge.kinds(whole, near)
+
+    border = bordered(
+        tuple(axes.values()),
+        _without_rims(figures["reason"]),
+        kinds if refined else None,
+        stages.part,
+    )
+    if refined:
+        stages.done()
+    return Workspace(
+        figures=figures,
+        axes={name: np.asarray(values, dtype=float) for name, values in axes.items()},
+        units=tuple(pose.units[i] for i in varied),
+        reference=tuple(float(reference[i]) for i in varied),
+        elements=judge.elements,
+        fixed={name: float(positions[0, i]) for i, name in enumerate(columns) if name not in axes},
+        fixed_units=tuple(
+            unit for name, unit in zip(columns, pose.units, strict=True) if name not in axes
+        ),
+        limits=limits,
+        border=border,
+        model=model,
+        evidence=(
+            Evidence(
+                name="largest loop residual of usable poses",
+                value=judge.residual,
+                unit="m",
+                upper=CONVERGED * model.assembly.loops.length,
+            ),
+            Evidence(
+                name="usable share of the grid",
+                value=share,
+                lower=1e-12,
+                advice="no pose of the grid can be used: look at the reasons",
+            ),
+        ),
+        provenance=provenance(
+            options={
+                "limits": limits,
+                "axes": {name: len(values) for name, values in axes.items()},
+            },
+            inputs={"machine": model.mechanism.name},
+        ),
+    )
+
+
+def _require_size(shape: Sequence[float]) -> None:
+    """Refuse a grid that would fill the memory, before any of it is made."""
+    poses = math.prod(map(float, shape))
+    if poses > LARGEST_GRID:
+        sizes = " x ".join(f"{size:g}" for size in shape)
+        what = f"a grid of {sizes} = {poses:.3g} poses; there is room for {LARGEST_GRID:.3g}"
+        raise InputError.of("resolution", what, "coarser steps, smaller ranges or fewer axes")
+
+
+def _cut_off(
+    figures: dict[str, np.ndarray],
+    axes: Mapping[str, np.ndarray],
+    reference: np.ndarray,
+    side: np.ndarray,
+) -> None:
+    """Cut off what is usable and does not hang together with the pose nearest the reference, on its side."""
+    usable = (figures["reason"] == Reason.USABLE) & (figures[SIDE] == side)
+    if usable.any():
+        grid = np.stack(np.meshgrid(*axes.values(), indexing="ij"), axis=-1)
+        distance = np.where(usable, np.linalg.norm(grid - reference, axis=-1), np.inf)
+        usable = _hanging_together(usable, np.unravel_index(np.argmin(distance), distance.shape))
+    figures["reason"][(figures["reason"] == Reason.USABLE) & ~usable] = Reason.CUT_OFF
+
+
+def _without_rims(reason: np.ndarray) -> np.ndarray:
+    """Reasons over a grid; a rim of singular poses, thinner than the grid, counts for the poses out of reach beside."""
+    is_beyond = (reason == Reason.SINGULAR) | (reason == Reason.CUT_OFF)
+    thick, edge = is_beyond, reason == Reason.OUT_OF_REACH
+    for axis in range(reason.ndim):  # blocks of two points along every axis that lie within
+        thick = np.delete(thick, 0, axis) & np.delete(thick, -1, axis)
+    for axis in range(reason.ndim):
+        before = [(int(i == axis), 0) for i in range(reason.ndim)]
+        behind = [(0, wide) for wide, _ in before]
+        thick = np.pad(thick, before) | np.pad(thick, behind)
+        edge = (
+            edge
+            | np.delete(np.pad(edge, before), -1, axis)
+            | np.delete(np.pad(edge, behind), 0, axis)
+        )
+    return np.where(is_beyond & ~thick & edge, int(Reason.OUT_OF_REACH), reason)
+
+
+#: Which side of all singularities a pose is on: the signs of the determinants that change there, as
+#: a number.
+SIDE = "side"
+_UNITS = {
+    "reason": "",
+    "blame": "",
+    "serial": "",
+    "parallel": "",
+    "constraint": "",
+    "clearance": "m",
+    "tension": "N",
+}
+
+
+def _require_axes(
+    columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]
+) -> None:
+    problems = Problems()
+    if not 1 <= len(axes) <= 3:
+        problems.add("axes", f"{len(axes)} positions vary", "vary one, two or three")
+    problems += unknown_names((*axes, *fixed), columns, "is no platform position")
+    for name in set(axes) & set(fixed):
+        problems.add(name, "both varies and is fixed", "choose one")
+    for name, values in axes.items():
+        array = numbers(values, name)
+        if (
+            array.ndim != 1
+            or not len(array)
+            or not np.isfinite(array).all()
+            or (np.diff(array) <= 0).any()
+        ):
+            problems.add(name, "values are empty or do not increase", "give a rising axis")
+    for name, value in fixed.items():
+        if not np.isfinite(value):
+            problems.add(name, f"is {value}", "give a finite number")
+    InputError.raise_if_any(problems)
+
+
+class _Poses:
+    """Poses of one machine, and whether its loops close there."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self.axes = model, pose_axes(model)
+        self._reference = self.axes.reference[None]
+        # not from the health of a state: machine code reports the worst of all loops, not each of
+        # them
+        self.elements = model.platform.program(KINEMATICS[0]).loop_names
+
+    def state(self, values: np.ndarray, near: np.ndarray | None = None) -> State:
+        """States of poses: at once where all loops have closed forms, else from states (N, n_q) near, or followed."""
+        functions, positions = self._model.platform, self.axes.positions(values)
+        if near is not None:
+            return functions.evaluate(positions, start=near)
+        state = functions.evaluate(positions)
+        if not functions.runner.iterates:
+            return state
+        current = np.tile(self._model.assembly.q, (len(positions), 1))
+        active = np.arange(len(positions))
+        for fraction in np.linspace(0.0, 1.0, STEPS + 1)[1:-1]:
+            if not len(active):
+                break
+            on_the_way = self.axes.positions(
+                self._reference + fraction * (values[active] - self._reference)
+            )
+            solution = functions.evaluate(on_the_way, start=current[active])
+            active = active[solution.health.is_reached]
+            current[active] = solution.q[solution.health.is_reached]
+        return functions.evaluate(positions, start=current)
+
+    @staticmethod
+    def margins(state: State) -> np.ndarray:
+        """Margins (N, k) of the elements, negative where one keeps the loops from closing.
+
+        Those of machine code are of no element, but it reports only states whose loops close.
+        """
+        health = state.health
+        with np.errstate(invalid="ignore"):
+            least = np.concatenate(
+                [
+                    np.where(np.isfinite(health.discriminants), health.discriminants, -1.0),
+                    *(
+                        (CONVERGED - np.abs(residual))[:, None]
+                        for residual in health.residuals.values()
+                    ),
+                ],
+                axis=1,
+            )
+        return np.where(np.isnan(least), -1.0, least)
+
+    def closes(self, values: np.ndarray) -> np.ndarray:
+        """Whether the loops close (N,), in a posture that they determine.
+
+        Where loops are followed, rounding decides where a path arrives that has passed a singular
+        pose. So it has to arrive on the side of the serial singularities on which the reference
+        pose is.
+        """
+        state, reference = self.state(values), self._model.assembly.q[None]
+        is_closed = (
+            state.health.is_reached
+            & ~(self.margins(state) < 0).any(axis=1)
+            & np.isfinite(state.q).all(axis=1)
+        )
+        distances = singularities(self._model, np.where(is_closed[:, None], state.q, np.nan))
+        is_closed &= np.nan_to_num(distances.constraint) > SOUND
+        if self._model.platform.runner.iterates:
+            side = np.sign(singularities(self._model, reference).serial_determinant)
+            is_closed &= np.sign(distances.serial_determinant) == side
+        return np.asarray(is_closed)
+
+
+class _Judge:
+    """Judges batches of poses of one machine."""
+
+    def __init__(self, model: Model, limits: WorkspaceLimits) -> None:
+        self._model, self._limits, self._poses = model, limits, _Poses(model)
+        self._clearance = rod_clearance(model)
+        self._cables = tuple(cables(model.mechanism)) if limits.tension > -np.inf else ()
+        _require_cables(model, self._cables, limits)
+        self._bounded = np.flatnonzero(model.limits.is_stop)
+        self.elements = (
+            *self._poses.elements,
+            *(model.limits.names[i] for i in self._bounded),
+            "type 1 (serial) singularity",
+            "type 2 (parallel) singularity",
+            "constraint singularity",
+            *(
+                " and ".join(self._clearance.rods[i] for i in pair)
+                for pair in self._clearance.pairs
+            ),
+            *(f"tension of {name}" for name in self._cables),
+        )
+        self.residual = 0.0
+        self._kernel: PoseKernel | None = None
+        # with more actuators than freedoms, no determinant says when they lose hold
+        self._parallel_side = len(model.assembly.leading) == len(model.mechanism.actuators)
+
+    def side(self, values: np.ndarray) -> np.ndarray:
+        """Sides (N,) of poses."""
+        return self._sides(singularities(self._model, self._poses.state(values).q))
+
+    def _sides(self, distances: Singularities) -> np.ndarray:
+        parallel = (
+            np.nan_to_num(np.sign(distances.parallel_determinant)) if self._parallel_side else 0.0
+        )
+        return np.asarray(3.0 * parallel + np.nan_to_num(np.sign(distances.serial_determinant)))
+
+    def kinds(self, values: np.ndarray, near: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Reasons with sides (N,) of poses, and their states (N, n_q), from states near."""
+        figures, q = self._figures(values, near)
+        side = (
+            np.where(figures["reason"] == Reason.USABLE, figures[SIDE], 0.0)
+            if self._limits.connected
+            else 0.0
+        )
+        q = np.where(np.isfinite(q), q, self._model.assembly.q)
+        return len(Reason) * (side + 4.0) + figures["reason"], q
+
+    def prepared(self, poses: int, least: int = WORTH_COMPILING) -> int:
+        """How many of so many poses are judged at once: with code from `least` on, where it is to be had."""
+        kernel = (
+            PoseKernel(self._model, self._poses.axes, self._clearance, STEPS)
+            if poses >= least
+            else None
+        )
+        self._kernel = kernel if kernel is not None and kernel.is_there else None
+        return CHUNK if self._kernel is None else AT_ONCE
+
+    def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
+        return self._figures(values, None)[0]
+
+    def _figures(
+        self, values: np.ndarray, near: np.ndarray | None
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Figures of poses, and their coordinates (N, n_q); by code where there is some, but for tensions of cables."""
+        if self._kernel is None:
+            state = self._poses.state(values, near)
+            return self._judged(values, state), state.q
+        limits = self._limits
+        verdicts = self._kernel(
+            values,
+            near,
+            self._least,
+            limits.clearance,
+            ranges=limits.ranges,
+            parallel=self._parallel_side,
+        )
+        result = {
+            name: np.ascontiguousarray(verdicts.measures[:, i]) for i, name in enumerate(KINDS)
+        }
+        result |= {
+            "clearance": verdicts.clearance,
+            "tension": np.full(len(values), np.nan),
+            SIDE: verdicts.side,
+        }
+        usable = self._held(
+            np.flatnonzero(verdicts.reason == Reason.USABLE),
+            verdicts.q,
+            verdicts.reason,
+            verdicts.blame,
+            result,
+        )
+        self.residual = max(self.residual, float(verdicts.residual[usable].max(initial=0.0)))
+        return result | {"reason": verdicts.reason, "blame": verdicts.blame}, verdicts.q
+
+    @property
+    def _least(self) -> float:
+        """Distance from singularities that is kept."""
+        return max(self._limits.singularity or 0.0, SOUND if self._cables else 0.0)
+
+    def _judged(self, values: np.ndarray, state: State) -> dict[str, np.ndarray]:
+        n = len(values)
+        result = {name: np.full(n, np.nan) for name in _UNITS if name not in ("reason", "blame")}
+        result[SIDE] = np.zeros(n)
+        reason = np.full(n, Reason.USABLE, dtype=int)
+        blame = np.full(n, -1)
+
+        def exclude(margin: np.ndarray, first: int, why: Reason, where: np.ndarray) -> None:
+            """Exclude poses with a negative margin (N, k); the worst column is to blame."""
+            if not margin.shape[1]:
+                return
+            bad = (reason[where] == Reason.USABLE) & (margin < 0).any(axis=1)
+            reason[where[bad]] = why
+            blame[where[bad]] = first + np.argmin(margin[bad], axis=1)
+
+        exclude(self._poses.margins(state), 0, Reason.OUT_OF_REACH, np.arange(n))
+        reason[(reason == Reason.USABLE) & ~state.health.is_reached] = Reason.OUT_OF_REACH
+        first = len(self._poses.elements)
+        # where two joint centres meet, a leg closes at every angle: no posture, and a serial
+        # singularity of measure 0
+        undetermined = np.flatnonzero((reason == Reason.USABLE) & ~np.isfinite(state.q).all(axis=1))
+        reason[undetermined], blame[undetermined] = Reason.SINGULAR, first + len(self._bounded)
+        result["serial"][undetermined] = 0.0
+        good = np.flatnonzero(reason == Reason.USABLE)
+        q = state.q[good]
+        if len(good) and self._limits.ranges:
+            exclude(
+                self._model.limits.margins(q)[:, self._bounded], first, Reason.JOINT_LIMIT, good
+            )
+        first += len(self._bounded)
+        if len(good):
+            distances = singularities(self._model, q)
+            result[SIDE][good] = self._sides(distances)
+            measures = np.stack(
+                [distances.serial, distances.parallel, distances.constraint], axis=1
+            )
+            for i, name in enumerate(("serial", "parallel", "constraint")):
+                result[name][good] = measures[:, i]
+            exclude(measures - self._least, first, Reason.SINGULAR, good)
+            if len(self._clearance.pairs):
+                apart = self._clearance.distances(q)
+                result["clearance"][good] = apart.min(axis=1)
+                exclude(apart - self._limits.clearance, first + 3, Reason.INTERFERENCE, good)
+            usable = self._held(good[reason[good] == Reason.USABLE], state.q, reason, blame, result)
+            if len(usable):
+                loops = self._model.assembly.loops
+                left = loops.largest_residual(loops.residuals(state.q[usable])[0])
+                self.residual = max(self.residual, float(left.max()))
+        return result | {"reason": reason, "blame": blame}
+
+    def _held(
+        self,
+        poses: np.ndarray,
+        q: np.ndarray,
+        reason: np.ndarray,
+        blame: np.ndarray,
+        result: dict[str, np.ndarray],
+    ) -> np.ndarray:
+        """Those of the poses that cables hold; of the others it is noted that they do not."""
+        if not (self._cables and len(poses)):
+            return poses
+        loose = self._tension(poses, q[poses], result["tension"])
+        slack = poses[loose >= 0]
+        reason[slack], blame[slack] = (
+            Reason.TENSION,
+            len(self.elements) - len(self._cables) + loose[loose >= 0],
+        )
+        return poses[loose < 0]
+
+    def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Note the margins of poses; the cable that is to blame for each that is not held (N,), -1 for the others."""
+        wrenches = self._limits.wrenches
+        margin, cable = self._model.platform.weakest_cables(
+            self._model.platform_position(q), start=q, wrenches=wrenches
+        )
+        margins[poses] = margin
+        return np.where(margin < self._limits.tension, np.maximum(cable, 0), -1)
+
+
+def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimits) -> None:
+    """Refuse what asks for cables that are not there, and cables that do not hold a pose.
+
+    Raises:
+        InputError: see `workspace`.
+    """
+    problems = Problems()
+    if not names and (limits.tension > 0.0 or limits.wrenches != NO_WRENCH):
+        remedy = "give rods `tension` in the machine file, or leave wrenches and the margin out"
+        problems.add("tension", "no rod of the machine is a cable", remedy)
+    if names and model.assembly.passive:
+        passive = ", ".join(model.assembly.passive_names)
+        what = f"nothing moves {passive}, so that cables do not hold poses, and none can be judged by their tensions"
+        problems.add("tension", what, "lock these freedoms, or add winches")
+    InputError.raise_if_any(problems)
+
+
+def section_axes(
+    model: Model,
+    names: tuple[str, ...],
+    resolution: float | None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+) -> dict[str, np.ndarray]:
+    """Axes of a grid.
+
+    Args:
+        model: the machine.
+        names: platform positions that vary.
+        resolution: step, m or rad; where it is None a round one for lengths and one for angles,
+            which make some 120 of the longest axis of each.
+        ranges: from and to, by name; without it the largest range in which the machine closes along
+            that axis from the reference pose, and a tenth more on both sides, and of angles no more
+            than half a turn in all.
+
+    Raises:
+        InputError: a step that is not positive, or a range that is empty.
+        PoseError: the machine does not close around the reference pose.
+    """
+    if resolution is not None and not 0 < resolution < np.inf:
+        raise InputError.of("resolution", f"is {resolution}", "give a positive step, m or rad")
+    ends, poses = dict(ranges or {}), _Poses(model)
+    angles, units = poses.axes.angles, dict(zip(poses.axes.columns, poses.axes.units, strict=True))
+    turns = max(sum(name in angles for name in names), 1)
+    for name in names:
+        if name not in ends:
+            low, high = _reach(model, poses, name)
+            if name in angles:  # a turn beyond half a one is a shorter one the other way
+                low, high = max(low, -np.pi / np.sqrt(turns)), min(high, np.pi / np.sqrt(turns))
+            ends[name] = low, high
+        low, high = ends[name]
+        if not high > low:
+            raise InputError.of(name, f"range {low} to {high} is empty", "give LOW:HIGH")
+
+    def steps(name: str, step: float) -> tuple[float, float]:
+        low, high = ends[name]
+        # an end on the grid is its last line, whatever rounding makes of the quotient
+        return float(np.floor(low / step + ROUNDING)), float(np.ceil(high / step - ROUNDING))
+
+    def extent(name: str) -> float:
+        step = ROUGH * (_decade(model.assembly.loops.length) if units[name] == "m" else 1.0)
+        first, last = steps(name, step)
+        return (last - first) * step
+
+    def resolution_of(name: str) -> float:
+        if resolution is not None:
+            return resolution
+        widest = max(extent(other) for other in names if units[other] == units[name])
+        # a step halfway between two round ones becomes the longer one, whatever rounding makes of
+        # it
+        return float(f"{(1.0 + ROUNDING) * widest / FINENESS:.1g}")
+
+    spans = {name: steps(name, resolution_of(name)) for name in names}
+    _require_size([last + 1 - first for first, last in spans.values()])
+    grid = {
+        name: np.arange(first, last + 1) * resolution_of(name)
+        for name, (first, last) in spans.items()
+    }
+    turned = {
+        name
+        for name in names
+        if name not in (ranges or {}) and np.isclose(np.subtract(*ends[name]), -2 * np.pi)
+    }
+    # a turn, and no step more
+    return grid | {name: np.linspace(*ends[name], len(grid[name])) for name in turned}
+
+
+def _decade(length: float) -> float:
+    """Return the power of ten above a length, m: a round number of the same size at every scale."""
+    return float(10.0 ** (np.floor(np.log10(length) + ROUNDING) + 1.0))
+
+
+def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
+    """How far the machine closes along one axis from the reference pose, and a tenth more on both sides; or a turn."""
+    columns, units, reference = poses.axes.columns, poses.axes.units, poses.axes.reference
+    if name not in columns:
+        raise InputError.of(name, "is no platform position", f"choose: {', '.join(columns)}")
+    column = columns.index(name)
+    largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
+    offsets = np.linspace(-largest, largest, 801)
+    # rounding does not decide about a dead centre at a round share of the length
+    offsets[1:-1] *= 1.0 - ROUNDING
+    values = np.tile(reference, (len(offsets), 1))
+    values[:, column] += offsets
+    closed, middle = poses.closes(values), len(offsets) // 2
+    if not closed[middle]:
+        raise PoseError.of(
+            name, "the machine does not close at its reference pose", "see `tauloop check`"
+        )
+    if model.platform.runner.iterates:  # no path leads beyond a gap
+        behind, ahead = np.flatnonzero(~closed[:middle]), np.flatnonzero(~closed[middle:])
+        closed[: behind.max(initial=-1) + 1] = False
+        closed[middle + ahead.min(initial=len(offsets)) :] = False
+    low, high = offsets[closed].min(), offsets[closed].max()
+    margin = 0.0 if units[column] == "rad" and closed[[0, -1]].all() else 0.1 * (high - low)
+    return float(reference[column] + low - margin), float(reference[column] + high + margin)

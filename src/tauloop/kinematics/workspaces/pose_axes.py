@@ -1,0 +1,84 @@
+"""Axes of a map over poses: the platform's positions, its orientation by angles in place of a quaternion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.equations.named_values import ANGLES, QUATERNION, quaternion_start
+from tauloop.mechanism.poses import turned_quaternion
+from tauloop.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoseAxes:
+    """The platform's positions with every whole quaternion as a rotation vector.
+
+    The vector r = (rx, ry, rz) turns the platform from its reference orientation by |r| about r,
+    given in the base frame: R = exp([r]) R_0; along one axis it is the angle about that axis. Half
+    a turn is the most.
+
+    Attributes:
+        columns, units: names and units (n,); angles in rad.
+        reference: values at the reference pose (n,), zeros for the angles.
+        place: first column of the quaternion among the positions, and of the angles here; None
+            without one.
+        start: quaternion of the reference pose (w, x, y, z).
+    """
+
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+    reference: np.ndarray
+    place: int | None
+    start: np.ndarray
+
+    @property
+    def angles(self) -> tuple[str, ...]:
+        """Names of the angles."""
+        return () if self.place is None else self.columns[self.place : self.place + 3]
+
+    def grid(self, axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> np.ndarray:
+        """Values (N, n) over a grid of some axes, the first slowest; others are held, or stay as at the reference."""
+        parts = np.meshgrid(*axes.values(), indexing="ij")
+        values = np.tile(self.reference, (parts[0].size, 1))
+        for name, part in {**fixed, **dict(zip(axes, parts, strict=True))}.items():
+            values[:, self.columns.index(name)] = np.ravel(part)
+        return values
+
+    def positions(self, values: np.ndarray) -> np.ndarray:
+        """Positions of the platform's entry (N, n_position) at values (N, n) of these axes."""
+        if self.place is None:
+            return np.asarray(values)
+        first = self.place
+        start = np.broadcast_to(self.start, (len(values), 4))
+        quaternion = turned_quaternion(start, values[:, first : first + 3])
+        return np.concatenate([values[:, :first], quaternion, values[:, first + 3 :]], axis=1)
+
+
+def pose_axes(model: Model) -> PoseAxes:
+    """The axes of a machine."""
+    port = model.platform.ports.position
+    reference = model.platform_position(model.assembly.q[None])[0]
+    first = quaternion_start(port)
+    if first is None:
+        return PoseAxes(
+            columns=port.columns,
+            units=port.units,
+            reference=reference,
+            place=None,
+            start=np.zeros(4),
+        )
+    prefix = port.columns[first].removesuffix(QUATERNION[0])
+    return PoseAxes(
+        columns=(
+            *port.columns[:first],
+            *(prefix + name for name in ANGLES),
+            *port.columns[first + 4 :],
+        ),
+        units=(*port.units[:first], *("rad",) * 3, *port.units[first + 4 :]),
+        reference=np.concatenate([reference[:first], np.zeros(3), reference[first + 4 :]]),
+        place=first,
+        start=reference[first : first + 4],
+    )

@@ -1,0 +1,1 @@
+"""Checks of recorded signals: gaps, stamps, saturation, drop-outs, repairs."""

@@ -1,0 +1,319 @@
+"""Samples that no sensor measured: spikes of forces and positions, drop-outs of encoders, channels that freeze.
+
+They are found without a model of the machine. Samples of forces are marked, so that a fit leaves
+them out; positions are interpolated, and where that is more than a few samples the forces of that
+time are left out as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.logs.checks.gaps import runs
+from tauloop.logs.checks.saturation import LEFT_OUT, PLATEAU, RESTING, moving
+from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
+
+#: A sample is a spike where it lies off a cubic through its neighbours by this many times what nine
+#: tenths of the samples do, and off both neighbours by half of that.
+TIMES, QUANTILE = 6.0, 0.9
+#: Spikes of forces are at least this share of the range (but for its outermost hundredths); steps
+#: of an encoder that are no spike are at most this many.
+SHARE, ENCODER_STEPS = 0.02, 3.0
+#: Spikes of up to this many samples; those of more than one leave and return by this share of the
+#: range of forces, or by this many times the step that all but a hundredth of the positions make.
+LONGEST_SPIKE, WIDE_SHARE, WIDE_STEPS = 3, 0.5, 5.0
+#: A channel is frozen for this many equal samples or more, and this many times as many as are
+#: usual, ...
+FROZEN, UNUSUAL = 20, 5
+#: ... if a force changes elsewhere in as many samples by this share of its range and this many of
+#: its steps, ...
+LIVELY, LIVELY_STEPS = 0.01, 5.0
+#: Stretches count in which the motor moves for more than this share.
+MOSTLY = 0.5
+#: ... or a position stops or starts with this many times the second difference of all but a
+#: hundredth of the samples.
+ABRUPT = 20.0
+#: Times that a message lists.
+LISTED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BadSamples:
+    """Samples of a channel that no sensor measured.
+
+    Attributes:
+        quantity, channel: of the channel.
+        kind: "spikes" or "frozen".
+        at: (N,) the samples.
+        problem: the finding.
+    """
+
+    quantity: str
+    channel: str
+    kind: str
+    at: np.ndarray
+    problem: Problem
+
+
+def bad_samples(log: Log) -> tuple[BadSamples, ...]:
+    """Spikes and frozen stretches of positions and forces.
+
+    Args:
+        log: the log as measured, before any filter.
+    """
+    time = as_signals(log).time
+    positions = by_channel(log, "position")
+    moves = moving(log) if positions else np.ones(len(time), dtype=bool)
+    bad: list[BadSamples] = []
+    for quantity in ("position", "force"):
+        for name, values in by_channel(log, quantity).items():
+            if len(values) < 2 * FROZEN or not np.ptp(values):
+                continue
+            jumps = spike_samples(values, quantity)
+            if jumps.any():
+                problem = _spikes(quantity, name, values, jumps, time)
+                bad.append(
+                    BadSamples(
+                        quantity=quantity, channel=name, kind="spikes", at=jumps, problem=problem
+                    )
+                )
+            turns = (
+                _moving_alone(positions[name])
+                if quantity == "force" and name in positions
+                else moves
+            )
+            stands = frozen_samples(values, turns, quantity)
+            if stands.any():
+                problem = _frozen(quantity, name, values, stands, time)
+                bad.append(
+                    BadSamples(
+                        quantity=quantity, channel=name, kind="frozen", at=stands, problem=problem
+                    )
+                )
+    return tuple(bad)
+
+
+def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple[Problem, ...]]:
+    """The log with bad positions interpolated and bad forces marked (``left_out.NAME``), and the findings.
+
+    Args:
+        log: the log as measured, before any filter.
+        marks: whether forces are marked; positions are interpolated in any case.
+    """
+    raw = as_signals(log)
+    bad = bad_samples(raw)
+    if not bad:
+        return raw, ()
+    count = len(raw.time)
+    masks = {
+        channel.channel: channel.values != 0.0
+        for channel in raw.channels
+        if channel.quantity == LEFT_OUT
+    }
+    mended: dict[str, np.ndarray] = {}
+    forces = tuple(by_channel(raw, "force"))
+    for stretch in bad:
+        affected: Sequence[str] = (stretch.channel,) if stretch.quantity == "force" else ()
+        if stretch.quantity == "position":
+            values = mended.get(stretch.channel, by_channel(raw, "position")[stretch.channel])
+            mended[stretch.channel] = bridged(values, stretch.at)
+            affected = forces if stretch.kind == "frozen" else ()
+        for name in affected:
+            masks[name] = masks.get(name, np.zeros(count, dtype=bool)) | stretch.at
+    kept = [
+        replace(channel, values=mended[channel.channel])
+        if channel.quantity == "position" and channel.channel in mended
+        else channel
+        for channel in raw.channels
+        if not (marks and channel.quantity == LEFT_OUT)
+    ]
+    if marks:
+        kept += [
+            Channel(
+                quantity=LEFT_OUT,
+                channel=name,
+                values=mask.astype(float),
+                unit="1",
+                source="bad samples",
+            )
+            for name, mask in masks.items()
+        ]
+    return replace(raw, channels=tuple(kept)), tuple(stretch.problem for stretch in bad)
+
+
+def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
+    """Samples (N,) that leave the course of their neighbours, and return to it after `LONGEST_SPIKE` at most.
+
+    Args:
+        values: (N,) as measured.
+        quantity: "position" or "force".
+    """
+    at = np.zeros(len(values), dtype=bool)
+    if len(values) < 2 * PLATEAU:
+        return at
+    steps = np.diff(values)
+    sizes = np.abs(steps)
+    low, high = np.quantile(values, (0.01, 0.99))
+    smallest = float(sizes[sizes > 0.0].min(initial=np.inf))
+    inner = values[2:-2]
+    off_course = np.abs(
+        inner - (4.0 * (values[1:-3] + values[3:-1]) - values[:-4] - values[4:]) / 6.0
+    )
+    least = max(TIMES * float(np.quantile(off_course, QUANTILE)), ENCODER_STEPS * smallest)
+    wide = WIDE_STEPS * float(np.quantile(sizes, 0.99))
+    if quantity == "force":
+        least = max(least, SHARE * float(high - low))
+        wide = WIDE_SHARE * float(high - low)
+    off_both = np.where(steps[:-1] * steps[1:] < 0.0, np.minimum(sizes[:-1], sizes[1:]), 0.0)[1:-1]
+    # neighbours of a spike are off course as well, and off both sides only by their own step
+    at[2:-2] = (off_course > least) & (off_both > 0.5 * np.maximum(least, off_course))
+    for width in range(2, LONGEST_SPIKE + 1):
+        leaves, returns = steps[:-width], steps[width:]
+        net = np.abs(values[width + 1 :] - values[: -width - 1])
+        pulse = np.minimum(np.abs(leaves), np.abs(returns))
+        is_pulse = (leaves * returns < 0.0) & (pulse > max(wide, least)) & (net < 0.5 * pulse)
+        for first in np.flatnonzero(is_pulse):
+            at[first + 1 : first + 1 + width] = True
+    return at
+
+
+def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.ndarray:
+    """Samples (N,) of one value for so long that the channel must be frozen, while the machine moves.
+
+    Runs at the largest and the smallest value are left to `limits_reached`.
+
+    Args:
+        values: (N,) as measured.
+        moves: (N,) whether the motor of this channel, or the machine, moves.
+        quantity: "position" or "force".
+    """
+    frozen = np.zeros(len(values), dtype=bool)
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
+    lengths = np.diff(edges)
+    usual = float(np.median(np.repeat(lengths, lengths)))
+    longer = np.flatnonzero((lengths >= FROZEN) & (lengths >= UNUSUAL * usual))
+    for run in longer:
+        first, after = int(edges[run]), int(edges[run + 1])
+        at_end = quantity == "force" and values[first] in (values.max(), values.min())
+        stands = int(moves[first:after].sum())
+        if at_end or stands < max(FROZEN, MOSTLY * (after - first)):
+            continue
+        if quantity == "force":
+            is_frozen = _changes_elsewhere(values, moves, first, after)
+        else:
+            is_frozen = _is_abrupt(values, first, after)
+        frozen[first:after] = is_frozen
+    return frozen
+
+
+def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Positions (N,) with some samples replaced by a cubic that goes on smoothly on both sides."""
+    mended = values.copy()
+    good = np.flatnonzero(~at)
+    for first, after in runs(at):
+        before, behind = good[good < first][-2:], good[good >= after][:2]
+        if len(before) < 2 or len(behind) < 2:
+            mended[first:after] = np.interp(np.arange(first, after), good, values[good])
+            continue
+        span = float(behind[0] - before[1])
+        start, end = values[before[1]], values[behind[0]]
+        rates = [
+            span * (values[pair[1]] - values[pair[0]]) / (pair[1] - pair[0])
+            for pair in (before, behind)
+        ]
+        x = (np.arange(first, after) - before[1]) / span
+        # Hermite's cubic, with the mean slopes on both sides
+        mended[first:after] = (
+            (1.0 + 2.0 * x) * (1.0 - x) ** 2 * start
+            + x * (1.0 - x) ** 2 * rates[0]
+            + x**2 * (3.0 - 2.0 * x) * end
+            + x**2 * (x - 1.0) * rates[1]
+        )
+    return mended
+
+
+def _moving_alone(position: np.ndarray) -> np.ndarray:
+    """Samples (N,) in which one channel of position moves."""
+    speed = np.abs(np.gradient(position))
+    width = 2 * PLATEAU + 1
+    smooth = np.convolve(speed, np.full(width, 1.0 / width), mode="same")
+    return np.asarray(smooth > RESTING * smooth.max(initial=0.0))
+
+
+def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
+    """Whether a force changes clearly in other stretches of the same length, and goes on elsewhere after this one.
+
+    A force of coarse steps may stay at one of them where it changes little, and leaves it by one
+    step.
+    """
+    length = after - first
+    low, high = np.quantile(values, (0.01, 0.99))
+    sizes = np.abs(np.diff(values))
+    smallest = float(sizes[sizes > 0.0].min())
+    ranges = [
+        float(np.ptp(values[start : start + length]))
+        for start in _starts(len(values), length, first)
+        if moves[start : start + length].mean() > MOSTLY
+    ]
+    clear = max(LIVELY * float(high - low), LIVELY_STEPS * smallest)
+    if after < len(values) and abs(values[after] - values[first]) <= LIVELY_STEPS * smallest:
+        return False
+    return len(ranges) >= 3 and float(np.quantile(ranges, 0.05)) > clear
+
+
+def _starts(count: int, length: int, first: int) -> Iterator[int]:
+    """Beginnings of stretches of one length on both sides of a run; at most some hundreds."""
+    stride = max(length, count // 500)
+    yield from range(first + length, count - length + 1, stride)
+    yield from range(first - length, -1, -stride)
+
+
+def _is_abrupt(values: np.ndarray, first: int, after: int) -> bool:
+    """Whether a position stops or starts as no motor does."""
+    bends = np.abs(np.diff(values, 2))
+    edges = [k for k in (first - 2, first - 1, after - 2, after - 1) if 0 <= k < len(bends)]
+    steps = np.abs(np.diff(values))
+    usual = max(float(np.quantile(bends, 0.99)), float(steps[steps > 0.0].min()))
+    return bool(edges) and bool(bends[edges].max() > ABRUPT * usual)
+
+
+def _spikes(
+    quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray
+) -> Problem:
+    groups = list(runs(at))
+    first, after = groups[0]
+    before, behind = values[max(first - 1, 0)], values[min(after, len(values) - 1)]
+    times = ", ".join(f"{time[start]:g}" for start, _ in groups[:LISTED])
+    more = f" and {len(groups) - LISTED} more" if len(groups) > LISTED else ""
+    what = (
+        f"jumps for single samples: {len(groups)} of them, the first {values[first]:.6g} at {time[first]:g} s between "
+        f"{before:.6g} and {behind:.6g}; at {times}{more} s"
+    )
+    mended = "they are interpolated" if quantity == "position" else "they are left out"
+    return Problem(f"{quantity}.{name}", what, f"{mended}; check the sensor and its wiring")
+
+
+def _frozen(
+    quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray
+) -> Problem:
+    stretches = list(runs(at))
+    texts = [
+        f"{values[first]:.6g} from {time[first]:g} to {time[after - 1]:g} s"
+        for first, after in stretches
+    ]
+    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+    subject = "its motor moves" if quantity == "force" else "the machine moves"
+    what = f"stands still while {subject}: {', '.join(texts[:LISTED])}{more} ({at.sum()} samples)"
+    left = (
+        "these samples are left out"
+        if quantity == "force"
+        else "the forces of that time are left out"
+    )
+    return Problem(
+        f"{quantity}.{name}", what, f"{left}; check the sensor and the bus that it is read by"
+    )

@@ -1,0 +1,82 @@
+"""Short gaps of a log, filled by interpolation where that is asked for, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.logs.checks.findings import Findings
+
+#: Stamps on both sides of a gap are whole periods apart, to this share of one.
+WHOLE = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillGaps(Options):
+    """Interpolate missing samples: a cubic through two samples on each side, or a line where there is one only.
+
+    Attributes:
+        longest: so many missing samples in a row are interpolated; more are refused.
+    """
+
+    longest: int = option(
+        1, least=1, remedy="give a whole number of at least 1, such as 1 for single samples"
+    )
+
+
+def with_missing_rows(
+    time: np.ndarray, values: np.ndarray, gaps: FillGaps
+) -> tuple[np.ndarray, np.ndarray]:
+    """Stamps and samples (N, n) with rows of NaN where stamps leave out up to so many periods."""
+    steps = np.diff(time)
+    rising = steps[steps > 0.0]
+    if not len(rising):
+        return time, values
+    periods = steps / np.median(rising)
+    missing = np.round(periods).astype(int) - 1
+    at = np.flatnonzero(
+        (missing >= 1) & (missing <= gaps.longest) & (np.abs(periods - missing - 1) < WHOLE)
+    )
+    stamps = [np.linspace(time[k], time[k + 1], missing[k] + 2)[1:-1] for k in at]
+    places = np.repeat(at + 1, missing[at])
+    if not len(places):
+        return time, values
+    rows = np.full((len(places), values.shape[1]), np.nan)
+    return np.insert(time, places, np.concatenate(stamps)), np.insert(values, places, rows, axis=0)
+
+
+def filled(
+    values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str, file: str
+) -> tuple[np.ndarray, int]:
+    """Samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
+    missing = ~np.isfinite(values)
+    complete = values.copy()
+    for first, after in runs(missing):
+        if first == 0 or after == len(values):
+            what = (
+                f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
+            )
+            remedy = "cut the log there: there is nothing beyond to interpolate from"
+            findings.add("gaps at an end", where, what, remedy, file)
+        elif after - first > gaps.longest:
+            what = f"{after - first} samples in a row are missing from row {first + 1} on, and up to {gaps.longest} "
+            what += "are to be interpolated"
+            remedy = "use the part before or after it, or allow longer gaps"
+            findings.add("gaps that are too long", where, what, remedy, file)
+        else:
+            nodes = np.array([first - 2, first - 1, after, after + 1])
+            inside = (nodes >= 0) & (nodes < len(values))
+            inside[inside] = ~missing[nodes[inside]]
+            nodes = nodes if inside.all() else nodes[1:3]
+            through = np.polynomial.Polynomial.fit(nodes, values[nodes], len(nodes) - 1)
+            complete[first:after] = through(np.arange(first, after))
+    return complete, int(missing.sum())
+
+
+def runs(at: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First place of each run of true ones, and the place behind its last."""
+    edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -1,0 +1,154 @@
+"""Forces that are known as functions of a position: cables, springs, counterweights; taken off what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import InputError, LogError, Problems
+from tauloop.common.records import dataclass
+from tauloop.logs.log import Log, Signals, as_signals, by_channel, units
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: A position this share of a table's range beyond its end still counts as at the end: rounding of
+#: files.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForceTable:
+    """A force by straight lines between points; beyond them it is not known.
+
+    Attributes:
+        position: increasing, m or rad.
+        force: at these, N or N m.
+    """
+
+    position: tuple[float, ...]
+    force: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse points that are not in order.
+
+        Raises:
+            InputError: fewer than two points, as many of one as of the other, or positions that do
+                not increase.
+        """
+        p = np.asarray(self.position, dtype=float)
+        what = ""
+        if len(p) < 2 or len(p) != len(self.force):
+            what = f"has {len(p)} positions and {len(self.force)} forces"
+        elif not (
+            np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()
+        ):
+            what = "has positions that do not increase, or numbers that are not finite"
+        if what:
+            raise InputError.of(
+                "table", what, "give two or more pairs in the order of the positions"
+            )
+
+    def at(self, position: np.ndarray) -> np.ndarray:
+        """Force (N,) at positions (N,)."""
+        return np.interp(position, self.position, self.force)
+
+    def known(self) -> tuple[float, float]:
+        """Least and largest position at which the force is known."""
+        return self.position[0], self.position[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polynomial:
+    """A force sum over k of coefficients[k] (p - about)^k.
+
+    Attributes:
+        coefficients: N, N/m, N/m^2, ... or N m, N m/rad, ...
+        about: m or rad.
+    """
+
+    coefficients: tuple[float, ...]
+    about: float = 0.0
+
+    def at(self, position: np.ndarray) -> np.ndarray:
+        """Force (N,) at positions (N,)."""
+        return np.asarray(
+            np.polynomial.polynomial.polyval(position - self.about, np.asarray(self.coefficients))
+        )
+
+    def known(self) -> tuple[float, float]:
+        """Least and largest position at which the force is known."""
+        return -np.inf, np.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownForce:
+    """A force that an actuator exerts for something that the machine's description has not.
+
+    Attributes:
+        channel: the actuator; positive is what its force channel counts as positive.
+        of: channel of position that the force depends on.
+        law: how.
+        units: of position and force that the law is in, "" where it does not say.
+    """
+
+    channel: str
+    of: str
+    law: ForceTable | Polynomial
+    units: tuple[str, str] = ("", "")
+
+
+def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals, tuple[str, ...]]:
+    """The log with its forces less those that are known, u - f(p), and what was taken off, in words.
+
+    Positions are taken as measured; forces are then decimated as ever, and the known ones with
+    them.
+
+    Raises:
+        LogError: a channel is missing, or positions go beyond a table; all problems.
+    """
+    signals = as_signals(log)
+    present = {quantity: units(signals, quantity) for quantity in ("position", "force")}
+    problems = Problems()
+    for known_force in known:
+        where = f"known_forces.{known_force.channel}"
+        names = (known_force.of, known_force.channel)
+        for (quantity, actual), name, unit in zip(
+            present.items(), names, known_force.units, strict=True
+        ):
+            if name not in actual:
+                remedy = suggestion(name, actual) or f"choose among {listing(actual)}"
+                problems.add(where, f"{quantity}.{name} is not in the log", remedy)
+            elif unit and unit != actual[name]:
+                what = f"is a law in {unit}, and {quantity}.{name} is in {actual[name]}"
+                problems.add(where, what, "correct the units of the law or of the channel")
+    LogError.raise_if_any(problems)
+    values = by_channel(signals, "force")
+    remarks = []
+    for known_force in known:
+        position = by_channel(signals, "position")[known_force.of]
+        low, high = known_force.law.known()
+        slack = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
+        unit = present["position"][known_force.of]
+        if position.min() < low - slack or position.max() > high + slack:
+            what = f"position.{known_force.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, "
+            what += f"and the table from {low:.6g} to {high:.6g}"
+            problems.add(
+                f"known_forces.{known_force.channel}",
+                what,
+                "extend the table, or leave these samples out",
+            )
+            continue
+        force = known_force.law.at(position)
+        values[known_force.channel] = values[known_force.channel] - force
+        unit = present["force"][known_force.channel]
+        remarks.append(
+            f"force.{known_force.channel}: a known force of position.{known_force.of} is taken off, "
+            f"from {force.min():.3g} to {force.max():.3g} {unit}"
+        )
+    LogError.raise_if_any(problems)
+    new = tuple(
+        replace(channel, values=values[channel.channel]) if channel.quantity == "force" else channel
+        for channel in signals.channels
+    )
+    return replace(signals, channels=new), tuple(remarks)

@@ -1,0 +1,136 @@
+"""What is put into a log on request: axes that were held, samples at even times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import LogError, Problem, Problems
+from tauloop.logs.checks.gaps import FillGaps
+from tauloop.logs.checks.stamps import StampJitter, sample_numbers, stamp_jitter
+from tauloop.logs.log import Channel, Log, Signals, as_signals, channels
+
+
+def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
+    """The log with axes that stood still and that it has no positions of.
+
+    Args:
+        log: the log.
+        positions: where each stood, SI, and its unit.
+
+    Raises:
+        LogError: the log has the position of one of them.
+    """
+    raw = as_signals(log)
+    LogError.raise_if_any(
+        Problem(
+            where=f"position.{name}",
+            what="is in the log and is to be held as well",
+            remedy="leave the column out of `columns`, or do not hold this axis",
+        )
+        for name in positions
+        if name in channels(raw, "position")
+    )
+    added = tuple(
+        Channel(
+            quantity="position",
+            channel=name,
+            values=np.full(len(raw.time), value),
+            unit=unit,
+            source="held on request",
+        )
+        for name, (value, unit) in positions.items()
+    )
+    return replace(raw, channels=raw.channels + added)
+
+
+def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
+    """All channels at even times from the first sample to the last, by cubic splines, with a note on how.
+
+    Two causes make stamps uneven, and positions tell them apart
+    (`tauloop.logs.checks.stamps.StampJitter`):
+
+    - samples were taken at the stamped times: the splines go through the stamps;
+    - samples were taken evenly and stamped late: stamps give the period and the missing samples,
+      nothing else.
+
+    Where the positions do not decide, the stamps are taken as true.
+
+    Args:
+        log: the log as measured.
+        gaps: how many missing samples in a row the splines may cross; none without it.
+
+    Raises:
+        LogError: stamps decrease, samples are missing, or there are too few for a spline.
+    """
+    from scipy.interpolate import CubicSpline  # slow to import, and seldom asked for
+
+    raw = as_signals(log)
+    if len(raw.time) < 4:
+        raise LogError.of(
+            "log", f"{len(raw.time)} samples are too few for a spline", "record longer"
+        )
+    numbers, steps = sample_numbers(raw.time), np.diff(raw.time)
+    _require_short_gaps(raw.time, np.diff(numbers) - 1, gaps)
+    jitter = stamp_jitter(raw, channels(raw, "position"))
+    is_repeated = bool((steps == 0.0).any())
+    is_true = not is_repeated and (jitter is None or jitter.stamps_are_true)
+    count = int(numbers[-1]) + 1
+    if is_true:
+        nodes, even = raw.time, np.linspace(raw.time[0], raw.time[-1], count)
+        places = even
+    else:
+        slope, first = np.polyfit(numbers, raw.time - raw.time[0], 1)
+        nodes, places = numbers, np.arange(count)
+        even = raw.time[0] + first + slope * places
+    values = CubicSpline(nodes, np.stack([channel.values for channel in raw.channels], axis=1))(
+        places
+    )
+    resampled_channels = tuple(
+        replace(channel, values=np.ascontiguousarray(values[:, k]))
+        for k, channel in enumerate(raw.channels)
+    )
+    interpolated = dict(raw.interpolated)
+    if count > len(raw.time):
+        for channel in raw.channels:
+            interpolated[channel.name] = interpolated.get(channel.name, 0) + count - len(raw.time)
+    note = _how_resampled(jitter, is_true=is_true, is_repeated=is_repeated)
+    return replace(
+        raw,
+        time=even,
+        channels=resampled_channels,
+        interpolated=interpolated,
+        notes=(*raw.notes, *filter(None, [note])),
+    )
+
+
+def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | None) -> None:
+    """Refuse stamps that decrease, and more missing samples in a row than may be interpolated."""
+    longest = 0 if gaps is None else gaps.longest
+    problems = Problems()
+    for k in np.flatnonzero(np.diff(time) < 0.0)[:1]:
+        what = f"time decreases from {time[k]:.10g} s to {time[k + 1]:.10g} s"
+        problems.add(
+            "time", what, "cut the log there: it contains several recordings, or the clock was set"
+        )
+    for k in np.flatnonzero(missing > longest)[:1]:
+        what = f"{missing[k]} samples are missing after t = {time[k]:.10g} s, and {longest} in a row may be interpolated"
+        problems.add(
+            "time", what, f"cut the log there, or fill longer gaps (--fill-gaps {missing[k]})"
+        )
+    LogError.raise_if_any(problems)
+
+
+def _how_resampled(jitter: StampJitter | None, *, is_true: bool, is_repeated: bool) -> str:
+    """What resampling took the stamps for, and why; nothing where stamps are even."""
+    if is_repeated:
+        return "resampled as even samples with late stamps: some stamps are repeated"
+    if jitter is None:
+        return ""
+    size = f"stamps leave the even grid by {1e3 * jitter.size:.3g} ms RMS"
+    if not jitter.decides:
+        return f"resampled at the stamped times: {size}; positions do not decide ({jitter})"
+    cause = "at the stamped times" if is_true else "as even samples with late stamps"
+    return f"resampled {cause}: {size}; {jitter}"

@@ -1,0 +1,164 @@
+"""Channels at a limit: where samples stay at the largest or smallest value as an amplifier or a sensor holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.logs.checks.gaps import runs
+from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel, channels, samples
+
+#: So many neighbouring samples at the largest value are a limit, not a peak.
+PLATEAU = 5
+#: And more than this many times as many as at the next value: of coarsely stepped forces the crest
+#: of a sine stays at its largest step some 2.4 times as long as at the next.
+STEPPED = 5
+#: Noise hides a limit: values this near to the largest, as a share of the whole range, count as
+#: equal, ...
+BINS = (1e-3, 3e-3, 1e-2)
+#: ... but where all channels are slower than this share of their largest speed, forces rest by
+#: themselves.
+RESTING = 0.02
+#: A force within this share of the drive's limit is at it.
+AT_LIMIT = 0.01
+#: Quantity of the channels that say, by numbers other than zero, which samples of a force count for
+#: nothing.
+LEFT_OUT = "left_out"
+#: Source of the marks of samples at a limit.
+SATURATED = "saturated"
+#: A force of which more than this share is at a limit is not to be told from what is left.
+MOSTLY = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Limit:
+    """A limit that a channel reaches.
+
+    Attributes:
+        value: SI.
+        is_upper: whether it is the largest value, or the smallest.
+        at: (N,) samples that it holds.
+        why: how it shows, where not by equal values.
+    """
+
+    value: float
+    is_upper: bool
+    at: np.ndarray
+    why: str
+
+
+def limits_reached(
+    values: np.ndarray, moving: np.ndarray, bound: float | None = None
+) -> Iterator[Limit]:
+    """Limits that hold a channel for several samples, at either end.
+
+    Either at exactly one value, or, where noise was added behind the limit, within a small share of
+    the range of it, while the machine moves; or at the bound that the machine's description states.
+
+    Args:
+        values: (N,) as measured, before any filter.
+        moving: (N,) whether the machine moves.
+        bound: largest absolute value, SI, such as the drive's largest force.
+    """
+    for sign in (1.0, -1.0):
+        at, why = _at_end(sign * values, moving, bound)
+        if at.any():
+            yield Limit(
+                value=float(sign * (sign * values).max()), is_upper=sign > 0.0, at=at, why=why
+            )
+
+
+def moving(log: Log) -> np.ndarray:
+    """Samples (N,) in which some channel of position moves."""
+    positions = samples(log, "position")
+    is_moving = np.zeros(len(positions), dtype=bool)
+    for values in positions.T:
+        speed = np.abs(np.gradient(values)) if len(values) > 1 else np.zeros(len(values))
+        smooth = np.convolve(speed, np.full(2 * PLATEAU + 1, 1.0 / (2 * PLATEAU + 1)), mode="same")[
+            : len(values)
+        ]
+        is_moving |= smooth > RESTING * smooth.max(initial=0.0)
+    return is_moving
+
+
+def without_saturated(log: Log, bounds: Mapping[str, float] | None = None) -> Signals:
+    """The log with channels ``left_out.NAME`` that mark the samples of each force that a limit holds.
+
+    Marks that the log has already stay.
+
+    Args:
+        log: as measured, before any filter.
+        bounds: largest absolute force of channels, SI.
+    """
+    raw, moves = as_signals(log), moving(log)
+    marked = {channel.channel: channel for channel in raw.channels if channel.quantity == LEFT_OUT}
+    for name, values in by_channel(raw, "force").items():
+        masks = [
+            closed(limit.at) for limit in limits_reached(values, moves, (bounds or {}).get(name))
+        ]
+        if masks:
+            at = np.logical_or.reduce(masks)
+            source = SATURATED
+            if name in marked:
+                at |= marked[name].values != 0.0
+                source = f"{marked[name].source}, {SATURATED}"
+            marked[name] = Channel(
+                quantity=LEFT_OUT, channel=name, values=at.astype(float), unit="1", source=source
+            )
+    kept = tuple(channel for channel in raw.channels if channel.quantity != LEFT_OUT)
+    return replace(raw, channels=(*kept, *marked.values()))
+
+
+def left_out(log: Log) -> tuple[str, ...]:
+    """Forces of which some samples are left out, and enough are not."""
+    names = channels(log, LEFT_OUT)
+    shares = (samples(log, LEFT_OUT, names) != 0.0).mean(axis=0) if names else ()
+    return tuple(name for name, share in zip(names, shares, strict=True) if 0.0 < share <= MOSTLY)
+
+
+def closed(at: np.ndarray) -> np.ndarray:
+    """Samples (N,) with gaps of up to `PLATEAU` samples between them filled: noise leaves such."""
+    places = np.flatnonzero(at)
+    mask = at.copy()
+    for gap in np.flatnonzero((np.diff(places) > 1) & (np.diff(places) <= PLATEAU + 1)):
+        mask[places[gap] : places[gap + 1]] = True
+    return mask
+
+
+def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple[np.ndarray, str]:
+    """Samples at the largest value where a limit seems to hold them there, and how that limit shows."""
+    none = np.zeros(len(values), dtype=bool)
+    largest, span = float(values.max()), float(np.ptp(values))
+    if span == 0.0 or largest == 0.0:
+        return none, ""
+    at = values == largest
+    beside = values[~at][np.argmax(values[~at])]
+    runs = _in_a_row(at)
+    if runs.sum() > STEPPED * np.sum(values == beside):
+        return runs, ""
+    if bound is not None and abs(largest - bound) <= AT_LIMIT * bound:
+        runs = _in_a_row((values >= (1.0 - AT_LIMIT) * bound) & moves)
+        if runs.any():
+            return runs, f", at the limit of {bound:.6g} that the machine file states"
+    steps = np.diff(np.unique(values))
+    for share in BINS:
+        width = share * span
+        if len(steps) * share < 1.0 and steps.min() > width:
+            continue  # coarser steps than these
+        near = (values > largest - width) & moves
+        next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moves
+        runs = _in_a_row(near)
+        if runs.sum() > 2 * STEPPED * max(int(next_ones.sum()), PLATEAU):
+            return runs, f", with noise of up to {width:.2g} on it"
+    return none, ""
+
+
+def _in_a_row(at: np.ndarray) -> np.ndarray:
+    """Samples (N,) in runs of `PLATEAU` or more."""
+    mask = np.zeros(len(at), dtype=bool)
+    for start, stop in runs(at):
+        mask[start:stop] = stop - start >= PLATEAU
+    return mask

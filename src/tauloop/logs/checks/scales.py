@@ -1,0 +1,102 @@
+"""From the unit of a column to the SI unit of a channel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.logs.checks.findings import Findings
+from tauloop.logs.tables import Table
+from tauloop.mechanism.description.units import (
+    ACCELERATION,
+    ANGLE,
+    ANGULAR_SPEED,
+    FORCE,
+    LENGTH,
+    NUMBER,
+    ONE,
+    SPEED,
+    TIME,
+    TORQUE,
+    Dimension,
+    Literal,
+    Unit,
+    UnitError,
+    literal,
+    parse_unit,
+)
+
+#: Where a number stands before a unit.
+_FACTOR = re.compile(rf"[+-]?\s*{NUMBER}(\s*[A-Za-z]|\s+\S)", re.ASCII)
+
+#: What a quantity may be measured in; quantities that are not listed may have any unit.
+DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
+    "time": (TIME,),
+    "position": (ANGLE, LENGTH, ONE),  # a number: a component of a quaternion
+    "velocity": (ANGULAR_SPEED, SPEED),
+    "acceleration": (ANGULAR_SPEED / TIME, ACCELERATION),
+    "force": (TORQUE, FORCE),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """SI value of one in the file, and the SI unit."""
+
+    factor: float
+    unit: str
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """Values (N,) of the file in the SI unit; nothing is copied where it is the file's own."""
+        return values if self.factor == 1.0 else values * self.factor
+
+
+def _one_of(unit: Unit) -> Literal:
+    return Literal(1.0, unit.text, unit.scale, unit.dimension)
+
+
+def find_scale(
+    quantity: str, text: str, table: Table, column: int, findings: Findings
+) -> Scale | None:
+    """The scale of a column; None when its unit is missing, unknown or does not fit the quantity.
+
+    Args:
+        quantity: what the column holds.
+        text: a unit such as ``deg``, or a factor and a unit such as ``0.0523 N m``.
+        table: the file.
+        column: index of the column.
+        findings: takes what is wrong.
+    """
+
+    def note(what: str, remedy: str) -> None:
+        findings.add(
+            "units that are missing or wrong",
+            f"column {table.names[column]!r}",
+            what,
+            remedy,
+            table.file,
+        )
+
+    allowed = DIMENSIONS.get(quantity)
+    examples = " or ".join(str(dimension) or "1" for dimension in allowed or (ANGLE,))
+    if not text.strip():
+        note(
+            "has no unit",
+            f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})",
+        )
+        return None
+    try:
+        value = literal(text) if _FACTOR.match(text.strip()) else _one_of(parse_unit(text))
+    except UnitError as error:
+        note(error.what, error.remedy)
+        return None
+    if value.value == 0.0:
+        note(f"the factor of {text!r} is 0", "give the SI value of one in the file")
+        return None
+    if allowed is not None and value.dimension not in allowed:
+        note(f"{value.unit!r} is no unit of a {quantity}", f"use a unit such as {examples}")
+        return None
+    return Scale(factor=value.value, unit=str(value.dimension) or "1")

@@ -1,0 +1,110 @@
+"""Whether samples were taken at the times that uneven stamps state, or evenly and stamped late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.logs.checks.timing import missing_samples
+from tauloop.logs.log import Log, as_signals, by_channel
+from tauloop.logs.signals import butterworth
+
+#: Stamps that leave the even grid by less than this share of the period (RMS) are even.
+EVEN = 0.01
+#: The motion is below this share of the sampling rate; positions are compared above it.
+SLOW = 0.1
+#: Blocks over which the standard deviation of the share is taken.
+BLOCKS = 20
+#: Positions decide between both causes where a share of one differs from zero by this many standard
+#: deviations.
+DECIDES = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampJitter:
+    """How far stamps leave the even grid, and whether positions follow them.
+
+    A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n.
+    The part of the positions above `SLOW` times the sampling rate is fitted by the same part of v
+    d: the share is 1 if the stamps are the sampling times, and 0 if samples are even and only the
+    stamps are late.
+
+    Attributes:
+        size: RMS distance of the stamps from the even grid, s.
+        period: of the even grid, s.
+        share: of velocity times jitter that the positions contain.
+        deviation: standard deviation of the share.
+    """
+
+    size: float
+    period: float
+    share: float
+    deviation: float
+
+    @property
+    def decides(self) -> bool:
+        """Whether the positions are accurate enough to tell both causes apart."""
+        return self.deviation * DECIDES < 1.0
+
+    @property
+    def stamps_are_true(self) -> bool:
+        """Whether samples were taken when the stamps state; true also where positions do not decide."""
+        return not self.decides or self.share > 0.5
+
+    def __str__(self) -> str:
+        return (
+            f"positions contain {self.share:.2f} +- {self.deviation:.1g} of velocity times jitter, where 1 means that "
+            "the stamps are the sampling times and 0 that samples are even and stamped late"
+        )
+
+
+def sample_numbers(time: np.ndarray) -> np.ndarray:
+    """Numbers (N,) of the samples, which skip the missing ones; stamps may be late."""
+    _, missing = missing_samples(time, may_be_late=True)
+    return np.arange(len(time)) + np.concatenate([[0], np.cumsum(missing)]).astype(int)
+
+
+def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
+    """Compare the positions of a log with its stamps.
+
+    Args:
+        log: the log as measured, before any filter.
+        names: channels of position, taken together.
+
+    Returns:
+        The comparison; None if stamps are even, there are too few samples, or nothing moves.
+    """
+    signals = as_signals(log)
+    measured = by_channel(signals, "position")
+    names = [name for name in names if name in measured]
+    time, count = signals.time, len(signals.time)
+    if count < 4 * BLOCKS or not names:
+        return None
+    numbers = sample_numbers(time)
+    along = numbers - numbers.mean()
+    late = time - time.mean()
+    period = float(along @ late / (along @ along))
+    late = late - period * along
+    size = float(np.sqrt(np.mean(late**2)))
+    if size < EVEN * period:
+        return None
+    position = np.stack([measured[name] for name in names], axis=1)
+    moved = late[:, None] * np.gradient(_slow(position), period, axis=0)
+    inner = slice(count // 20, count - count // 20)
+    expected, fast = (moved - _slow(moved))[inner], (position - _slow(position))[inner]
+    noise = np.maximum(fast.std(axis=0), np.finfo(float).tiny)
+    x, y = expected / noise, fast / noise
+    power = float(np.sum(x * x))
+    if power == 0.0:
+        return None
+    share = float(np.sum(x * y)) / power
+    parts = np.array([part.sum() for part in np.array_split(x * (y - share * x), BLOCKS)])
+    return StampJitter(
+        size=size, period=period, share=share, deviation=float(np.sqrt(parts @ parts)) / power
+    )
+
+
+def _slow(x: np.ndarray) -> np.ndarray:
+    return butterworth(x, rate=1.0, cutoff=SLOW, order=4)

@@ -1,0 +1,73 @@
+"""Signals of several clocks and rates brought to the times of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.logs.checks.timing import missing_samples
+
+
+def linear(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Straight lines between samples."""
+    return np.interp(at, stamps, values)
+
+
+def hold(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The last sample before, or at, each time."""
+    return values[np.clip(np.searchsorted(stamps, at, side="right") - 1, 0, None)]
+
+
+def cubic(stamps: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """A cubic spline through the samples."""
+    from scipy.interpolate import CubicSpline  # slow to import
+
+    return CubicSpline(stamps, values)(at) if len(stamps) > 1 else linear(stamps, values, at)
+
+
+#: How values between samples are made, by name: stamps (K,), values (K,) and times (N,) to values
+#: (N,).
+BETWEEN: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+    "linear": linear,
+    "hold": hold,
+    "cubic": cubic,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampedSignal:
+    """Samples of one signal at its own times.
+
+    Attributes:
+        time: s (K,), increasing.
+        values: (K,); what is not finite counts as missing.
+    """
+
+    time: np.ndarray
+    values: np.ndarray
+
+    def at(self, time: np.ndarray, between: str) -> np.ndarray:
+        """Values (N,) at other times, which lie between the first and the last of its own.
+
+        Args:
+            time: s (N,).
+            between: a name of `BETWEEN`; samples at the very times stay what they are.
+
+        Returns:
+            NaN where a sample beside that time is not finite.
+        """
+        is_missing = ~np.isfinite(self.values)
+        if not is_missing.any():
+            return BETWEEN[between](self.time, self.values, time)
+        if is_missing.all():
+            return np.full(len(time), np.nan)
+        values = BETWEEN[between](self.time[~is_missing], self.values[~is_missing], time)
+        return np.where(np.interp(time, self.time, is_missing.astype(float)) > 0.0, np.nan, values)
+
+    def dropped(self, *, may_be_late: bool) -> list[tuple[float, float, int]]:
+        """Where samples never came: the times around them, s, and how many they are by the median period."""
+        _, missing = missing_samples(self.time, may_be_late=may_be_late)
+        gaps = np.flatnonzero(missing)
+        return [(self.time[k], self.time[k + 1], int(missing[k])) for k in gaps]

@@ -1,0 +1,174 @@
+"""Checks of time stamps: they must rise without gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
+from tauloop.logs.checks.gaps import WHOLE, FillGaps
+from tauloop.logs.tables import Table
+
+#: Messages that are looked at for whether they make up for a late one.
+LOOKED_AHEAD = 20
+#: Where fewer are left at the end of the log, the messages before the step count as well.
+FEW_AHEAD = 6
+#: A step of more than this many periods is a gap: at 1.5 the nearest whole number of periods is
+#: two.
+GAP_PERIODS = 1.5
+#: More missing samples in a row than this are not to be interpolated.
+LONGEST_FILLED = 20
+
+
+def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
+    """Median step (period) of time stamps (N,), and how many samples are missing in each step (N - 1,).
+
+    A step of more than `GAP_PERIODS` is a gap. Stamps of receipt may be late: then the next ones
+    make up for it, and only what they leave is missing: min over j of (t[k+j] - t[k]) / T - j, for
+    the next `LOOKED_AHEAD` messages. Where fewer than `FEW_AHEAD` are left, those before the step
+    count as well.
+    """
+    steps = np.diff(time)
+    rising = steps[steps > 0.0]
+    period = float(np.median(rising)) if len(rising) else 0.0
+    missing = np.zeros(len(steps), dtype=int)
+    for k in np.flatnonzero((steps > GAP_PERIODS * period) & (steps > 0.0)):
+        if not may_be_late:
+            missing[k] = max(round(float(steps[k] / period)) - 1, 1)
+            continue
+        ahead = (time[k + 1 : k + 1 + LOOKED_AHEAD] - time[k]) / period
+        left = float((ahead - np.arange(1, len(ahead) + 1)).min())
+        if len(ahead) < FEW_AHEAD:
+            before = (time[k + 1] - time[max(k + 1 - LOOKED_AHEAD, 0) : k + 1][::-1]) / period
+            left = min(left, float((before - np.arange(1, len(before) + 1)).min()))
+        missing[k] = max(round(left), 0)
+    return period, missing
+
+
+def check_time(
+    table: Table,
+    column: str,
+    time: np.ndarray,
+    findings: Findings,
+    *,
+    resample: bool = False,
+    gaps: FillGaps | None = None,
+) -> None:
+    """Find repeated and decreasing time stamps and gaps.
+
+    Args:
+        table: the file, for lines in messages.
+        column: name of its time column.
+        time: (N,) s.
+        findings: takes what is wrong.
+        resample: whether samples are taken to even times later: then stamps may be late, uneven and
+            repeated.
+        gaps: with `resample`: how many missing samples in a row may be interpolated.
+    """
+    steps = np.diff(time)
+    period, missing = missing_samples(time, may_be_late=table.may_be_late or resample)
+    gap, arrival = missing > (gaps.longest if resample and gaps is not None else 0), table.arrival
+    is_set = np.zeros_like(gap)
+    if arrival is not None and len(arrival) == len(time):
+        is_set = gap & (np.diff(arrival) <= GAP_PERIODS * period)
+
+    def note(kind: str, bad: np.ndarray, what: str, remedy: str) -> None:
+        rows = np.flatnonzero(bad)
+        for row in rows[:LISTED_PER_KIND]:
+            line = table.line(int(row) + 1)
+            periods = steps[row] / period if period > 0.0 else np.inf
+            text = what.format(
+                before=time[row], after=time[row + 1], step=steps[row], periods=periods
+            )
+            place = "" if line is not None else f" in row {row + 2}"
+            findings.add(kind, f"column {column!r}", text + place, remedy, table.file, line)
+        findings.count(kind, table.file, more=len(rows[LISTED_PER_KIND:]))
+
+    note(
+        "repeated time stamps",
+        (steps == 0.0) & (not resample),
+        "the time {after:.10g} s is repeated",
+        "remove the repeated sample; if the clock is too coarse, give `sample_rate` instead of the time column, or "
+        "take even samples (--resample)",
+    )
+    note(
+        "decreasing time stamps",
+        steps < 0.0,
+        "time goes back from {before:.10g} s to {after:.10g} s",
+        "cut the log there: it holds several recordings, or the clock was set",
+    )
+    note(
+        "jumps of the clock",
+        is_set,
+        "time goes on by {step:.6g} s after t = {before:.10g} s, and the recorder's clock by no more than a period",
+        "the clock was set there and nothing is missing: use the time of receipt, or one side of it",
+    )
+    what = f"a gap of {{step:.6g}} s after t = {{before:.10g}} s: {{periods:.4g}} periods of {period:.6g} s"
+    for remedy, rows in _gap_remedies(
+        time, period, gap & ~is_set, is_uneven=resample or table.may_be_late
+    ).items():
+        note("gaps in time", rows, what, remedy)
+
+
+def _gap_remedies(
+    time: np.ndarray, period: float, gap: np.ndarray, *, is_uneven: bool
+) -> dict[str, np.ndarray]:
+    """The steps (N - 1,) that are gaps by what to do about them.
+
+    Args:
+        time: (N,) s.
+        period: s.
+        gap: the steps.
+        is_uneven: whether stamps are taken as late already, so that the steps after a gap do not
+            make up for it.
+    """
+    if not gap.any():
+        return {}
+    periods = np.diff(time) / period
+    missing = missing_samples(time, may_be_late=True)[1]
+    is_made_up = gap & (missing == 0) & (not is_uneven)
+    is_long = gap & ~is_made_up & (missing > LONGEST_FILLED)
+    is_short = gap & ~is_made_up & ~is_long
+    longest = int(missing[is_short].max(initial=1))
+    is_whole = np.abs(periods - np.round(periods)) < WHOLE
+    option = (
+        f"--fill-gaps {longest}"
+        if is_whole[is_short].all() and not is_uneven
+        else f"--resample --fill-gaps {longest}"
+    )
+    return {
+        "stamps are uneven, and the next ones make up for it: take samples to even times (--resample)": is_made_up,
+        f"samples are missing there: interpolate them ({option}), or use the part before or after it": is_short,
+        "samples are missing there: use the part before or after it": is_long,
+    }
+
+
+def check_same_time(
+    table: Table,
+    column: str,
+    time: np.ndarray,
+    reference: Table,
+    reference_time: np.ndarray,
+    findings: Findings,
+) -> None:
+    """Find where the time column of a second file departs from that of the first by more than half a period.
+
+    Args:
+        table: the second file.
+        column: name of its time column.
+        time: (N,) s.
+        reference: the first file.
+        reference_time: (N,) s.
+        findings: takes what is wrong.
+    """
+    if len(time) < 2:
+        return
+    apart = np.abs(time - reference_time)
+    if apart.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
+        row = int(apart.argmax())
+        what = f"{time[row]:.10g} s where {reference.file} says {reference_time[row]:.10g} s"
+        remedy = (
+            "the files are not of one recording, or one starts later: cut both to the same samples"
+        )
+        findings.add(
+            "clocks that differ", f"column {column!r}", what, remedy, table.file, table.line(row)
+        )

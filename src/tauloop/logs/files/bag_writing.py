@@ -1,0 +1,192 @@
+"""Logs as bags of ROS 2, one file each or a folder: joint states, and arrays for all else, by rosbags."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.logs.files.bag_process import CONTENTS
+from tauloop.logs.files.bags import JOINT_FIELDS, require_rosbags
+from tauloop.logs.log import TIME, units_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Storage of rosbag2 by the ending of its files.
+STORAGE = {".mcap": "MCAP", ".db3": "SQLITE3"}
+#: Ending of a folder that is a bag, as `ros2 bag record` makes it; in front of it that of its files
+#: may stand.
+FOLDER = ".rosbag2"
+JOINT_STATES, _ARRAY = "/joint_states", "std_msgs/msg/Float64MultiArray"
+_JOINTS, _WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
+#: Channels of a force and a moment, and their fields in ROS.
+WRENCH_FIELDS = {
+    f"{letter}{axis}": f"wrench.{part}.{axis}"
+    for letter, part in (("f", "force"), ("m", "torque"))
+    for axis in "xyz"
+}
+#: Stamp of the first sample, ns: zero means in ROS that there is none.
+_FIRST = 1_000_000_000
+
+
+def write_bag(path: Path, target: Path, log: xr.Dataset) -> None:
+    """Write a log as one file of a rosbag2.
+
+    Positions are joint states, with the velocities and forces (efforts) of the same channels; fx,
+    fy, fz, mx, my, mz of one quantity are a stamped wrench, other quantities arrays, on
+    ``/tauloop/QUANTITY``. The topic ``/tauloop/log`` says which column is what, in which unit, so
+    that the file reads back without a description.
+
+    Args:
+        path: the file that the log is for, which chooses the storage by its ending, one of
+            `STORAGE`.
+        target: the file to fill.
+        log: a log as of `read_log`.
+
+    Raises:
+        LogError: rosbags is not installed.
+    """
+    require_rosbags(str(path))
+    ending = path.suffix.lower()
+    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
+        shutil.copyfile(_fill(Path(folder) / "log", log, STORAGE[ending]) / f"log{ending}", target)
+
+
+def write_bag_folder(path: Path, folder: Path, log: xr.Dataset) -> Path:
+    """Write a log as a rosbag2 as ROS itself records it: a folder of a file with messages and `metadata.yaml`.
+
+    Args:
+        path: the folder that the log is for; ends in `FOLDER`, in front of which the ending of a
+            file chooses the storage: MCAP without one.
+        folder: where to make it.
+        log: a log as of `read_log`.
+
+    Returns:
+        The folder that was made.
+
+    Raises:
+        LogError: rosbags is not installed.
+    """
+    require_rosbags(str(path))
+    name = Path(path.stem)
+    ending = name.suffix.lower() if name.suffix.lower() in STORAGE else ""
+    return _fill(folder / (name.stem if ending else name.name), log, STORAGE[ending or ".mcap"])
+
+
+def _fill(folder: Path, log: xr.Dataset, storage: str) -> Path:
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    time, store = log[TIME].to_numpy(), get_typestore(Stores.LATEST)
+    stamps = [_FIRST + round(1e9 * float(t)) for t in time - time[0]]
+    parts = {topic: dict(group) for topic, group in _topics(log).items()}
+    with Writer(folder, version=9, storage_plugin=StoragePlugin[storage]) as writer:
+        kinds = {CONTENTS: "std_msgs/msg/String"} | {
+            topic: _kind(topic, group) for topic, group in parts.items()
+        }
+        into = {
+            topic: writer.add_connection(topic, kind, typestore=store)
+            for topic, kind in kinds.items()
+        }
+        contents = store.types[kinds[CONTENTS]](
+            data=json.dumps(_contents(log, parts, float(time[0])))
+        )
+        writer.write(into[CONTENTS], _FIRST, store.serialize_cdr(contents, kinds[CONTENTS]))
+        streams = {
+            topic: _messages(store.types, topic, parts[topic], log, stamps) for topic in parts
+        }
+        for stamp in stamps:
+            for topic, messages in streams.items():
+                writer.write(into[topic], stamp, store.serialize_cdr(next(messages), kinds[topic]))
+    return folder
+
+
+def _topics(log: xr.Dataset) -> dict[str, list[tuple[str, list[str]]]]:
+    """Quantities with their channels, by topic."""
+    groups: dict[str, list[str]] = {}
+    for variable in log.data_vars.values():
+        groups.setdefault(variable.attrs["quantity"], []).append(variable.attrs["channel"])
+    joints = [(name, group) for name, group in groups.items() if name in JOINT_FIELDS.values()]
+    joints = [(name, group) for name, group in joints if group == groups.get("position")]
+    topics = {JOINT_STATES: joints} if joints else {}
+    for number, (name, group) in enumerate(groups.items()):
+        if (name, group) not in joints:
+            clean = name if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) else f"quantity_{number}"
+            topics[f"/tauloop/{clean}"] = [(name, group)]
+    return topics
+
+
+def _kind(topic: str, parts: Mapping[str, list[str]]) -> str:
+    """Type of a topic's messages."""
+    if topic == JOINT_STATES:
+        return _JOINTS
+    return _WRENCH if set(WRENCH_FIELDS) == set(next(iter(parts.values()))) else _ARRAY
+
+
+def _columns(topic: str, parts: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+    """Column of the file and name in the log of everything on a topic."""
+    fields = {quantity: field for field, quantity in JOINT_FIELDS.items()}
+    kind = _kind(topic, parts)
+    for quantity, channels in parts.items():
+        for k, channel in enumerate(channels):
+            name = f"{fields[quantity]}[{channel}]" if kind == _JOINTS else f"data[{k}]"
+            name = WRENCH_FIELDS[channel] if kind == _WRENCH else name
+            yield f"{topic}.{name}", f"{quantity}.{channel}"
+
+
+def _contents(
+    log: xr.Dataset, topics: Mapping[str, Mapping[str, list[str]]], start: float
+) -> dict[str, Any]:
+    names = {
+        column: name
+        for topic, parts in topics.items()
+        for column, name in _columns(topic, dict(parts))
+    }
+    units = {column: units_of(log[name]) for column, name in names.items()}
+    return {"start": start, "channels": names, "units": units}
+
+
+def _messages(
+    types: Any, topic: str, parts: Mapping[str, list[str]], log: xr.Dataset, stamps: list[int]
+) -> Iterator[Any]:
+    """The messages of a topic, one for each sample."""
+    values = {
+        quantity: np.stack(
+            [log[f"{quantity}.{channel}"].to_numpy() for channel in channels], axis=1
+        )
+        for quantity, channels in parts.items()
+    }
+    header, moment = types["std_msgs/msg/Header"], types["builtin_interfaces/msg/Time"]
+    layout = types["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)
+    none = np.zeros(0)
+    kind = _kind(topic, parts)
+    for row, stamp in enumerate(stamps):
+        if kind == _ARRAY:
+            yield types[_ARRAY](layout=layout, data=next(iter(values.values()))[row])
+            continue
+        second, nanosecond = divmod(stamp, 1_000_000_000)
+        head = header(stamp=moment(sec=second, nanosec=nanosecond), frame_id="")
+        if kind == _WRENCH:
+            ((quantity, channels),) = parts.items()
+            numbers = dict(zip(channels, values[quantity][row].tolist(), strict=True))
+            vectors = [
+                types["geometry_msgs/msg/Vector3"](
+                    **{axis: numbers[f"{letter}{axis}"] for axis in "xyz"}
+                )
+                for letter in "fm"
+            ]
+            wrench = types["geometry_msgs/msg/Wrench"](force=vectors[0], torque=vectors[1])
+            yield types[_WRENCH](header=head, wrench=wrench)
+            continue
+        fields = {
+            field: values[name][row] if name in values else none
+            for field, name in JOINT_FIELDS.items()
+        }
+        yield types[_JOINTS](header=head, name=parts["position"], **fields)

@@ -1,0 +1,301 @@
+"""Bags of ROS as tables: fields of messages are columns, and one topic's messages are the samples.
+
+The samples stand at the stamps of one topic: that of the time column, or else of the first column
+wanted. Stamps are those of the messages' headers, or the times of receipt where there are none.
+Columns of other topics are brought to these stamps (`time_base.BETWEEN`); where they are stamped
+alike nothing is changed. Samples outside the time that all topics share are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import LogError
+from tauloop.logs.checks.findings import LISTED_PER_KIND, Findings
+from tauloop.logs.checks.time_base import StampedSignal
+from tauloop.logs.files.reading_apart import bag_columns, bag_topics
+from tauloop.logs.tables import KIND_DROPPED, MOST, Table
+from tauloop.mechanism.suggestions import listing
+
+#: Columns of time behind a topic's name, and what the reading process calls their stamps, ns.
+CLOCKS = {"header.stamp": "stamped", "received": "received"}
+_STAMP, _RECEIVED = CLOCKS
+#: Quantities of ROS's joint states by the names of their fields.
+JOINT_FIELDS = {"position": "position", "velocity": "velocity", "effort": "force"}
+_JOINTS = "sensor_msgs/msg/JointState"
+#: Clocks that differ by more, s, count from different zeros.
+MOST_APART = 1.0
+#: A clock that starts at zero has its second stamp within this number of periods.
+START_OF_CLOCK = 10.0
+_SECOND = 1e9
+_LOGGER = logging.getLogger("tauloop")
+
+
+class BagTable(Table):
+    """A rosbag2 folder, one file of it, or a bag of ROS 1; needs rosbags (``pip install tauloop[ros]``).
+
+    Columns are called ``/topic.field``: ``/joint_states.position[elbow]``, ``/efforts.data[0]``,
+    ``/wrench.wrench.force.x``; those of time ``/topic.header.stamp`` and ``/topic.received``.
+    """
+
+    def __init__(self, path: Path, between: str) -> None:
+        """Read which topics there are.
+
+        Raises:
+            LogError: rosbags is missing, the bag is damaged, or no topic of it has numbers.
+        """
+        require_rosbags(str(path))
+        head = bag_topics(path)
+        self._topics, self._contents, self._between = head["topics"], head["contents"], between
+        self.file = str(path)
+        for cut in head["cuts"]:
+            self._note(_cut_note(cut))
+        units: dict[str, str] = {}
+        for topic, info in self._topics.items():
+            clocks = [*CLOCKS][0 if info["stamped"] else 1 :] if info["fields"] else []
+            units |= {f"{topic}.{field}": unit for field, unit in info["fields"].items()}
+            units |= dict.fromkeys((f"{topic}.{clock}" for clock in clocks), "s")
+        if not units:
+            kinds = (
+                listing(sorted(f"{topic} ({info['kind']})" for topic, info in self._topics.items()))
+                or "nothing"
+            )
+            what = f"no messages with numbers that can be read; the bag has {kinds}"
+            what += "".join(f"; {note}" for note in self.notes)
+            raise LogError.of("", what, "record joint states, arrays or wrenches", file=str(path))
+        super().__init__(str(path), [*units], brackets_are_units=False)
+        stated = self._stated("units")
+        self.units = tuple(stated.get(name, unit) for name, unit in units.items())
+
+    def _stated(self, key: str) -> dict[str, str]:
+        """What a log of Tauloop's own says of its columns; nothing of what is not as Tauloop writes it."""
+        part = self._contents.get(key) if isinstance(self._contents, dict) else None
+        pairs = part.items() if isinstance(part, dict) else ()
+        return {name: text for name, text in pairs if isinstance(text, str)}
+
+    def _note(self, text: str) -> None:
+        """Keep a note for the results, and warn those who do not show any."""
+        if text not in self.notes:
+            self.notes = (*self.notes, text)
+            _LOGGER.warning("%s: %s", self.file, text)
+
+    def channels(self) -> list[tuple[str, str, str]]:
+        """Those of a log that Tauloop wrote, or else all joints by their names."""
+        stated = [(text.partition("."), name) for name, text in self._stated("channels").items()]
+        if stated:
+            return [(quantity, channel, name) for (quantity, _, channel), name in stated]
+        fields = [
+            (_split(name)[1].partition("["), name)
+            for name in self.names
+            if self._is_of_joints(name)
+        ]
+        return [
+            (JOINT_FIELDS[field], joint[:-1], name)
+            for (field, _, joint), name in fields
+            if field in JOINT_FIELDS
+        ]
+
+    def _is_of_joints(self, name: str) -> bool:
+        return self._topics[_split(name)[0]]["kind"] == _JOINTS
+
+    def clock(self, columns: Sequence[str]) -> str | None:
+        """Stamps of the first column's topic, times of receipt where it has none."""
+        topics = [_split(name)[0] for name in columns if name in self.names]
+        return f"{topics[0]}.{self._clock_of(topics[0])}" if topics else None
+
+    def _clock_of(self, topic: str, wanted: str = _STAMP) -> str:
+        return wanted if self._topics[topic]["stamped"] else _RECEIVED
+
+    def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
+        """The chosen columns at the stamps of one topic."""
+        names, before = [self.names[column] for column in columns], findings.total
+        fields = [name for name in dict.fromkeys(names) if _split(name)[1] not in CLOCKS]
+        base, clock = _split(
+            next((name for name in names if name not in fields), None) or self.clock(fields) or ""
+        )
+        loaded = self._load([base], fields)
+        self._leave_zero_stamps(
+            loaded, dict.fromkeys((base, *(_split(name)[0] for name in fields)))
+        )
+        clock = clock if clock == _RECEIVED else self._clock_of(base)
+        self.may_be_late = clock == _RECEIVED
+        self._check_zeros(loaded, {_split(name)[0] for name in fields}, base, findings)
+        first = next((name for name in fields if _split(name)[0] == base), None)
+        rows = loaded[f"{first} rows"] if first else np.arange(len(loaded[f"{base} received"]))
+        start = loaded[f"{base} {CLOCKS[clock]}"][rows[:1]].sum()
+        series = {name: self._series(name, clock, start, loaded) for name in fields}
+        time = (loaded[f"{base} {CLOCKS[clock]}"][rows] - start) / _SECOND
+        others = {name: own for name, own in series.items() if not np.array_equal(own.time, time)}
+        self._check_order(others, findings)
+        shared = self._shared(time, others.values(), findings)
+        if findings.total > before:
+            return np.zeros((len(time), len(names)))
+        time = time[shared]
+        self.arrival = (
+            None if self.may_be_late else loaded[f"{base} received"][rows][shared] / _SECOND
+        )
+        values = np.empty((len(time), len(names)))
+        is_dropped = np.zeros(values.shape, dtype=bool)
+        for k, name in enumerate(names):
+            if name in others:
+                values[:, k] = others[name].at(time, self._between)
+                is_dropped[:, k] = self._dropped(name, others[name], time, findings)
+            else:
+                values[:, k] = series[name].values[shared] if name in series else time + self._start
+        self._report_not_finite(np.where(is_dropped, 0.0, values), columns, findings)
+        return np.where(is_dropped, np.nan, values)
+
+    def _load(self, topics: Iterable[str], names: Iterable[str]) -> dict[str, np.ndarray]:
+        """What the reading process says of topics and of columns."""
+        wanted: dict[str, list[str]] = {topic: [] for topic in topics}
+        for name in names:
+            topic, field = _split(name)
+            wanted.setdefault(topic, []).append(field)
+        return bag_columns(Path(self.file), wanted)
+
+    def _leave_zero_stamps(self, loaded: Mapping[str, np.ndarray], topics: Iterable[str]) -> None:
+        """Take times of receipt where publishers left stamps empty, and note it: zero is not a time."""
+        for topic in topics:
+            stamps = loaded[f"{topic} stamped"]
+            zeros = int((stamps == 0).sum())
+            if not self._topics[topic]["headed"] or not zeros or _is_zero_a_time(stamps):
+                continue
+            self._topics[topic]["stamped"] = False
+            which = f"all {zeros}" if zeros == len(stamps) else f"{zeros} of {len(stamps)}"
+            self._note(
+                f"{which} stamps in the headers of {topic} are zero: times of receipt are used, which may be late; "
+                "let the publisher fill header.stamp"
+            )
+
+    def _series(
+        self, name: str, clock: str, start: int, loaded: Mapping[str, np.ndarray]
+    ) -> StampedSignal:
+        """The samples of a column; its topic has the clock of the first one, or times of receipt."""
+        topic = _split(name)[0]
+        stamps = loaded[f"{topic} {CLOCKS[self._clock_of(topic, clock)]}"][loaded[f"{name} rows"]]
+        return StampedSignal(time=(stamps - start) / _SECOND, values=loaded[name])
+
+    @property
+    def _start(self) -> float:
+        """Time of the first sample, s, where the log says it; else zero."""
+        start = self._contents.get("start") if isinstance(self._contents, dict) else None
+        return float(start) if isinstance(start, int | float) and abs(start) < MOST else 0.0
+
+    def _check_zeros(
+        self, loaded: Mapping[str, np.ndarray], topics: Iterable[str], base: str, findings: Findings
+    ) -> None:
+        """Find topics that have times of receipt only beside stamps of a clock with another zero."""
+        if self.may_be_late or not len(loaded[f"{base} received"]):
+            return
+        apart = float(np.median(loaded[f"{base} received"] - loaded[f"{base} stamped"])) / _SECOND
+        for topic in sorted(topics):
+            if abs(apart) > MOST_APART and self._clock_of(topic) == _RECEIVED:
+                what = f"has no stamps, and times of receipt are {apart:.6g} s apart from the stamps of {base}"
+                remedy = f"take times of receipt of both: LogFile(time={f'{base}.{_RECEIVED}'!r})"
+                findings.add("clocks that differ", f"topic {topic}", what, remedy, self.file)
+
+    def _check_order(self, others: Mapping[str, StampedSignal], findings: Findings) -> None:
+        """Find clocks that go back, or stand still, on topics whose values are to be brought to other stamps."""
+        for name, own in others.items():
+            back = np.flatnonzero(np.diff(own.time) <= 0.0)
+            for k in back[:LISTED_PER_KIND]:
+                what = f"time goes from {own.time[k]:.10g} s to {own.time[k + 1]:.10g} s at message {k + 2}"
+                remedy = "the clock was set, or a message is there twice: cut the bag there"
+                findings.add("clocks that go back", f"column {name!r}", what, remedy, self.file)
+            findings.count("clocks that go back", self.file, more=len(back[LISTED_PER_KIND:]))
+
+    def _shared(
+        self, time: np.ndarray, others: Iterable[StampedSignal], findings: Findings
+    ) -> np.ndarray:
+        """Which samples lie within the time of every signal."""
+        spans = [
+            (own.time[0], own.time[-1]) if len(own.time) else (np.inf, -np.inf) for own in others
+        ]
+        first, last = (
+            max((a for a, _ in spans), default=-np.inf),
+            min((b for _, b in spans), default=np.inf),
+        )
+        shared = (time >= first) & (time <= last)
+        if not shared.any():
+            what = "no time at which all wanted topics have messages"
+            findings.add(
+                "topics without a common time",
+                "topics",
+                what,
+                "map topics of one recording",
+                self.file,
+            )
+        return shared
+
+    def _dropped(
+        self, name: str, own: StampedSignal, time: np.ndarray, findings: Findings
+    ) -> np.ndarray:
+        """Which samples (N,) lie where messages of another topic never came."""
+        is_within = np.zeros(len(time), dtype=bool)
+        late = self.may_be_late or not self._topics[_split(name)[0]]["stamped"]
+        gaps = [
+            gap
+            for gap in own.dropped(may_be_late=late)
+            if ((time > gap[0]) & (time < gap[1])).any()
+        ]
+        for before, after, count in gaps:
+            is_within |= (time > before) & (time < after)
+            what = f"{count} messages are missing between t = {before:.10g} s and {after:.10g} s"
+            remedy = (
+                "use the part before or after it, or have the gap filled: FillGaps, --fill-gaps"
+            )
+            findings.add(KIND_DROPPED, f"column {name!r}", what, remedy, self.file)
+        return is_within
+
+
+def _cut_note(cut: Mapping[str, Any]) -> str:
+    """A sentence on where a file ends too early, and what was read of it."""
+    place, count = f"{cut['file']} is cut at byte {cut['at']}", cut["messages"]
+    if not count:
+        return f"{place}, before its first message"
+    read = f"the last of the {count} messages before it was received at {np.datetime64(cut['last'], 'ns')} UTC"
+    return (
+        f"{place}, in its index; {read}"
+        if cut["all"]
+        else f"{place}; {read}, and what came later is lost"
+    )
+
+
+def _is_zero_a_time(stamps: np.ndarray) -> bool:
+    """Whether a zero is the first stamp of a clock that starts there, as simulated time does: the next one is near."""
+    later = stamps[1:]
+    if len(later) < 2 or stamps[0] != 0 or (later <= 0).any():
+        return False
+    return bool(later[0] <= START_OF_CLOCK * np.median(np.diff(later)))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Topic and field of a column; names of topics have no dots."""
+    topic, _, field = name.partition(".")
+    return topic, field
+
+
+def is_bag(path: Path) -> bool:
+    """Whether a path is that of a bag: a folder with metadata, or a file that ends in .mcap, .db3 or .bag."""
+    return os.path.isfile(path / "metadata.yaml") or path.name.lower().endswith(
+        (".mcap", ".db3", ".bag")
+    )
+
+
+def require_rosbags(file: str) -> None:
+    """Refuse bags without the package that reads and writes them.
+
+    Raises:
+        LogError: rosbags is not installed.
+    """
+    if find_spec("rosbags") is None:
+        raise LogError.of(
+            "", "bags of ROS need rosbags, which is missing", "pip install tauloop[ros]", file=file
+        )

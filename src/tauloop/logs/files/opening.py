@@ -1,0 +1,48 @@
+"""Tables of files by their endings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tauloop.common.errors import LogError
+from tauloop.common.files import unreadable
+from tauloop.logs.files.bags import BagTable, is_bag
+from tauloop.logs.files.hdf5 import hdf5_columns
+from tauloop.logs.tables import ArrayTable, CsvTable, MatTable, ParquetTable, Table
+
+#: Endings of the files that hold logs, for messages; bags of ROS may be folders too.
+ENDINGS = ".csv, .csv.gz, .parquet, .mat, .h5, .hdf5, .mcap, .db3 or .bag"
+
+
+def open_table(path: str | Path, between: str | None = None) -> Table:
+    """Open a file by its ending, one of `ENDINGS`, or a folder that rosbag2 wrote.
+
+    Args:
+        path: the file or folder.
+        between: of a bag: how values between the messages of a topic are made, a name of
+            `time_base.BETWEEN`.
+
+    Raises:
+        LogError: the file is missing, empty, damaged, or of another kind.
+    """
+    path = Path(path)
+    if is_bag(path) and (path.is_dir() or unreadable(path) is None):
+        return BagTable(path, between or "linear")
+    if wrong := unreadable(path):
+        raise LogError.of("", *wrong, file=str(path))
+    if between is not None:
+        what = "all columns of the file have the same times: nothing is to be made between them"
+        raise LogError.of(
+            "between", what, "leave `between` out, which is for bags of ROS", file=str(path)
+        )
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        return CsvTable(path)
+    if name.endswith(".parquet"):
+        return ParquetTable(path)
+    if name.endswith(".mat"):
+        return MatTable(path)
+    if name.endswith((".h5", ".hdf5")):
+        return ArrayTable(str(path), *hdf5_columns(path))
+    what = f"the ending {path.suffix!r} is not that of a kind of log that can be read"
+    raise LogError.of("", what, f"use {ENDINGS}", file=str(path))

@@ -1,0 +1,353 @@
+"""Reading measured logs: columns of files become named channels in SI units over one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.errors import LogError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.logs.checks.findings import Findings
+from tauloop.logs.checks.gaps import FillGaps, filled, with_missing_rows
+from tauloop.logs.checks.repairs import resampled
+from tauloop.logs.checks.scales import Scale, find_scale
+from tauloop.logs.checks.time_base import BETWEEN
+from tauloop.logs.checks.timing import check_same_time, check_time
+from tauloop.logs.files.opening import open_table
+from tauloop.logs.log import TIME, Channel, Signals
+from tauloop.logs.tables import MISSING, CsvTable, Table
+from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile(Shown):
+    """One file of a recording and what its columns mean.
+
+    Attributes:
+        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a bag of ROS:
+            a rosbag2 folder, ``.mcap``, ``.db3`` or (of ROS 1) ``.bag``, whose columns are
+            ``/topic.field`` (`tauloop.logs.files.bags`).
+        columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``;
+            columns of a text without a header are called "1", "2", ... The quantities position,
+            velocity, acceleration and force have their units checked, others may have any name.
+            None: the file's own names are of the form ``quantity.channel``, as `write_log` writes
+            them, or a bag's joint states.
+        units: unit by column or by quantity (the column wins); it wins over a unit in the header,
+            ``q1 [deg]``. It may carry a factor: ``"0.0523 N m"`` says that one in the file is
+            0.0523 N m, ``"-1 rad"`` turns a sign.
+        time: name of the column of time stamps. A bag has its own: those of the first column's
+            topic.
+        between: of a bag: how values of other topics are made at these stamps, one of
+            `time_base.BETWEEN`: "linear" (the default), "hold" or "cubic".
+    """
+
+    path: str | Path
+    columns: Mapping[str, Mapping[str, str]] | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
+    time: str | None = None
+    between: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """One column that is wanted: what it holds and where it stands."""
+
+    quantity: str
+    channel: str
+    column: int
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What one file gave."""
+
+    table: Table
+    count: int
+    signals: tuple[Channel, ...]
+    time_column: str = ""
+    time: np.ndarray | None = None
+    interpolated: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_log(
+    *files: LogFile | str | Path,
+    sample_rate: float | None = None,
+    gaps: FillGaps | None = None,
+    resample: bool = False,
+) -> xr.Dataset:
+    """Read one recording from one or several files, merged row by row.
+
+    Args:
+        files: the files with their columns; a bare path is a file whose names are
+            ``quantity.channel``.
+        sample_rate: samples per second, Hz, where no file has a time column; time then starts at
+            zero.
+        gaps: how missing samples are interpolated; they are refused without it.
+        resample: whether samples are taken to even times (`resampled`), so that uneven, late and
+            repeated stamps are accepted.
+
+    Returns:
+        The log: one variable per channel in SI units (see `tauloop.logs.log`).
+
+    Raises:
+        LogError: everything that is wrong (see `read_signals`).
+    """
+    return read_signals(*files, sample_rate=sample_rate, gaps=gaps, resample=resample).dataset()
+
+
+def read_signals(
+    *files: LogFile | str | Path,
+    sample_rate: float | None = None,
+    gaps: FillGaps | None = None,
+    resample: bool = False,
+) -> Signals:
+    """As `read_log`, as plain arrays, with how many samples of which channel were interpolated.
+
+    Raises:
+        LogError: everything that is wrong, each with file, line (or row) and column: missing
+            columns, NaN, text, rows of the wrong length, time stamps that repeat, go back or leave
+            gaps, counts that differ between files, units that are missing or unknown.
+    """
+    findings = Findings()
+    sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
+    repairs = _Repairs(gaps=gaps, resample=resample)
+    parts = [
+        part
+        for source in sources
+        if (part := _read_part(source, sample_rate, repairs, findings)) is not None
+    ]
+    if not sources:
+        findings.add("arguments", "files", "no file was given", "give at least one")
+    _check_channels(parts, findings)
+    _check_counts(parts, findings)
+    time = _time_axis(parts, sample_rate, complete=len(parts) == len(sources), findings=findings)
+    findings.raise_if_any()
+    signals = Signals(
+        time=time,
+        channels=tuple(signal for part in parts for signal in part.signals),
+        interpolated={name: count for part in parts for name, count in part.interpolated.items()},
+        notes=tuple(note for part in parts for note in part.table.notes),
+    )
+    return resampled(signals, gaps) if resample else signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repairs:
+    """What is mended while a log is read."""
+
+    gaps: FillGaps | None
+    resample: bool
+
+
+def _read_part(
+    source: LogFile, sample_rate: float | None, repairs: _Repairs, findings: Findings
+) -> _Part | None:
+    """What the file holds of what is wanted; None when something about it is wrong."""
+    try:
+        if source.between is not None:
+            LogError.raise_if_any(
+                unknown_names([source.between], BETWEEN, "{!r} is unknown", "between")
+            )
+        table = open_table(source.path, source.between)
+    except LogError as error:
+        findings.include(error.problems)
+        return None
+    before = findings.total
+    mapped = {name for group in (source.columns or {}).values() for name in group.values()}
+    if isinstance(table, CsvTable) and not table.has_names and not mapped.intersection(table.names):
+        what = f"the first row holds numbers ({', '.join(table.first_row[:3])}), not column names"
+        remedy = (
+            "put a row of names above the samples, such as `t [s], q1 [deg]`, or map columns by their numbers: "
+            "LogFile(columns={'position': {'motor': '2'}}, time='1')"
+        )
+        findings.add("headers that are missing", "header", what, remedy, table.file, table.line(0))
+        return None
+    choices = _choices(source, table, findings, is_timed=sample_rate is not None)
+    if not choices:
+        return None
+    values, filled_in = _numbers(table, choices, repairs, findings)
+    if findings.total > before:
+        return None
+    signals, time, time_column = [], None, ""
+    for choice, column in zip(choices, np.ascontiguousarray(values.T), strict=True):
+        label = table.names[choice.column]
+        if choice.quantity == TIME:
+            time, time_column = choice.scale.of(column), label
+            check_time(table, label, time, findings, resample=repairs.resample, gaps=repairs.gaps)
+        else:
+            signals.append(
+                Channel(
+                    quantity=choice.quantity,
+                    channel=choice.channel,
+                    values=choice.scale.of(column),
+                    unit=choice.scale.unit,
+                    source=f"{Path(table.file).name}: {label}",
+                )
+            )
+    return _Part(
+        table=table,
+        count=len(values),
+        signals=tuple(signals),
+        time_column=time_column,
+        time=time,
+        interpolated=filled_in,
+    )
+
+
+def _numbers(
+    table: Table, choices: Sequence[_Choice], repairs: _Repairs, findings: Findings
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Columns (N, n), and how many samples of each channel were interpolated."""
+    columns, gaps = [choice.column for choice in choices], repairs.gaps
+    if gaps is None:
+        return table.numbers(columns, findings), {}
+    own, before = Findings(), findings.total
+    values = table.numbers(columns, own)
+    findings.absorb(own, but=MISSING)
+    stamps = next((k for k, choice in enumerate(choices) if choice.quantity == TIME), None)
+    if findings.total > before:
+        return values, {}
+    # uneven stamps are no whole periods apart: `resampled` counts their missing rows
+    if stamps is not None and not repairs.resample and np.isfinite(values[:, stamps]).all():
+        time, kept = with_missing_rows(values[:, stamps], np.delete(values, stamps, axis=1), gaps)
+        values = np.insert(kept, stamps, time, axis=1)
+    counts = {}
+    for k, choice in enumerate(choices):
+        where = f"column {table.names[choice.column]!r}"
+        if k == stamps and not np.isfinite(values[:, k]).all():
+            what, remedy = (
+                "a time stamp is missing",
+                "give `sample_rate` instead of the time column, or cut the log",
+            )
+            findings.add("time stamps that are missing", where, what, remedy, table.file)
+            continue
+        values[:, k], count = filled(values[:, k], gaps, findings, where=where, file=table.file)
+        if count:
+            counts[f"{choice.quantity}.{choice.channel}"] = count
+    return values, counts
+
+
+def _choices(source: LogFile, table: Table, findings: Findings, *, is_timed: bool) -> list[_Choice]:
+    wanted = _wanted(source, table, findings, is_timed=is_timed)
+    choices = []
+    for quantity, channel, name in dict.fromkeys(wanted):  # two columns of one name are one problem
+        column = _column(name, table, findings)
+        if column is None:
+            continue
+        unit = source.units.get(
+            name, source.units.get(table.names[column], source.units.get(quantity))
+        )
+        scale = find_scale(
+            quantity, table.units[column] if unit is None else unit, table, column, findings
+        )
+        if scale is not None:
+            choices.append(_Choice(quantity=quantity, channel=channel, column=column, scale=scale))
+    known = {*table.names, *(f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True))}
+    known |= {quantity for quantity, _, _ in wanted}
+    for key in source.units:
+        if key not in known:
+            what = "neither a column of the file nor a quantity that is read from it"
+            remedy = suggestion(key, known) or "remove it"
+            findings.add("units for nothing", f"units[{key!r}]", what, remedy, table.file)
+    return choices
+
+
+def _wanted(
+    source: LogFile, table: Table, findings: Findings, *, is_timed: bool
+) -> list[tuple[str, str, str]]:
+    """Quantity, channel and column name of everything to be read, time included."""
+    if source.columns is not None:
+        wanted = [
+            (q, channel, name)
+            for q, group in source.columns.items()
+            for channel, name in group.items()
+        ]
+        own_time = None
+    else:
+        wanted = table.channels()
+        own_time = TIME if TIME in table.names else None
+    if not wanted:
+        what = f"nothing to read: the file has {listing(table.names)}"
+        remedy = "say what they are: LogFile(columns={'position': {'motor': 'its column'}})"
+        findings.add("columns that are missing", "columns", what, remedy, table.file)
+    time = (
+        source.time
+        or own_time
+        or (None if is_timed else table.clock([name for _, _, name in wanted]))
+    )
+    return wanted + ([(TIME, "", time)] if time is not None else [])
+
+
+def _column(name: str, table: Table, findings: Findings) -> int | None:
+    headers = [f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True)]
+    places = [
+        k for k, (n, h) in enumerate(zip(table.names, headers, strict=True)) if name in (n, h)
+    ]
+    if len(places) == 1:
+        return places[0]
+    where = f"column {name!r}"
+    if places:
+        what = f"{len(places)} columns of the file have this name (numbers {', '.join(str(k + 1) for k in places)})"
+        findings.add("columns of one name", where, what, "rename them in the file", table.file)
+    else:
+        what = f"not in the file, which has {listing(table.names)}"
+        remedy = suggestion(name, table.names) or "correct the name in `columns`"
+        findings.add("columns that are missing", where, what, remedy, table.file)
+    return None
+
+
+def _check_channels(parts: list[_Part], findings: Findings) -> None:
+    first: dict[str, str] = {}
+    for part in parts:
+        for signal in part.signals:
+            if signal.name in first:
+                what = f"read from {first[signal.name]} and again from {signal.source}"
+                findings.add(
+                    "channels given twice", signal.name, what, "map it once", part.table.file
+                )
+            first.setdefault(signal.name, signal.source)
+
+
+def _check_counts(parts: list[_Part], findings: Findings) -> None:
+    for part in parts[1:]:
+        if part.count != parts[0].count:
+            what = f"{part.count} samples where {parts[0].table.file} has {parts[0].count}"
+            remedy = (
+                "the files are not of one recording, or one was cut: cut both to the same samples"
+            )
+            findings.add("counts that differ", "rows", what, remedy, part.table.file)
+
+
+def _time_axis(
+    parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings
+) -> np.ndarray:
+    """Time stamps (N,) of the first file that has them, or counted from the sample rate."""
+    timed = [(part, part.time) for part in parts if part.time is not None]
+    if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
+        what = f"{sample_rate} Hz is not a rate"
+        findings.add("arguments", "sample_rate", what, "give samples per second, above zero")
+    elif sample_rate is not None and timed:
+        what = (
+            f"given beside the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
+        )
+        findings.add("arguments", "sample_rate", what, "give one of the two")
+    elif sample_rate is not None and parts:
+        return np.arange(parts[0].count) / sample_rate
+    elif sample_rate is None and not timed and complete:
+        findings.add("arguments", "time", "neither a time column nor a sample rate", _SAMPLE_RATE)
+    for part, time in timed[1:]:
+        first, first_time = timed[0]
+        if part.count == first.count:
+            check_same_time(part.table, part.time_column, time, first.table, first_time, findings)
+    return timed[0][1] if timed else np.empty(0)

@@ -1,0 +1,205 @@
+"""MAT files up to version 7, Parquet files and bags of ROS, by SciPy, Arrow and rosbags in a process of its own.
+
+A damaged file may end that process; and what Arrow keeps of a long log goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import LogError
+from tauloop.logs.files.unpacking import most_unpacked, require_ratio
+
+_SCRIPT = Path(__file__).with_name("reading_process.py")
+#: A process that has handed over so many bytes is ended: it keeps memory of what it read.
+LARGE = 4_000_000
+#: Idle processes that are kept for the next file.
+MOST = 4
+_AGAIN = {
+    "MAT": "save the log again in MATLAB with `save(name, '-v7')`",
+    "Parquet": "export the log again",
+    "bag of ROS": "copy the bag again",
+}
+#: How bags that are damaged are repaired, by the ending of the file; a folder has none.
+_REPAIRED = {
+    ".mcap": "repair it: `mcap recover FILE -o NEW.mcap` (the command of the MCAP project)",
+    ".db3": "repair it: `sqlite3 FILE .recover | sqlite3 NEW.db3`",
+    ".bag": "repair it: `rosbag reindex FILE` (of ROS 1)",
+    "": "repair its files (`mcap recover`, `sqlite3 FILE .recover`) and then its metadata: `ros2 bag reindex FOLDER`",
+}
+
+
+def mat_columns(path: Path) -> dict[str, np.ndarray]:
+    """Numeric columns of a MAT file by name.
+
+    Raises:
+        LogError: it is damaged, or would fill the memory.
+    """
+    head, columns = _answer("MAT", path, "mat", most_unpacked(path))
+    if "holds" in head:
+        require_ratio(path, head["holds"])
+    return columns
+
+
+def parquet_schema(path: Path) -> dict[str, Any]:
+    """Of a Parquet file: `names` and `kinds` of its columns, and its number of `rows`.
+
+    Raises:
+        LogError: it is damaged.
+    """
+    return _answer("Parquet", path, "parquet schema")[0]
+
+
+def parquet_columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Numbers of columns of a Parquet file by name; nulls are NaN.
+
+    Raises:
+        LogError: it is damaged.
+    """
+    return _answer("Parquet", path, "parquet", list(names))[1]
+
+
+def bag_topics(path: Path) -> dict[str, Any]:
+    """Of a bag: `topics` with their fields, and the `contents` of a log that Tauloop wrote.
+
+    Raises:
+        LogError: it is damaged, or would fill the memory.
+    """
+    return _answer("bag of ROS", path, "bag topics", most_unpacked(path))[0]
+
+
+def bag_columns(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
+    """Of fields by topic: values and the rows of their messages; of the topics stamps and times of receipt, ns.
+
+    Raises:
+        LogError: it is damaged, or would fill the memory.
+    """
+    return _answer("bag of ROS", path, "bag", most_unpacked(path), wanted)[1]
+
+
+def _answer(
+    kind: str, path: Path, reader: str, *request: Any
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what the reading process states of a file, and its columns by name.
+
+    A process is taken from the idle ones for one exchange and returns to them only after a complete
+    answer: an exchange that an exception ends anywhere (Ctrl-C, a time limit, which are raised in
+    signal handlers) leaves no answer to the next request, and a handler or a thread that reads in
+    the meantime has a process of its own.
+    """
+    idle = _IDLE.setdefault(os.getpid(), [])  # a fork leaves its parent's processes alone
+    ended = 0
+    for _ in range(2):  # a second time with a new process: something else may have ended the first
+        try:
+            process = idle.pop()
+        except IndexError:
+            process = _ReadingProcess()
+        try:
+            head, columns = process.answer(reader, str(path.resolve()), *request)
+        except _ProcessEnded:
+            ended = process.end()
+            continue
+        except BaseException:
+            process.end()
+            raise
+        if len(idle) < MOST and sum(column.nbytes for column in columns.values()) <= LARGE:
+            idle.append(process)
+        else:
+            process.end()
+        if "error" in head:
+            raise _refused(kind, path, head["error"])
+        return head, columns
+    raise _refused(kind, path, f"it ends the process that reads it (exit status {ended})")
+
+
+class _ProcessEnded(Exception):
+    """The reading process has ended, or its answer is not one to the request."""
+
+
+class _ReadingProcess:
+    """The process that reads; one exchange at a time."""
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._requests = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        command = [sys.executable, "-P", str(_SCRIPT)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def answer(self, *request: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what the process states, and columns by name.
+
+        Raises:
+            _ProcessEnded: it has ended, or answers another request. An exception of a signal
+                handler, which may be an OSError or a ValueError too, passes.
+        """
+        assert self._process is not None
+        into, out = self._process.stdin, self._process.stdout
+        assert into is not None
+        assert out is not None
+        self._requests += 1
+        try:
+            into.write(json.dumps([self._requests, *request]).encode() + b"\n")
+            into.flush()
+        except BrokenPipeError as error:
+            raise _ProcessEnded from error
+        content: dict[str, Any] = {}
+        columns: dict[str, np.ndarray] = {}
+        while not content.get("end"):
+            head = self._head(out.readline())
+            if "column" not in head:
+                content |= head
+                continue
+            column = np.empty(head["size"], head["kind"])
+            if out.readinto(memoryview(column).cast("B")) != column.nbytes:  # type: ignore[attr-defined]
+                raise _ProcessEnded
+            columns[head["column"]] = column
+        return content, columns
+
+    def _head(self, line: bytes) -> dict[str, Any]:
+        """Return a line of the answer as data, if it belongs to the last request."""
+        try:
+            head = json.loads(line)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise _ProcessEnded from error
+        if not isinstance(head, dict) or head.get("request") != self._requests:
+            raise _ProcessEnded
+        return head
+
+    def end(self) -> int:
+        """End the process and return its exit status."""
+        if self._process is None:
+            return 0
+        self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(OSError):  # a request that was never read
+                    stream.close()
+        return self._process.wait()
+
+    def __del__(self) -> None:
+        """End the process, unless this is a fork of the process that started it."""
+        if os.getpid() == self._owner:
+            self.end()
+
+
+#: Processes that wait for a request, by the process that started them.
+_IDLE: dict[int, list[_ReadingProcess]] = {}
+
+
+def _refused(kind: str, path: Path, what: str) -> LogError:
+    remedy = _AGAIN[kind]
+    if kind == "bag of ROS":
+        remedy += f", or {_REPAIRED['' if path.is_dir() else path.suffix.lower()]}"
+    return LogError.of("", f"not a readable {kind} file: {what}", remedy, file=str(path))

@@ -1,0 +1,105 @@
+"""Writing logs: CSV and Parquet with units in the headers, and bags of ROS, complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.common.errors import LogError, Problem
+from tauloop.common.files import write_file, write_folder
+from tauloop.logs.files.bag_writing import FOLDER, STORAGE, write_bag, write_bag_folder
+from tauloop.logs.log import TIME, units_of
+from tauloop.logs.tables import require_parquet
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def write_log(path: str | Path, log: xr.Dataset) -> Path:
+    """Write a log so that ``read_log(path)`` gives the same numbers to the last bit (stamps of bags to 1 ns).
+
+    The file is written beside its final name and then renamed: an interrupted run leaves no half
+    file.
+
+    Args:
+        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``; or in ``.mcap`` or ``.db3``, for a bag
+            of ROS 2; or in ``.rosbag2`` (``.db3.rosbag2`` for SQLite), for a new folder that is
+            one.
+        log: a log as of `read_log`.
+
+    Returns:
+        The path.
+
+    Raises:
+        LogError: another ending, a log without samples or channels, numbers that are not finite, or
+            no pyarrow or rosbags.
+        InputError: the folder is missing or cannot be written, or a bag's is there already.
+    """
+    path = Path(path)
+    _check(path, log)
+    headers = [f"{name} [{units_of(log[name])}]" for name in (TIME, *log.data_vars)]
+    values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
+    if path.name.lower().endswith(".parquet"):
+        write_file(path, _parquet_writer(str(path), headers, values))
+    elif path.suffix.lower() == FOLDER:
+        write_folder(path, lambda beside: write_bag_folder(path, beside, log))
+    elif path.suffix.lower() in STORAGE:
+        write_file(path, lambda temporary: write_bag(path, temporary, log))
+    else:
+        rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
+        text = ("\n".join(rows) + "\n").encode()
+        # mtime=0: the same log gives the same bytes
+        data = (
+            gzip.compress(text, compresslevel=6, mtime=0)
+            if path.name.lower().endswith(".gz")
+            else text
+        )
+        write_file(path, lambda temporary: temporary.write_bytes(data))
+    return path
+
+
+def unknown_ending(path: str | Path) -> Problem | None:
+    """What is wrong with the ending of a file that is to hold a log."""
+    if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet", *STORAGE, FOLDER)):
+        return None
+    return Problem(
+        where="path",
+        what=f"the ending {Path(path).suffix!r} is not that of a kind of log that can be written",
+        remedy="use .csv, .csv.gz or .parquet, or .mcap, .db3 or .rosbag2 (a folder) for a bag of ROS 2",
+        file=str(path),
+    )
+
+
+def _check(path: Path, log: xr.Dataset) -> None:
+    problems = [problem] if (problem := unknown_ending(path)) else []
+    if not log.data_vars or log.sizes.get(TIME, 0) == 0:
+        problems.append(
+            Problem(
+                where="log", what="no channels or no samples", remedy="write a log that has some"
+            )
+        )
+    for name, variable in log.variables.items():
+        if units_of(variable) is None:
+            problems.append(
+                Problem(
+                    where=str(name), what="has no unit", remedy="set attrs['units'] to its SI unit"
+                )
+            )
+        bad = int(np.sum(~np.isfinite(variable.to_numpy())))
+        if bad:
+            what = f"{bad} of {variable.size} samples are not finite"
+            problems.append(Problem(where=str(name), what=what, remedy="leave those samples out"))
+    LogError.raise_if_any(problems)
+
+
+def _parquet_writer(file: str, headers: list[str], values: np.ndarray) -> Callable[[Path], object]:
+    require_parquet(file)
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({header: values[:, k] for k, header in enumerate(headers)})
+    return lambda temporary: pyarrow.parquet.write_table(table, temporary)

@@ -1,0 +1,204 @@
+"""A log as an `xarray.Dataset`: one variable per channel, named ``quantity.channel``, over a time axis in seconds.
+
+``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``,
+``channel`` and ``source``. The channel is the name of an actuator or of a coordinate, so that a log
+fits a mechanism by names, units may differ between channels (m of a cart, rad of a wrist), and a
+quantity may be measured on some channels only.
+
+The same as plain arrays is `Signals`. What asks, prepares and identifies takes either; where only
+numbers are wanted nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from tauloop.common.datasets import Tabular
+from tauloop.common.errors import LogError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Name of the dimension and of its coordinate, s.
+TIME = "time"
+
+_MAP = "map a column to it when reading the log"
+#: A log of either kind.
+Log: TypeAlias = "xr.Dataset | Signals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """Samples (N,) of one quantity on one channel, in an SI unit."""
+
+    quantity: str
+    channel: str
+    values: np.ndarray
+    unit: str
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """``quantity.channel``."""
+        return f"{self.quantity}.{self.channel}"
+
+
+def port_channels(
+    quantity: str, columns: Sequence[str], units: Sequence[str], values: np.ndarray
+) -> list[Channel]:
+    """Channels of samples (N, n) by the names and units of their columns."""
+    return [
+        Channel(
+            quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, i]), unit=unit
+        )
+        for i, (name, unit) in enumerate(zip(columns, units, strict=True))
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signals(Shown):
+    """A log as plain arrays.
+
+    Attributes:
+        time: (N,) s.
+        channels: each with N samples.
+        interpolated: how many samples of a channel were missing and interpolated on request, by its
+            name.
+        notes: what reading found and how it was dealt with, as sentences: a bag that ends early,
+            stamps that are zero.
+    """
+
+    time: np.ndarray
+    channels: tuple[Channel, ...]
+    interpolated: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def part(self, samples: slice) -> Signals:
+        """Some of the samples, as views."""
+        channels = tuple(
+            replace(channel, values=channel.values[samples]) for channel in self.channels
+        )
+        return replace(self, time=self.time[samples], channels=channels)
+
+    def dataset(self) -> xr.Dataset:
+        """The same as labelled arrays."""
+        log = build_log(self.time, self.channels)
+        return log.assign_attrs(notes=list(self.notes)) if self.notes else log
+
+
+def units_of(variable: xr.DataArray | xr.Variable) -> str | None:
+    """``attrs["units"]``, or ``attrs["unit"]``, as logs had it once; None without either."""
+    units = variable.attrs.get("units", variable.attrs.get("unit"))
+    return None if units is None else str(units)
+
+
+def as_signals(log: Log) -> Signals:
+    """A log of either kind as plain arrays, nothing copied."""
+    if isinstance(log, Signals):
+        return log
+    listed = (
+        Channel(
+            quantity=variable.attrs["quantity"],
+            channel=variable.attrs["channel"],
+            values=variable.to_numpy(),
+            unit=units_of(variable) or "",
+            source=variable.attrs.get("source", ""),
+        )
+        for variable in log.data_vars.values()
+    )
+    return Signals(time=log[TIME].to_numpy(), channels=tuple(listed))
+
+
+def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
+    """Put channels over one time axis.
+
+    Args:
+        time: (N,) s.
+        signals: each with N samples.
+
+    Returns:
+        The labelled arrays.
+    """
+    import xarray as xr
+
+    variables = {
+        s.name: (
+            (TIME,),
+            s.values,
+            {"units": s.unit, "quantity": s.quantity, "channel": s.channel, "source": s.source},
+        )
+        for s in signals
+    }
+    return xr.Dataset(variables, coords={TIME: ((TIME,), time, {"units": "s"})})
+
+
+def log_of(table: Tabular, *quantities: str) -> xr.Dataset:
+    """A log of some quantities over time; channels that are not known all the time are left out."""
+    variables = {variable.name: variable for variable in table.variables()}
+    chosen = (
+        Channel(
+            quantity=v.quantity,
+            channel=v.name.partition(".")[2],
+            values=v.array(),
+            unit=str(v.unit),
+        )
+        for v in variables.values()
+        if v.quantity in quantities
+    )
+    known = (channel for channel in chosen if np.isfinite(channel.values).all())
+    return build_log(variables[TIME].array(), known)
+
+
+def by_channel(log: Log, quantity: str) -> dict[str, np.ndarray]:
+    """Samples (N,) of a quantity on each of its channels, in the order of the log; the log's own arrays."""
+    return {
+        channel.channel: channel.values
+        for channel in as_signals(log).channels
+        if channel.quantity == quantity
+    }
+
+
+def channels(log: Log, quantity: str) -> tuple[str, ...]:
+    """Names of the channels on which a quantity was measured, in the order of the log."""
+    return tuple(by_channel(log, quantity))
+
+
+def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.ndarray:
+    """Samples of one quantity as a matrix.
+
+    Args:
+        log: a log as of `read_log`.
+        quantity: such as ``"position"``.
+        names: channels in the order wanted; all by default.
+
+    Returns:
+        (N, n) in SI units, a copy.
+
+    Raises:
+        LogError: the log lacks the quantity or some of the channels.
+    """
+    values = by_channel(log, quantity)
+    wanted = tuple(values) if names is None else tuple(names)
+    if not values:
+        known = sorted({channel.quantity for channel in as_signals(log).channels})
+        what = f"the log has no such quantity; it has {listing(known) or 'nothing'}"
+        raise LogError.of(quantity, what, suggestion(quantity, known) or _MAP)
+    what, remedy = f"not in the log; {quantity} was measured on {listing(values)}", _MAP
+    LogError.raise_if_any(unknown_names(wanted, values, what, f"{quantity}.{{}}", remedy))
+    return np.stack([values[name] for name in wanted], axis=1)
+
+
+def units(log: Log, quantity: str) -> dict[str, str]:
+    """SI unit of a quantity on each of its channels."""
+    return {
+        channel.channel: channel.unit
+        for channel in as_signals(log).channels
+        if channel.quantity == quantity
+    }

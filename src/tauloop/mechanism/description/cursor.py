@@ -1,0 +1,352 @@
+"""What may stand somewhere in a file, and a place there while it is read: the node, its kind, and what to call it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from tauloop.common.errors import DescriptionError, Problem, TauloopError
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.units import Dimension
+from tauloop.mechanism.description.yaml_nodes import Mapping, Node, Scalar, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A physical value: number, literal with unit, expression, or a mapping `QUALIFIED`.
+
+    Attributes:
+        linear: its dimension; None where any will do, or one of `among`.
+        angular: its dimension where it belongs to a turning freedom, if different.
+        group: parameter group that its leaves belong to; empty for a value that only steers a
+            computation and is read as a plain number.
+        sign: "positive", "not negative", "not zero" or empty.
+        among: dimensions that it may have, where there are several.
+        is_plain: whether it is a text alone, as within a mapping `QUALIFIED`.
+    """
+
+    linear: Dimension | None
+    angular: Dimension | None = None
+    group: str = ""
+    sign: str = ""
+    among: tuple[Dimension, ...] = ()
+    is_plain: bool = False
+
+    def dimension(self, is_angular: bool) -> Dimension | None:
+        """What is asked for, on a turning or a sliding freedom."""
+        return self.angular if is_angular and self.angular is not None else self.linear
+
+    def dimensions(self, is_angular: bool) -> tuple[Dimension, ...]:
+        """All that it may be; none where any will do."""
+        dimension = self.dimension(is_angular)
+        return self.among if dimension is None else (dimension,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Free text; `is_needed` where an empty one says nothing."""
+
+    is_needed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """A new name: letters, digits and underscores, a letter first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The name of something defined elsewhere; it may hold dots."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of a few words."""
+
+    options: Collection[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """A whole number in a range."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOf:
+    """A list, of a certain length if one is given; not empty."""
+
+    item: Kind
+    length: int | None = None
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOf:
+    """A mapping from names to things of one kind.
+
+    Attributes:
+        item: what stands behind the names.
+        key: what the names are.
+        is_known: whether they name what is defined elsewhere, whose reader looks them up.
+        may_be_empty: whether there may be none.
+    """
+
+    item: Kind
+    key: str = "name"
+    is_known: bool = False
+    may_be_empty: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One key of a shape."""
+
+    name: str
+    kind: Kind
+    doc: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A mapping with named fields.
+
+    Attributes:
+        name: its name in the schema and on the reference page.
+        doc: what it describes.
+        fields: its keys.
+    """
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+
+    def field(self, name: str) -> Field | None:
+        """The field of that name."""
+        return next((field for field in self.fields if field.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Either:
+    """Alternatives, told apart by what stands there: text, a list, or a mapping."""
+
+    kinds: tuple[Kind, ...]
+
+
+Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape | Either
+
+
+def value(
+    of: Dimension | tuple[Dimension | None, Dimension] | None, group: str = "", sign: str = ""
+) -> Value:
+    """A value of any dimension (None), of one, or of the first on a sliding and the second on a turning freedom."""
+    linear, angular = of if isinstance(of, tuple) else (of, None)
+    return Value(linear=linear, angular=angular, group=group, sign=sign)
+
+
+def field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:
+    """A key that may be left out."""
+    return Field(name=name, kind=kind, doc=doc, required=required)
+
+
+def need(name: str, kind: Kind, doc: str) -> Field:
+    """A key that must be there."""
+    return Field(name=name, kind=kind, doc=doc, required=True)
+
+
+#: More problems than this are counted, not told.
+MAX_PROBLEMS = 100
+
+
+@dataclass(slots=True)
+class Collector:
+    """All problems of one file, each once.
+
+    Attributes:
+        file: its name.
+        folder: where files that it names are looked for; None for a text that is no file.
+    """
+
+    file: str
+    folder: Path | None = None
+    _problems: dict[tuple[str, str, int | None], Problem] = dataclasses.field(default_factory=dict)
+
+    def add(self, where: str, line: int | None, what: str, remedy: str, prefix: str = "") -> None:
+        """Note a problem; the same one found in several legs, whose names differ by their prefix, counts once."""
+        problem = Problem(where=where, what=what, remedy=remedy, file=self.file, line=line)
+        self._problems.setdefault(
+            (where, what.replace(prefix, "") if prefix else what, line), problem
+        )
+
+    def include(self, problems: Iterable[Problem]) -> None:
+        """Take up the problems of a file that this one names."""
+        for problem in problems:
+            self._problems.setdefault(
+                (f"{problem.file}: {problem.where}", problem.what, problem.line), problem
+            )
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._problems)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further problems are only counted, so that looking for a remedy is vain."""
+        return len(self._problems) >= MAX_PROBLEMS
+
+    def raise_any(self, error: type[TauloopError] = DescriptionError) -> None:
+        """Raise what was found.
+
+        Args:
+            error: its type.
+
+        Raises:
+            DescriptionError: or the other error, with all problems in the order of lines; none if
+                there are none.
+        """
+        if not self._problems:
+            return
+        problems = sorted(
+            self._problems.values(),
+            key=lambda problem: (
+                problem.file != self.file,
+                problem.line is not None,
+                problem.line or 0,
+            ),
+        )
+        if len(problems) > MAX_PROBLEMS:
+            more = f"and {len(problems) - MAX_PROBLEMS} more problems"
+            rest = Problem(where="", what=more, remedy="correct those above first", file=self.file)
+            problems = [*problems[:MAX_PROBLEMS], rest]
+        raise error(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """A node with its surroundings.
+
+    Attributes:
+        node: what stands there.
+        kind: what may stand there.
+        where: key path in the file, for messages.
+        leaf: key path in the machine, which names leaf parameters: a leg's name in place of
+            ``legs[0]``.
+        prefix: prefix of the names around it: empty at the top, ``leg1.`` in a leg.
+        collector: takes the problems.
+    """
+
+    node: Node
+    kind: Kind
+    where: str
+    leaf: str
+    prefix: str
+    collector: Collector
+
+    @property
+    def line(self) -> int:
+        """Line in the file."""
+        return self.node.line
+
+    @property
+    def text(self) -> str | None:
+        """The text of a scalar."""
+        return self.node.text if isinstance(self.node, Scalar) else None
+
+    def problem(self, what: str, remedy: str, key: str = "") -> None:
+        """Note a problem here, or at a key of this mapping."""
+        child = self.get(key.partition(".")[0]) if key else None
+        where = f"{self.where}.{key}" if key and self.where else key or self.where
+        self.collector.add(where, child.line if child else self.line, what, remedy, self.prefix)
+
+    def refused(self, what: str, remedy: str) -> DescriptionError:
+        """The error of a file that is read no further, with all that was noted before."""
+        try:
+            self.problem(what, remedy)
+            self.collector.raise_any()
+        except DescriptionError as error:
+            return error
+        raise AssertionError("a problem was noted and is not told")
+
+    def get(self, key: str) -> Cursor | None:
+        """What stands behind a key of a shape; None if nothing does, or nothing of the right form."""
+        shape = chosen(self.kind, self.node)
+        node = self.node.get(key) if isinstance(self.node, Mapping) else None
+        if node is None or not isinstance(shape, Shape):
+            return None
+        of = shape.field(key)
+        return self._child(node, of.kind, f".{key}") if of is not None else None
+
+    def has(self, key: str) -> bool:
+        """Whether a key is there at all."""
+        return isinstance(self.node, Mapping) and self.node.get(key) is not None
+
+    def word(self, key: str) -> str | None:
+        """The text behind a key; None if there is none or it is no text."""
+        child = self.get(key)
+        return child.text if child is not None else None
+
+    def items(self) -> list[Cursor]:
+        """The items of a list; none if this is no list."""
+        kind = chosen(self.kind, self.node)
+        if not isinstance(self.node, Sequence) or not isinstance(kind, ListOf):
+            return []
+        return [self._child(node, kind.item, f"[{i}]") for i, node in enumerate(self.node.items)]
+
+    def entries(self) -> Iterator[tuple[str, Cursor]]:
+        """Names and contents of a mapping of things of one kind."""
+        kind = chosen(self.kind, self.node)
+        if isinstance(self.node, Mapping) and isinstance(kind, MapOf):
+            for entry in self.node.entries:
+                yield entry.key, self._child(entry.value, kind.item, f".{entry.key}")
+
+    def items_of(self, key: str) -> list[Cursor]:
+        """The items of the list behind a key; none without one."""
+        child = self.get(key)
+        return child.items() if child is not None else []
+
+    def entries_of(self, key: str) -> list[tuple[str, Cursor]]:
+        """Names and contents of the mapping behind a key; none without one."""
+        child = self.get(key)
+        return list(child.entries()) if child is not None else []
+
+    def _child(self, node: Node, kind: Kind, suffix: str) -> Cursor:
+        def joined(path: str) -> str:
+            return path + suffix if path else suffix.removeprefix(".")
+
+        kind = chosen(kind, node) if accepts(kind, node) else kind
+        return Cursor(
+            node=node,
+            kind=kind,
+            where=joined(self.where),
+            leaf=joined(self.leaf),
+            prefix=self.prefix,
+            collector=self.collector,
+        )
+
+
+def chosen(kind: Kind, node: Node) -> Kind:
+    """The alternative that what stands there belongs to; the first if none does."""
+    if not isinstance(kind, Either):
+        return kind
+    return next(
+        (alternative for alternative in kind.kinds if accepts(alternative, node)), kind.kinds[0]
+    )
+
+
+def accepts(kind: Kind, node: Node) -> bool:
+    """Whether a node has the form that a kind asks for: text, list or mapping."""
+    if isinstance(kind, Either):
+        return any(accepts(alternative, node) for alternative in kind.kinds)
+    if isinstance(kind, Value):
+        is_qualified = isinstance(node, Mapping) and node.get("value") is not None
+        return isinstance(node, Scalar) or (is_qualified and not kind.is_plain)
+    if isinstance(kind, Text | Name | Reference | Choice | Whole):
+        return isinstance(node, Scalar)
+    return isinstance(node, Sequence if isinstance(kind, ListOf) else Mapping)

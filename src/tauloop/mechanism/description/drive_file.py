@@ -1,0 +1,93 @@
+"""Drive-line files: a drive line of its own, from text to a frozen `DriveLine`; all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import (
+    Choice,
+    MapOf,
+    Name,
+    Reference,
+    Shape,
+    Text,
+    field,
+    need,
+    value,
+)
+from tauloop.mechanism.description.drive_grammar import SECTIONS
+from tauloop.mechanism.description.drive_reader import DriveReader
+from tauloop.mechanism.description.grammar import PROVENANCE
+from tauloop.mechanism.description.structure import document
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import parse_nodes
+from tauloop.mechanism.drive_line import DriveLine, Performance
+
+#: First line of every drive-line file.
+FORMAT = "tauloop-drive/1"
+PERFORMANCE = Shape(
+    name="performance",
+    doc="What the criteria are about.",
+    fields=(
+        need("of", Reference(to="inertia"), "inertia whose position is judged"),
+        need(
+            "band",
+            value(units.POSITIONS, "drive", "positive"),
+            "half width of the band of settling",
+        ),
+    ),
+)
+DRIVE = Shape(
+    name="drive line",
+    doc="A drive-line file.",
+    fields=(
+        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("name", Name(), "name of the drive line"),
+        field("description", Text(), "what it is, and what was chosen"),
+        need("provenance", PROVENANCE, "status and source of values that say none"),
+        field(
+            "parameters",
+            MapOf(item=value(None), key="parameter"),
+            "named values: a literal is a leaf parameter, an expression is derived",
+        ),
+        *SECTIONS,
+        need("performance", PERFORMANCE, "what is judged"),
+    ),
+)
+
+
+def read_drive(
+    text: str, file: str = "<text>", values: Mapping[str, float] = MappingProxyType({})
+) -> DriveLine:
+    """The drive line that a text describes (docs/drives.md).
+
+    Args:
+        text: the description.
+        file: its name, for messages.
+        values: other values of its parameters, SI, by name.
+
+    Raises:
+        DescriptionError: with every problem, each with line, key path and remedy.
+    """
+    root = document(parse_nodes(text, file), file, DRIVE)
+    root.collector.raise_any()
+    table = ValueReader(root.get("provenance"))
+    for name, cursor in root.entries_of("parameters"):
+        table.define(name, cursor)
+    table.work_out(values)
+    reader = DriveReader(root, table)
+    line = reader.line(name=root.word("name") or "")
+    judged = reader.place(root, "performance")
+    of = reader.refer(judged, "of", {inertia.name: inertia for inertia in line.inertias}, "inertia")
+    band = reader.need(judged, "band", reader.turns(of))
+    root.collector.raise_any()
+    return replace(
+        line,
+        description=(root.word("description") or "").strip(),
+        parameters=table.table(),
+        performance=Performance(of=of, band=band),
+        file=file,
+    )

@@ -1,0 +1,236 @@
+"""The grammar of drive lines, once: of their own files, and on the actuators of machine files."""
+
+from __future__ import annotations
+
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.cursor import (
+    Choice,
+    MapOf,
+    Name,
+    Reference,
+    Shape,
+    Text,
+    Value,
+    field,
+    need,
+    value,
+)
+
+
+def _value(
+    of: units.Dimension | tuple[units.Dimension | None, units.Dimension] | None, sign: str = ""
+) -> Value:
+    return value(of, "drive", sign)
+
+
+FRICTION = Shape(
+    name="dry friction",
+    doc="(coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v; it sticks up to static.",
+    fields=(
+        field("viscous", _value(units.DAMPINGS, "not negative"), "viscous coefficient"),
+        field("coulomb", _value(units.FORCES, "not negative"), "sliding friction"),
+        field(
+            "static",
+            _value(units.FORCES, "not negative"),
+            "largest friction at rest; coulomb if absent",
+        ),
+        field("stribeck", _value(units.SPEEDS, "positive"), "Stribeck velocity, with static"),
+    ),
+)
+LUGRE = Shape(
+    name="LuGre friction",
+    doc="Dynamic friction with presliding hysteresis.",
+    fields=(
+        need("stiffness", _value(units.STIFFNESSES, "positive"), "bristle stiffness sigma_0"),
+        need("damping", _value(units.DAMPINGS, "not negative"), "bristle damping sigma_1"),
+        need("viscous", _value(units.DAMPINGS, "not negative"), "viscous coefficient sigma_2"),
+        need("coulomb", _value(units.FORCES, "positive"), "sliding friction"),
+        need("static", _value(units.FORCES, "positive"), "largest friction at rest"),
+        need("stribeck", _value(units.SPEEDS, "positive"), "Stribeck velocity"),
+    ),
+)
+INERTIA = Shape(
+    name="drive inertia",
+    doc="A body with one freedom: it turns (inertia) or slides (mass).",
+    fields=(
+        field(
+            "inertia",
+            _value((None, units.INERTIA), "positive"),
+            "moment of inertia of a turning body",
+        ),
+        field("mass", _value(units.MASS, "positive"), "mass of a sliding body"),
+        field("friction", FRICTION, "friction against the frame"),
+        field("lugre", LUGRE, "LuGre friction against the frame, in place of friction"),
+    ),
+)
+_CONTACT = (
+    need("gap", _value(units.POSITIONS, "positive"), "whole gap, on the second side"),
+    need("stiffness", _value(units.STIFFNESSES, "positive"), "stiffness of the contact"),
+)
+CONNECTION = Shape(
+    name="connection",
+    doc="What joins two inertias: a transmission (none: both move alike), then one compliance or `rigid`.",
+    fields=(
+        need("first", Reference(to="inertia"), "inertia on the motor's side"),
+        need("second", Reference(to="inertia"), "inertia on the load's side"),
+        field("gear", _value(units.ONE, "not zero"), "turns of the first per turn of the second"),
+        field(
+            "rack_and_pinion",
+            _value(units.LENGTH, "not zero"),
+            "radius of the pinion, which is the first",
+        ),
+        field("ball_screw", _value(units.LENGTH, "not zero"), "lead: travel per turn of the first"),
+        field("rigid", Choice(options=("yes",)), "no compliance"),
+        field(
+            "shaft",
+            Shape(
+                name="shaft",
+                doc="Spring and damper.",
+                fields=(
+                    need("stiffness", _value(units.STIFFNESSES, "positive"), "stiffness"),
+                    need("damping", _value(units.DAMPINGS, "not negative"), "damping"),
+                ),
+            ),
+            "spring and damper",
+        ),
+        field(
+            "backlash",
+            Shape(
+                name="backlash",
+                doc="Elastic backlash element.",
+                fields=(
+                    *_CONTACT,
+                    need(
+                        "damping", _value(units.DAMPINGS, "not negative"), "damping of the contact"
+                    ),
+                ),
+            ),
+            "gap with elastic contacts",
+        ),
+        field(
+            "exact_backlash",
+            Shape(
+                name="exact backlash",
+                doc="Damped elastic shaft with a gap whose position is a state.",
+                fields=(
+                    *_CONTACT,
+                    need("damping", _value(units.DAMPINGS, "positive"), "damping of the shaft"),
+                ),
+            ),
+            "gap with a position of its own, inside a damped shaft",
+        ),
+    ),
+)
+MOTOR = Shape(
+    name="motor",
+    doc="A motor with limits.",
+    fields=(
+        need("on", Reference(to="inertia"), "inertia that it drives"),
+        field("torque", _value(units.FORCES, "positive"), "largest torque or force"),
+        field(
+            "rated_speed", _value(units.SPEEDS, "positive"), "speed above which the torque falls"
+        ),
+        field("speed", _value(units.SPEEDS, "positive"), "speed at which no torque is left"),
+    ),
+)
+ENCODER = Shape(
+    name="encoder",
+    doc="A measurement of position.",
+    fields=(
+        need("on", Reference(to="inertia"), "inertia whose position it measures"),
+        field(
+            "resolution", _value(units.POSITIONS, "positive"), "one count; needs a sampled control"
+        ),
+    ),
+)
+#: Gains have whatever unit turns an error into an output: plain SI figures, for their units would
+#: only be repeated.
+PID = Shape(
+    name="PID",
+    doc="gain (1 + 1/(T_i s) + T_d s / (1 + s T_d / filter)); gains in SI (N m per m, N m per rad, ...).",
+    fields=(
+        need("encoder", Reference(to="encoder"), "what it measures"),
+        need("gain", _value(None, "positive"), "K_p, SI"),
+        field("integral_time", _value(units.TIME, "positive"), "T_i; absent: no integral part"),
+        field("derivative_time", _value(units.TIME, "positive"), "T_d; absent: no derivative part"),
+        field(
+            "filter", _value(units.ONE, "positive"), "N of the derivative's filter; 10 if absent"
+        ),
+        field("limit", _value(None, "positive"), "largest output, SI"),
+        field(
+            "tracking_time", _value(units.TIME, "positive"), "anti-windup time constant, with limit"
+        ),
+    ),
+)
+DUAL = Shape(
+    name="dual drive",
+    doc="Two motors on one load; e is |reference - position| over the size of the step.",
+    fields=(
+        need("master", Reference(to="motor"), "motor that always drives"),
+        need("slave", Reference(to="motor"), "motor that drives first and then pulls back"),
+        need(
+            "torque_share", _value(units.ONE, "not negative"), "the slave's share while both drive"
+        ),
+        need(
+            "preload",
+            _value(units.FORCES, "not negative"),
+            "torque or force with which the slave pulls back",
+        ),
+        need(
+            "feed_forward_share",
+            _value(units.ONE, "not negative"),
+            "share of the preload given to the master",
+        ),
+        field(
+            "switch_min", _value(units.ONE, "positive"), "e below which the slave only pulls back"
+        ),
+        field(
+            "switch_max",
+            _value(units.ONE, "positive"),
+            "e above which it only drives; without both never",
+        ),
+    ),
+)
+CONTROL = Shape(
+    name="drive control",
+    doc="A position loop, a speed loop inside if there is one, and one motor or two.",
+    fields=(
+        need("position", PID, "position loop"),
+        field("speed", PID, "speed loop: its reference is the position loop's output"),
+        field("motor", Reference(to="motor"), "the motor, if there is one"),
+        field("dual", DUAL, "two motors, in place of motor"),
+        field(
+            "sample_time",
+            _value(units.TIME, "positive"),
+            "period of a sampled control; continuous if absent",
+        ),
+    ),
+)
+#: Sections of a drive line; all but connections are needed.
+SECTIONS = (
+    need("inertias", MapOf(item=INERTIA), "bodies"),
+    field("connections", MapOf(item=CONNECTION), "what joins them"),
+    need("motors", MapOf(item=MOTOR), "motors"),
+    need("encoders", MapOf(item=ENCODER), "measurements"),
+    need("control", CONTROL, "the law"),
+)
+ON_ACTUATOR = Shape(
+    name="drive line of an actuator",
+    doc="What stands between motors and machine: a drive-line `file` (docs/drives.md), or the sections of one, here. "
+    "The machine takes the place of the load: in a file, of the inertia that `performance` judges, whose mass and "
+    "friction there do not count; here, of `load`, which is not among the inertias.",
+    fields=(
+        field(
+            "file", Text(), "drive-line file, relative to the machine file; in place of sections"
+        ),
+        field(
+            "set",
+            MapOf(item=_value(None), key="parameter"),
+            "values of the file's parameters that differ here",
+        ),
+        field(
+            "load", Name(), "what connections and encoders call the machine; required without file"
+        ),
+        *(field(part.name, part.kind, f"{part.doc}; not with file") for part in SECTIONS),
+    ),
+)

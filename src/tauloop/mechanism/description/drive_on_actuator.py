@@ -1,0 +1,153 @@
+"""Drive lines on the actuators of a machine file: from a file of their own, or from sections in place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tauloop.common.errors import DescriptionError
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.drive_file import read_drive
+from tauloop.mechanism.description.drive_grammar import SECTIONS
+from tauloop.mechanism.description.drive_reader import DriveReader
+from tauloop.mechanism.description.units import ONE, named, parse_unit
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import read_text
+from tauloop.mechanism.drive_line import DriveLine, LineInertia, Performance
+from tauloop.mechanism.expression import ZERO, Expression, Leaf, ParameterTable, leaves, with_leaves
+from tauloop.mechanism.suggestions import listing, suggestion
+
+_SECTIONS = tuple(field.name for field in SECTIONS)
+
+
+def read_actuator_drive(
+    name: str, cursor: Cursor, values: ValueReader, turns: bool
+) -> DriveLine | None:
+    """The drive line of an actuator; None if something is wrong, which is noted.
+
+    Args:
+        name: of the actuator.
+        cursor: where the drive line stands.
+        values: reads values, and takes up the parameters of a file under the key path of this
+            place.
+        turns: whether the actuator turns.
+    """
+    before = cursor.collector.count
+    own = [key for key in ("load", *_SECTIONS) if cursor.has(key)]
+    if cursor.has("file"):
+        for key in own:
+            cursor.problem(
+                "a drive line from a file has no sections of its own",
+                f"take out {key}, or file",
+                key,
+            )
+        line = _from_file(name, cursor, values, turns)
+    else:
+        missing = [key for key in ("load", *_SECTIONS) if key != "connections" and key not in own]
+        if missing:
+            remedy = f"add {listing(missing, 10)}, or name a drive-line file with file"
+            cursor.problem(f"the drive line has no {listing(missing, 10)}", remedy)
+        if cursor.has("set"):
+            cursor.problem(
+                "set changes the parameters of a file, and there is none",
+                "write the values in place",
+                "set",
+            )
+        load = cursor.word("load")
+        line = (
+            None if missing or not load else DriveReader(cursor, values, (load, turns)).line(name)
+        )
+    if line is None or cursor.collector.count > before:
+        return None
+    loose = [inertia.name for inertia in line.inertias if inertia.name not in line.ratios()]
+    if loose:
+        what = f"nothing joins {listing(loose, 10)} with the load {line.performance.of}"
+        cursor.problem(what, "add connections, or take it out")
+        return None
+    return line
+
+
+def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> DriveLine | None:
+    """A drive-line file, its load replaced by the machine and its parameters taken up by the machine."""
+    path = Path(cursor.word("file") or "")
+    if not path.is_absolute():
+        if cursor.collector.folder is None:
+            what = f"{path} is beside a machine file, and this machine is a text without one"
+            cursor.problem(
+                what, "save it and load the file, or write the sections in place", "file"
+            )
+            return None
+        path = cursor.collector.folder / path
+    try:
+        text = read_text(path)
+    except DescriptionError as error:
+        for problem in error.problems:
+            cursor.problem(f"{path}: {problem.what}", problem.remedy, "file")
+        return None
+    try:
+        line = read_drive(text, str(path))
+        changed = _changed(cursor, values, line)
+        if changed is None:
+            return None
+        if changed:  # what the new values make of the file is checked as the file is
+            read_drive(
+                text,
+                str(path),
+                {key: values.nominal(expression) for key, expression in changed.items()},
+            )
+    except DescriptionError as error:
+        cursor.collector.include(error.problems)
+        return None
+    load = line.performance.of
+    if line.inertia(load).turns != turns:
+        kinds = ("turns" if line.inertia(load).turns else "slides", "turns" if turns else "slides")
+        what = f"the file's load {load} {kinds[0]}, and the actuator {kinds[1]}"
+        cursor.problem(
+            what, "take another file, or give the actuator a ratio with its unit", "file"
+        )
+        return None
+    machine = LineInertia(name=load, turns=turns, value=ZERO)
+    line = replace(
+        line,
+        name=name,
+        description="",
+        inertias=tuple(machine if inertia.name == load else inertia for inertia in line.inertias),
+        performance=Performance(of=load, band=None),
+        file="",
+    )
+    used, place = leaves(line), cursor.leaf
+    kept = [
+        parameter
+        for parameter in line.parameters
+        if parameter.name in used and parameter.name not in changed
+    ]
+    values.adopt(replace(parameter, name=f"{place}.{parameter.name}") for parameter in kept)
+    new = changed | {parameter.name: Leaf(f"{place}.{parameter.name}") for parameter in kept}
+    renamed: DriveLine = with_leaves(replace(line, parameters=ParameterTable()), new)
+    return renamed
+
+
+def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, Expression] | None:
+    """Expressions for the file's parameters that `set` changes; None if one of them is wrong, which is noted."""
+    expressions: dict[str, Expression] = {}
+    is_good = True
+    for key, place in cursor.entries_of("set"):
+        quantity = values.quantity(place)
+        if key not in line.parameters.names:
+            remedy = (
+                suggestion(key, line.parameters.names)
+                or f"it has {listing(line.parameters.names, 30)}"
+            )
+            place.problem(f"{line.file} has no parameter {key}", remedy)
+            is_good = False
+        elif quantity is None:
+            is_good = False
+        else:
+            unit = line.parameters[key].unit
+            dimension = parse_unit(unit).dimension if unit else ONE
+            if not quantity.fits(dimension):
+                what = f"{key} is {named(dimension)} in the file, not {named(quantity.dimension)}"
+                place.problem(what, "check the unit")
+                is_good = False
+            expressions[key] = quantity.expression
+    return expressions if is_good else None

@@ -1,0 +1,453 @@
+"""Expression text of a machine file to an `Expression` with its dimension: a small grammar, never `eval`.
+
+    sum     = product { ("+" | "-") product }
+    product = sign { ("*" | "/") sign }
+    sign    = [ "-" | "+" ] sign | power
+    power   = atom [ "^" sign ]                      right associative
+    atom    = NUMBER [ UNIT ] | NAME | FUNCTION "(" sum { "," sum } ")" | "(" sum ")"
+
+A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT behind a
+number is one name from `tauloop.mechanism.description.units`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import lru_cache
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.units import (
+    ANGLE,
+    MAX_CHARACTERS,
+    NUMBER,
+    ONE,
+    Dimension,
+    UnitError,
+    named,
+    parse_unit,
+)
+from tauloop.mechanism.expression import (
+    FUNCTIONS,
+    ZERO,
+    Call,
+    Constant,
+    Expression,
+    add,
+    cosine,
+    divide,
+    evaluate,
+    multiply,
+    negate,
+    sine,
+    subtract,
+)
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: Deepest nesting, and most operations when all names are written out.
+MAX_NESTING, MAX_OPERATIONS = 32, 5000
+#: Most operators in one text, and deepest chain of operations when all names are written out:
+#: evaluation is recursive.
+MAX_OPERATORS, MAX_CHAIN = 100, 150
+#: Most operations of all expressions of a file; the largest shipped machine has some thousand.
+MAX_ALL_OPERATIONS = 300_000
+
+#: The names of numbers that every expression knows; an angle of half a turn, so that `pi / 2` is an
+#: angle.
+CONSTANTS = {"pi": (math.pi, ANGLE)}
+
+_PART = r"[A-Za-z_]\w*(?:\[\d+\])*"
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<number>{NUMBER})|(?P<name>{_PART}(?:\.{_PART})*)|(?P<operator>[-+*/^(),]))",
+    re.ASCII,
+)
+
+
+class ExpressionError(ValueError):
+    """An expression is wrong; holds what is wrong and the remedy."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        """Keep both sentences."""
+        super().__init__(what)
+        self.what, self.remedy = what, remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in SI units."""
+
+    value: float
+    dimension: Dimension
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterName:
+    """A parameter by its name."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator or a function with its arguments."""
+
+    name: str
+    arguments: tuple[Syntax, ...]
+
+
+Syntax = Number | ParameterName | Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An expression and its dimension."""
+
+    expression: Expression
+    dimension: Dimension
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether this is an exact zero, which fits every dimension."""
+        return self.expression == ZERO
+
+    def fits(self, dimension: Dimension) -> bool:
+        """Whether it may stand where `dimension` is asked for; angles must carry their unit."""
+        if self.is_zero:
+            return self.dimension.is_one or self.dimension.matches(dimension)
+        return self.dimension.suits(dimension)
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Syntax:
+    """Syntax tree of an expression.
+
+    Raises:
+        ExpressionError: the text is no expression of the grammar above.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ExpressionError(
+            f"the expression has {len(text)} characters, more than {MAX_CHARACTERS}",
+            "split it into named parameters",
+        )
+    return _Parser(text).whole()
+
+
+def names(syntax: Syntax) -> Iterator[str]:
+    """Every name that an expression uses."""
+    if isinstance(syntax, ParameterName):
+        yield syntax.text
+    elif isinstance(syntax, Operation):
+        for argument in syntax.arguments:
+            yield from names(argument)
+
+
+class _Parser:
+    """Recursive descent over the tokens of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._index = 0
+        self._nesting = 0
+        operators = sum(
+            kind == "operator" and operator in "+-*/^" for kind, operator, _ in self._tokens
+        )
+        if operators > MAX_OPERATORS:
+            raise ExpressionError(
+                f"the expression has {operators} operators, more than {MAX_OPERATORS}",
+                "split it into named parameters",
+            )
+
+    def _split(self) -> Iterator[tuple[str, str, int]]:
+        position, end = 0, len(self._text.rstrip())
+        while position < end:
+            match = _TOKEN.match(self._text, position)
+            if match is None:
+                rest = self._text[position:].lstrip()
+                raise ExpressionError(
+                    f"{self._text!r}: {rest[0]!r} (character {len(self._text) - len(rest) + 1}) has no meaning here",
+                    "an expression has numbers with units, names, + - * / ^, parentheses and functions",
+                )
+            kind = str(match.lastgroup)
+            yield kind, match[kind], match.start(kind)
+            position = match.end()
+
+    def _peek(self) -> tuple[str, str]:
+        return self._tokens[self._index][:2] if self._index < len(self._tokens) else ("end", "")
+
+    def _accept(self, *operators: str) -> str:
+        kind, text = self._peek()
+        if kind == "operator" and text in operators:
+            self._index += 1
+            return text
+        return ""
+
+    def _unexpected(self, wanted: str) -> ExpressionError:
+        kind, text = self._peek()
+        if kind == "end":
+            return ExpressionError(
+                f"{self._text!r} ends where {wanted} is needed", "complete the expression"
+            )
+        place = f"{text!r} (character {self._tokens[self._index][2] + 1})"
+        previous = self._tokens[self._index - 1][1] if self._index else ""
+        if text == previous == "*":
+            return ExpressionError(f"{self._text!r}: ** has no meaning here", "write ^ for a power")
+        if kind in ("name", "number") or text == "(":
+            return ExpressionError(
+                f"{self._text!r}: {place} follows without an operator",
+                "write * between factors; a compound unit stands only in a value of its own (a named parameter)",
+            )
+        return ExpressionError(
+            f"{self._text!r}: {place} stands where {wanted} is needed", "check the expression"
+        )
+
+    def whole(self) -> Syntax:
+        """The whole text as one expression."""
+        if not self._tokens:
+            raise ExpressionError(
+                "there is no value", "write a number with its unit, or an expression"
+            )
+        syntax = self._sum()
+        if self._index < len(self._tokens):
+            raise self._unexpected("an operator")
+        return syntax
+
+    def _nested(self, rule: Callable[[], Syntax]) -> Syntax:
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            raise ExpressionError(
+                f"the expression is nested more than {MAX_NESTING} deep",
+                "split it into named parameters",
+            )
+        syntax = rule()
+        self._nesting -= 1
+        return syntax
+
+    def _chain(self, rule: Callable[[], Syntax], *operators: str) -> Syntax:
+        left = rule()
+        while operator := self._accept(*operators):
+            left = Operation(operator, (left, rule()))
+        return left
+
+    def _sum(self) -> Syntax:
+        return self._chain(self._product, "+", "-")
+
+    def _product(self) -> Syntax:
+        return self._chain(self._sign, "*", "/")
+
+    def _sign(self) -> Syntax:
+        sign = self._accept("-", "+")
+        if not sign:
+            return self._power()
+        operand = self._nested(self._sign)
+        return Operation("neg", (operand,)) if sign == "-" else operand
+
+    def _power(self) -> Syntax:
+        base = self._atom()
+        if self._accept("^"):
+            return Operation("^", (base, self._nested(self._sign)))
+        return base
+
+    def _atom(self) -> Syntax:
+        kind, text = self._peek()
+        if kind == "number":
+            self._index += 1
+            return self._number(text)
+        if kind == "name":
+            self._index += 1
+            return self._call(text) if self._accept("(") else ParameterName(text)
+        if self._accept("("):
+            inner = self._nested(self._sum)
+            if not self._accept(")"):
+                raise self._unexpected("a closing parenthesis")
+            return inner
+        raise self._unexpected("a value")
+
+    def _number(self, text: str) -> Number:
+        if not math.isfinite(float(text)):
+            raise ExpressionError(
+                f"{self._text!r}: the number {text} is too large", "check its exponent"
+            )
+        kind, unit = self._peek()
+        if kind != "name":
+            return Number(float(text), ONE)
+        self._index += 1
+        if self._accept("("):
+            self._index -= 2
+            raise self._unexpected("an operator")
+        try:
+            read = parse_unit(unit)
+        except UnitError as error:
+            raise ExpressionError(
+                f"{self._text!r}: {error.what} behind the number {text}",
+                error.remedy
+                if error.remedy.startswith("did you")
+                else f"for a product write {text} * {unit}",
+            ) from None
+        return Number(float(text) * read.scale, read.dimension)
+
+    def _call(self, name: str) -> Operation:
+        if name not in FUNCTIONS:
+            hint = suggestion(name, FUNCTIONS)
+            raise ExpressionError(
+                f"{self._text!r} calls the unknown function {name}",
+                hint or f"functions are {listing(FUNCTIONS)}",
+            )
+        arguments = [self._nested(self._sum)]
+        while self._accept(","):
+            arguments.append(self._nested(self._sum))
+        if not self._accept(")"):
+            raise self._unexpected("a closing parenthesis")
+        if len(arguments) != FUNCTIONS[name]:
+            raise ExpressionError(
+                f"{self._text!r}: {name} takes {FUNCTIONS[name]} argument{'s' * (FUNCTIONS[name] > 1)}, "
+                f"not {len(arguments)}",
+                "check the commas",
+            )
+        return Operation(name, tuple(arguments))
+
+
+def resolve(syntax: Syntax, lookup: Callable[[str], Quantity | None]) -> Quantity | None:
+    """Expression and dimension of a syntax tree.
+
+    Args:
+        syntax: the tree.
+        lookup: gives the quantity behind a name; None when the name has failed already.
+
+    Returns:
+        The quantity; None when a name in it has failed.
+
+    Raises:
+        ExpressionError: dimensions do not fit together, or a constant part has no value (division
+            by zero).
+    """
+    if isinstance(syntax, Number):
+        return Quantity(Constant(syntax.value), syntax.dimension)
+    if isinstance(syntax, ParameterName):
+        if syntax.text in CONSTANTS:
+            value, dimension = CONSTANTS[syntax.text]
+            return Quantity(Constant(value), dimension)
+        return lookup(syntax.text)
+    resolved = [resolve(argument, lookup) for argument in syntax.arguments]
+    arguments = [quantity for quantity in resolved if quantity is not None]
+    if len(arguments) < len(resolved):
+        return None
+    dimension = _dimension(syntax.name, arguments)
+    return Quantity(_fold(syntax.name, [quantity.expression for quantity in arguments]), dimension)
+
+
+def _dimension(operation: str, arguments: list[Quantity]) -> Dimension:
+    first, last = arguments[0], arguments[-1]
+    if operation in ("+", "-", "atan2"):
+        common = _common(operation, first, last)
+        return ANGLE if operation == "atan2" else common
+    if operation == "*":
+        return first.dimension * last.dimension
+    if operation == "/":
+        return first.dimension / last.dimension
+    if operation == "^":
+        return _power_dimension(first, last)
+    if operation in ("neg", "abs"):
+        return first.dimension
+    if operation == "sqrt":
+        return first.dimension ** Fraction(1, 2)
+    wanted = ANGLE if operation in ("sin", "cos", "tan") else ONE
+    if not first.fits(wanted):
+        remedy = (
+            "write the angle with its unit, such as 30 deg"
+            if wanted == ANGLE
+            else "divide by a reference value"
+        )
+        raise ExpressionError(
+            f"{operation} takes {named(wanted)}, not {named(first.dimension)}", remedy
+        )
+    return ONE if wanted == ANGLE else ANGLE
+
+
+def _common(operation: str, first: Quantity, last: Quantity) -> Dimension:
+    """Dimension of a sum: both parts the same, and no plain number added to an angle."""
+    if first.is_zero and first.dimension.is_one:
+        return last.dimension
+    if last.is_zero and last.dimension.is_one:
+        return first.dimension
+    angles = {first.dimension, last.dimension} == {ANGLE, ONE}
+    if not first.dimension.matches(last.dimension) or angles:
+        verb = {"+": "adds", "-": "subtracts", "atan2": "compares"}[operation]
+        order = (first, last) if operation != "-" else (last, first)
+        joint = {"+": "to", "-": "from", "atan2": "with"}[operation]
+        raise ExpressionError(
+            f"{operation!r} {verb} {named(order[0].dimension)} {joint} {named(order[1].dimension)}",
+            "give both the same unit",
+        )
+    return first.dimension if first.dimension.angle else last.dimension
+
+
+def _power_dimension(base: Quantity, exponent: Quantity) -> Dimension:
+    if not isinstance(exponent.expression, Constant) or not exponent.dimension.is_one:
+        raise ExpressionError(
+            "the exponent of ^ is not a plain number", "write a constant exponent, such as x^2"
+        )
+    value = exponent.expression.value
+    if abs(value) > 12:
+        raise ExpressionError(f"the exponent {value:g} of ^ is beyond 12", "check the expression")
+    return base.dimension ** Fraction(value).limit_denominator(12)
+
+
+_FOLDING: dict[str, Callable[..., Expression]] = {
+    "+": add,
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "neg": negate,
+    "sin": sine,
+    "cos": cosine,
+}
+
+
+def _fold(operation: str, arguments: list[Expression]) -> Expression:
+    """The operation on expressions; constants are worked out at once."""
+    if operation == "/" and arguments[1] == ZERO:
+        raise ExpressionError("division by zero", "check the denominator")
+    if operation in _FOLDING:
+        folded = _FOLDING[operation](*arguments)
+    elif all(isinstance(argument, Constant) for argument in arguments):
+        folded = _worked_out(Call(operation, tuple(arguments)))
+    else:
+        return Call(operation, tuple(arguments))
+    if isinstance(folded, Constant) and not math.isfinite(folded.value):
+        numbers = ", ".join(
+            f"{argument.value:g}" for argument in arguments if isinstance(argument, Constant)
+        )
+        raise ExpressionError(
+            f"{operation} has no finite real value at {numbers}", "check the numbers"
+        )
+    return folded
+
+
+def _worked_out(call: Call) -> Constant:
+    """Value of an operation on constants; not a number where it has no real value."""
+    try:
+        value = evaluate(call, {})
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return Constant(math.nan)
+    return Constant(value if isinstance(value, float) else math.nan)
+
+
+def is_too_large(expression: Expression) -> bool:
+    """Whether an expression, with all names written out, has too many operations or too deep a chain."""
+    return operations_of(expression) > MAX_OPERATIONS
+
+
+def operations_of(expression: Expression) -> int:
+    """Operations and operands of an expression with all names written out; one too many where it is too large."""
+    stack, count = [(expression, 1)], 0
+    while stack:
+        part, depth = stack.pop()
+        count += 1
+        if count > MAX_OPERATIONS or depth > MAX_CHAIN:
+            return MAX_OPERATIONS + 1
+        if isinstance(part, Call):
+            stack.extend((argument, depth + 1) for argument in part.arguments)
+    return count

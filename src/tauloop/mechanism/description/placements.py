@@ -1,0 +1,238 @@
+"""Placements of a machine file: frames on bodies or on other frames, brought down to a frame on a body.
+
+Turns are applied to vectors of expressions; exact zeros and right angles fold, so that sparse
+geometry stays sparse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import TypeVar
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.parser import is_too_large
+from tauloop.mechanism.description.structure import Names
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.expression import (
+    ZERO,
+    Constant,
+    Expression,
+    add,
+    chain,
+    cosine,
+    multiply,
+    negate,
+    ordered,
+    sine,
+    subtract,
+    triple,
+)
+from tauloop.mechanism.model import ZERO_VECTOR, AxisName, Placement, Turn, Vector
+
+#: A component this small beside 1 is the rounding of a unit vector that has it zero.
+_ROUNDING = 1e-15
+
+
+Angle = TypeVar("Angle")
+
+
+def rotated(turns: Sequence[Turn], vector: Vector) -> Vector:
+    """A vector given in the turned frame, in the frame that the turns start from: R_1 R_2 ... r."""
+    components = list(vector)
+    for turn in reversed(turns):
+        i = "xyz".index(turn.axis)
+        j, k = (i + 1) % 3, (i + 2) % 3
+        c, s = cosine(turn.angle), sine(turn.angle)
+        components[j], components[k] = (
+            subtract(_times(c, components[j]), _times(s, components[k])),
+            add(_times(s, components[j]), _times(c, components[k])),
+        )
+    return triple(components)
+
+
+def _times(factor: Expression, component: Expression) -> Expression:
+    return negate(component) if factor == Constant(-1.0) else multiply(factor, component)
+
+
+def quaternion(turns: Sequence[tuple[AxisName, float]]) -> tuple[float, float, float, float]:
+    """Unit quaternion (w, x, y, z) of successive turns by numbers (rad)."""
+    w, v = 1.0, np.zeros(3)
+    for axis, angle in turns:
+        c, u = math.cos(angle / 2), math.sin(angle / 2) * np.eye(3)["xyz".index(axis)]
+        w, v = w * c - float(v @ u), w * u + c * v + np.cross(v, u)
+    return w, float(v[0]), float(v[1]), float(v[2])
+
+
+def _turn(axis: AxisName, angle: float) -> tuple[Turn, ...]:
+    return (Turn(axis, Constant(angle)),) if angle else ()
+
+
+def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...]]:
+    """A letter and constant turns after which the axis of that letter points along a direction.
+
+    Args:
+        direction: unit vector (3,).
+
+    Returns:
+        The letter itself without turns where the direction is that of a letter; the letter and half
+        a turn about another axis for its opposite; else z, turned about z and then about y.
+    """
+    letters: tuple[AxisName, ...] = ("x", "y", "z")
+    d = [0.0 if abs(component) < _ROUNDING else float(component) for component in direction]
+    for i, letter in enumerate(letters):
+        if d[(i + 1) % 3] == d[(i + 2) % 3] == 0.0:
+            return letter, () if d[i] > 0 else _turn(letters[(i + 1) % 3], math.pi)
+    return "z", _turn("z", math.atan2(d[1], d[0])) + _turn(
+        "y", math.acos(max(-1.0, min(1.0, d[2])))
+    )
+
+
+def turns_to_axes(first: Sequence[float], second: Sequence[float]) -> tuple[Turn, ...]:
+    """Constant turns (about z, y, x) after which x and y point along two perpendicular unit vectors."""
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    R = np.column_stack([x, y, np.cross(x, y)])
+    pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
+    if math.hypot(R[0, 0], R[1, 0]) > _ROUNDING:
+        yaw, roll = math.atan2(R[1, 0], R[0, 0]), math.atan2(R[2, 1], R[2, 2])
+    else:
+        yaw, roll = math.atan2(-R[0, 1], R[1, 1]), 0.0
+    return _turn("z", yaw) + _turn("y", pitch) + _turn("x", roll)
+
+
+_AXES: tuple[AxisName, ...] = ("x", "y", "z")
+
+
+def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Placement:
+    """A frame given in another frame, on the body of that one: p = p_1 + R_1 p_2, turns one after the other."""
+    shifted = triple(
+        add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True)
+    )
+    return Placement(body=outer.body, position=shifted, turns=(*outer.turns, *turns))
+
+
+@dataclass(slots=True)
+class Placements:
+    """Reads placements; frames by their complete names are known after `define`."""
+
+    values: ValueReader
+    names: Names
+    _frames: dict[str, Placement | None] = field(default_factory=dict)
+
+    def define(self, frames: dict[str, Cursor]) -> None:
+        """Work out all named frames, each after the one it stands on; circles are noted."""
+
+        def needs(cursor: Cursor) -> list[str]:
+            word = cursor.word("on") or ""
+            return [name for name in (cursor.prefix + word, word) if name in frames][:1]
+
+        def note(cycle: list[str]) -> None:
+            frames[cycle[0]].problem(
+                f"the frames stand on each other in a circle: {chain(cycle)}",
+                "put one of them on a body",
+            )
+            self._frames.update(dict.fromkeys(cycle))
+
+        for name in ordered({name: needs(cursor) for name, cursor in frames.items()}, note):
+            if name not in self._frames:
+                self._frames[name] = self._framed(frames[name])
+
+    def read(self, cursor: Cursor | None) -> Placement | None:
+        """The placement at a place: the name of a body or frame, or a mapping; None if it is wrong, which is noted."""
+        if cursor is None:
+            return None
+        return self._named(cursor) if cursor.text is not None else self._framed(cursor)
+
+    def _named(self, cursor: Cursor) -> Placement | None:
+        name = self.names.find(cursor, ("body", "frame"))
+        if name is None:
+            return None
+        return self._frames.get(name) if self.names.kind(name) == "frame" else Placement(body=name)
+
+    def _framed(self, cursor: Cursor) -> Placement | None:
+        on = cursor.get("on")
+        outer = self._named(on) if on is not None else None
+        local = self.local(cursor)
+        if outer is None or local is None:
+            return None
+        placement = placed(outer, *local)
+        if len(placement.turns) > 100 or any(
+            is_too_large(component) for component in placement.position
+        ):
+            cursor.problem(
+                "too many turns stand inside one another", "place the frame on its body directly"
+            )
+            return None
+        if not all(
+            math.isfinite(self.values.nominal(component)) for component in placement.position
+        ):
+            cursor.problem("the position is not finite", "check the exponents of its numbers")
+            return None
+        return placement
+
+    def on(self, body: str, cursor: Cursor | None) -> Placement:
+        """The frame on a body that `at` and `turn` say; the body's own without them, or if they are wrong."""
+        local = self.local(cursor) if cursor is not None else None
+        return (
+            Placement(body=body)
+            if local is None
+            else Placement(body=body, position=local[0], turns=local[1])
+        )
+
+    def local(self, cursor: Cursor) -> tuple[Vector, tuple[Turn, ...]] | None:
+        """`at` and `turn` of a mapping."""
+        at = cursor.get("at")
+        position = self.values.vector(at) if at is not None else ZERO_VECTOR
+        turns: list[tuple[AxisName, Expression]] | None = read_turns(
+            cursor.get("turn"), self.values.expression
+        )
+        if position is None or turns is None:
+            return None
+        return position, tuple(Turn(axis, angle) for axis, angle in turns if angle != ZERO)
+
+
+def read_turns(
+    cursor: Cursor | None, read: Callable[[Cursor | None], Angle | None]
+) -> list[tuple[AxisName, Angle]] | None:
+    """Axes and angles of successive turns, read as expressions or numbers; None if one is wrong, which is noted."""
+    turns = [
+        (axis, read(place))
+        for axis, place in map(single_turn, cursor.items() if cursor is not None else ())
+    ]
+    whole = [(axis, angle) for axis, angle in turns if axis is not None and angle is not None]
+    return whole if len(whole) == len(turns) else None
+
+
+def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
+    """Axis and angle of one turn; more or less than one is noted."""
+    axes = [axis for axis in _AXES if cursor.has(axis)]
+    if len(axes) != 1:
+        cursor.problem(
+            f"a turn has exactly one axis, not {len(axes)}",
+            "write one item for each turn: [{z: 90 deg}, {x: 20 deg}]",
+        )
+        return None, None
+    return axes[0], cursor.get(axes[0])
+
+
+def constant_turns(
+    cursor: Cursor | None, values: ValueReader
+) -> list[tuple[AxisName, float]] | None:
+    """Turns as numbers (rad), for a start value."""
+    return read_turns(cursor, values.number)
+
+
+def with_turns(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
+    """A frame turned further about its own origin."""
+    return Placement(
+        body=placement.body, position=placement.position, turns=(*placement.turns, *turns)
+    )
+
+
+def constant_vector(components: tuple[float, float, float]) -> Vector:
+    """Numbers that are part of the description, as expressions."""
+    return triple(map(Constant, components))

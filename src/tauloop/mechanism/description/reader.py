@@ -1,0 +1,240 @@
+"""A machine file, from text to a frozen `Mechanism`; all that is wrong with it at once.
+
+A machine as a whole is checked last: everything hangs on the base, and no freedom has two motors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tauloop.mechanism.bodies import read_body, read_rod
+from tauloop.mechanism.description.cursor import Cursor
+from tauloop.mechanism.description.grammar import MACHINE
+from tauloop.mechanism.description.placements import Placements
+from tauloop.mechanism.description.structure import SECTIONS, Names, Scope, document, scopes
+from tauloop.mechanism.description.values import ValueReader
+from tauloop.mechanism.description.yaml_nodes import parse_nodes
+from tauloop.mechanism.elements import (
+    Coordinates,
+    platform_joint,
+    read_actuator,
+    read_coupling,
+    read_loss,
+    read_platform,
+)
+from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.joints import read_joint
+from tauloop.mechanism.model import BASE, PLATFORM_JOINT, Actuator, Joint, Mechanism
+from tauloop.mechanism.visual import read_visual
+
+
+def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
+    """The mechanism that a machine file describes.
+
+    Args:
+        text: the file's text (docs/machine-file.md).
+        file: its name, for messages and provenance.
+        folder: where files that it names are looked for; None for a text that is no file.
+
+    Raises:
+        DescriptionError: with every problem of the file, each with line, key path and remedy.
+    """
+    root = document(parse_nodes(text, file), file, MACHINE, folder)
+    mechanism = _read(root, scopes(root))
+    root.collector.raise_any()
+    if mechanism is None:
+        raise AssertionError("a mechanism that cannot be built has a problem that was noted")
+    return mechanism
+
+
+def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
+    """Everything in the order in which things depend on each other: values, frames, bodies, joints, rods, actuators."""
+    values = _parameters(root, parts)
+    names, places = _names(parts)
+    placements = Placements(values, names)
+    placements.define(places["frame"])
+    gravity = values.vector(root.get("gravity"))
+    platform_place = root.get("platform")
+
+    bodies = {name: read_body(name, cursor, values) for name, cursor in places["body"].items()}
+    joints = {
+        name: read_joint(name, cursor, values, placements)
+        for name, cursor in places["joint"].items()
+    }
+    rods = {
+        name: read_rod(name, cursor, values, placements) for name, cursor in places["rod"].items()
+    }
+
+    coordinates = Coordinates()
+    for name, cursor in places["joint"].items():
+        coordinates.add_joint(name, cursor.word("type") or "")
+    for name, cursor in places["rod"].items():
+        if cursor.has("telescopic"):
+            coordinates.add_rod(name)
+    if platform_place is not None and platform_place.has("motion"):
+        if names.kind(PLATFORM_JOINT) in ("joint", "rod", "coupling", "actuator"):
+            platform_place.problem(
+                f"motion adds a joint named {PLATFORM_JOINT}, and a {names.kind(PLATFORM_JOINT)} has that name",
+                "rename it",
+                "motion",
+            )
+        coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
+    actuators = {
+        name: read_actuator(name, cursor, values, coordinates)
+        for name, cursor in places["actuator"].items()
+    }
+    losses = {
+        name: read_loss(name, cursor, values, coordinates, actuators)
+        for name, cursor in places["loss"].items()
+    }
+    couplings = {
+        name: read_coupling(name, cursor, values, coordinates)
+        for name, cursor in places["coupling"].items()
+    }
+    motion = platform_joint(platform_place, values, names) if platform_place is not None else None
+    platform = (
+        read_platform(platform_place, placements, values, names, coordinates)
+        if platform_place is not None
+        else None
+    )
+
+    all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
+    check_connection(places["body"], all_joints, platform_place)
+    check_actuators(places["actuator"], actuators)
+    unstated = _unstated_motors(root, coordinates, has_actuators=bool(actuators))
+    solids = {
+        n: read_visual(cursor, values, placements, places["rod"])
+        for n, cursor in places["visual"].items()
+    }
+    elements = (bodies, all_joints, rods, couplings, actuators, losses, solids)
+    everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
+    if gravity is None or platform is None or None in everything:
+        return None
+    return Mechanism(
+        name=root.word("name") or "",
+        description=(root.word("description") or "").strip(),
+        parameters=values.table(),
+        gravity=gravity,
+        bodies=tuple(body for body in bodies.values() if body is not None),
+        joints=tuple(joint for joint in all_joints.values() if joint is not None),
+        rods=tuple(rod for rod in rods.values() if rod is not None),
+        couplings=tuple(coupling for coupling in couplings.values() if coupling is not None),
+        actuators=tuple(actuator for actuator in actuators.values() if actuator is not None),
+        losses=tuple(loss for loss in losses.values() if loss is not None),
+        platform=platform,
+        solids=tuple(solid for solid in solids.values() if solid is not None),
+        omitted_forces=_texts(root, "omitted_forces"),
+        unknown_elements=_texts(root, "unknown_elements"),
+        unstated_motors=unstated,
+        file=root.collector.file,
+    )
+
+
+def _texts(root: Cursor, key: str) -> tuple[str, ...]:
+    """Return a list of texts; empty where it is absent."""
+    place = root.get(key)
+    return () if place is None else tuple(item.text or "" for item in place.items())
+
+
+def _unstated_motors(
+    root: Cursor, coordinates: Coordinates, *, has_actuators: bool
+) -> tuple[str, ...]:
+    """Return the coordinates that may have motors; those that are unknown, or next to actuators, are problems."""
+    names = _texts(root, "unstated_motors")
+    if names and has_actuators:
+        root.problem(
+            "the file has actuators, so its motors are stated", "remove this key", "unstated_motors"
+        )
+    place = root.get("unstated_motors")
+    for item in () if place is None else place.items():
+        coordinates.find(item, item.text or "")
+    return names
+
+
+def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
+    values = ValueReader(root.get("provenance"))
+    defined: dict[str, Cursor] = {}
+    for scope in parts:
+        if scope.number:
+            values.count(scope.prefix, scope.number)
+        for name, cursor in scope.parameters():
+            if name in defined:
+                cursor.problem(
+                    f"the parameter is defined in line {defined[name].line} already",
+                    "keep one of the two",
+                )
+            else:
+                defined[name] = cursor
+                values.define(name, cursor)
+    values.work_out()
+    return values
+
+
+def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
+    """All elements by name, and their places by kind."""
+    names = Names()
+    places: dict[str, dict[str, Cursor]] = {kind: {} for kind in SECTIONS.values()}
+    for scope in parts:
+        if scope.number:
+            names.add(scope.prefix[:-1], "leg", scope.cursor)
+        for section, kind in SECTIONS.items():
+            for name, cursor in scope.elements(section):
+                if kind == "visual":  # nothing refers to it, and a body's may be called as the body
+                    places[kind].setdefault(name, cursor)
+                    continue
+                if kind == "actuator" and names.kind(name) == "joint":
+                    # nothing refers to an actuator, and others' formats name motors after their
+                    # joints
+                    places[kind].setdefault(name, replace(cursor, leaf=f"{name}.motor"))
+                    continue
+                names.add(name, kind, cursor)
+                places[kind].setdefault(name, cursor)
+    return names, places
+
+
+def check_connection(
+    bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None
+) -> None:
+    """Note bodies that no chain of joints leads to from the base; a rod alone does not hold a body.
+
+    Args:
+        bodies: where each body stands.
+        joints: the joints; one that could not be read (None, or the platform's missing) leaves the
+            matter open.
+        platform: where the platform stands.
+    """
+    has_motion = platform is not None and platform.has("motion")
+    if any(joint is None for joint in joints.values()) or (
+        has_motion and PLATFORM_JOINT not in joints
+    ):
+        return
+    reached = steps_from(
+        BASE, (joint.bodies for joint in joints.values() if joint is not None and not joint.is_cut)
+    )
+    platform_body = platform.word("body") if platform is not None else None
+    for name, cursor in bodies.items():
+        if name not in reached:
+            is_idle_platform = name == platform_body and not has_motion
+            remedy = (
+                "add platform.motion, or a joint"
+                if is_idle_platform
+                else "give it a joint (a rod is none)"
+            )
+            cursor.problem(f"no chain of joints leads from {BASE} to {name}", remedy)
+
+
+def check_actuators(places: Mapping[str, Cursor], actuators: Mapping[str, Actuator | None]) -> None:
+    """Note two actuators that each drive one and the same coordinate alone."""
+    owner: dict[str, str] = {}
+    for name, actuator in actuators.items():
+        if actuator is None or len(actuator.drives) != 1:
+            continue
+        coordinate = actuator.drives[0][0]
+        if coordinate in owner:
+            places[name].problem(
+                f"{coordinate} is driven by {owner[coordinate]} already",
+                "remove one of the two actuators, or couple them",
+            )
+        owner.setdefault(coordinate, name)

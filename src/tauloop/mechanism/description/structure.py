@@ -1,0 +1,375 @@
+"""Form of a machine file: what stands there against the grammar, legs written once and repeated, each name once.
+
+Unknown, missing and misplaced keys and wrong words are noted all at once; then the file is a list
+of scopes, each with its prefix of names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description.cursor import (
+    Choice,
+    Collector,
+    Cursor,
+    Either,
+    Kind,
+    ListOf,
+    MapOf,
+    Name,
+    Reference,
+    Shape,
+    Text,
+    Value,
+    Whole,
+    accepts,
+    chosen,
+)
+from tauloop.mechanism.description.grammar import MAX_REPEAT, QUALIFIED
+from tauloop.mechanism.description.parser import CONSTANTS
+from tauloop.mechanism.description.yaml_nodes import Mapping, MappingEntry, Node, Scalar, Sequence
+from tauloop.mechanism.expression import FUNCTIONS
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.suggestions import a, listing, nearest, suggestion
+
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
+#: Name of a parameter: dotted, and numbered where it names a part of a list, as leaf parameters do
+#: (``gravity[2]``).
+PARAMETER = re.compile(
+    r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])*(\.[A-Za-z][A-Za-z0-9_]*(\[\d+\])*)*",
+    re.ASCII,
+)
+MAX_NAME = 64
+
+#: Names that mean something else already, by what is being named.
+_RESERVED = {
+    "parameter": {
+        "i": "the number of a leg",
+        **dict.fromkeys(CONSTANTS, "a constant"),
+        **dict.fromkeys(FUNCTIONS, "a function"),
+    },
+}
+
+
+def document(
+    node: Node,
+    file: str,
+    shape: Shape,
+    folder: Path | None = None,
+    collector: Collector | None = None,
+) -> Cursor:
+    """The top of a document whose form is checked; what is wrong is with its collector, which raises it.
+
+    Args:
+        node: what the file holds.
+        file: its name, for messages.
+        shape: its grammar.
+        folder: where files that it names are looked for; None for a text that is no file.
+        collector: takes the problems, where there are some before.
+    """
+    collector = collector or Collector(file, folder)
+    root = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=collector)
+    check_structure(root)
+    return root
+
+
+def check_structure(cursor: Cursor) -> None:
+    """Note every place below a cursor whose form is not that of its kind."""
+    kind = chosen(cursor.kind, cursor.node)
+    if isinstance(cursor.node, Scalar) and not cursor.node.text and not cursor.node.is_quoted:
+        cursor.problem(
+            "there is nothing behind the colon", f"write {describe(cursor.kind)}, or remove the key"
+        )
+    elif not accepts(cursor.kind, cursor.node):
+        cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}")
+    elif isinstance(kind, Value):
+        if isinstance(cursor.node, Mapping):
+            check_structure(qualified(cursor))
+    elif isinstance(kind, Shape):
+        _check_shape(cursor, kind)
+    elif isinstance(kind, ListOf):
+        _check_list(cursor, kind)
+    elif isinstance(kind, MapOf):
+        if not kind.may_be_empty and not list(cursor.entries()):
+            cursor.problem("the mapping is empty", f"write {describe(kind)}")
+        for name, child in cursor.entries():
+            if not kind.is_known:
+                check_name(child, name, kind.key, key_pattern(kind.key))
+            check_structure(child)
+    else:
+        _check_word(cursor, kind)
+
+
+def qualified(cursor: Cursor) -> Cursor:
+    """The same place, seen as a qualified value."""
+    return replace(cursor, kind=QUALIFIED)
+
+
+def _check_shape(cursor: Cursor, shape: Shape) -> None:
+    known = [field.name for field in shape.fields]
+    if isinstance(cursor.node, Mapping):
+        for entry in cursor.node.entries:
+            if entry.key not in known:
+                where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
+                remedy = _remedy(cursor, entry, known)
+                cursor.collector.add(where, entry.line, f"unknown key in {a(shape.name)}", remedy)
+    for field in shape.fields:
+        child = cursor.get(field.name)
+        if child is not None:
+            check_structure(child)
+        elif field.required:
+            where = f"{cursor.where}.{field.name}" if cursor.where else field.name
+            cursor.collector.add(
+                where,
+                cursor.line,
+                f"this key of {a(shape.name)} is missing",
+                f"add {field.name}: {field.doc}",
+            )
+
+
+def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
+    """What the writer of an unknown key may do."""
+    if " " in entry.key:
+        return "inside {...} a comma ends a text: put a text that holds commas in quotes"
+    hint = "" if cursor.collector.is_full else suggestion(entry.key, known)
+    return hint or f"known keys are {listing(known, 20)}"
+
+
+def _check_list(cursor: Cursor, kind: ListOf) -> None:
+    items = cursor.items()
+    if kind.length is not None and len(items) != kind.length:
+        number = f"{len(items)} item{'s' * (len(items) != 1)}"
+        cursor.problem(f"the list has {number}, not {kind.length}", f"write {describe(kind)}")
+    elif not items and not kind.may_be_empty:
+        cursor.problem("the list is empty", f"write {describe(kind)}, or remove the key")
+    for item in items:
+        check_structure(item)
+
+
+def _check_word(cursor: Cursor, kind: Kind) -> None:
+    text = cursor.text or ""
+    if isinstance(kind, Choice) and text not in kind.options:
+        cursor.problem(
+            f"{text!r} is not known here",
+            suggestion(text, kind.options) or f"write {describe(kind)}",
+        )
+    elif isinstance(kind, Text) and kind.is_needed and not text:
+        cursor.problem("the text is empty", "write one, or remove the key")
+    elif isinstance(kind, Name):
+        check_name(cursor, text, "name", IDENTIFIER)
+    elif isinstance(kind, Reference) and not REFERENCE.fullmatch(text):
+        cursor.problem(f"{text!r} is not a name", f"write the name of {a(kind.to)}")
+    elif isinstance(kind, Whole) and not (
+        re.fullmatch(r"\d{1,9}", text, re.ASCII) and kind.least <= int(text) <= kind.most
+    ):
+        cursor.problem(f"{text!r} is out of range", f"write {describe(kind)}")
+
+
+def key_pattern(of: str) -> re.Pattern[str]:
+    """What the names in a mapping look like: elements may be named in full, as in ``leg1.arm``."""
+    return PARAMETER if of == "parameter" else REFERENCE
+
+
+def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> None:
+    """Note a new name that is none, or is taken by the language."""
+    if not pattern.fullmatch(name) or max(map(len, name.split("."))) > MAX_NAME:
+        dots = "no dots" if pattern is IDENTIFIER else "dots only between such names"
+        cursor.problem(
+            f"{name[:MAX_NAME]!r} is not a valid name",
+            f"use letters, digits and _, a letter first, at most {MAX_NAME}, {dots}",
+        )
+    elif name == BASE:
+        cursor.problem(f"the name {BASE} is reserved for the immovable body", "choose another name")
+    elif name in _RESERVED.get(of, {}):
+        cursor.problem(
+            f"the name {name} is reserved: it is {_RESERVED[of][name]}", "choose another name"
+        )
+
+
+def _form(cursor: Cursor) -> str:
+    if isinstance(cursor.node, Sequence):
+        return "a list"
+    return (
+        "a mapping" if isinstance(cursor.node, Mapping) else f"the text {cursor.node.text[:40]!r}"
+    )
+
+
+def describe(kind: Kind) -> str:
+    """What may stand somewhere, in words."""
+    if isinstance(kind, Either):
+        return " or ".join(describe(alternative) for alternative in kind.kinds)
+    if isinstance(kind, Value):
+        return (
+            "a number with its unit, or an expression" if kind.is_plain else "a value with its unit"
+        )
+    if isinstance(kind, Choice):
+        return f"{'one of ' * (len(kind.options) > 1)}{listing(kind.options, 20)}"
+    if isinstance(kind, Whole):
+        return f"a whole number from {kind.least} to {kind.most}"
+    if isinstance(kind, Reference):
+        return f"the name of {a(kind.to)}"
+    if isinstance(kind, ListOf):
+        return f"a list of {kind.length}" if kind.length is not None else "a list"
+    if isinstance(kind, MapOf):
+        return f"a mapping from {kind.key} names"
+    if isinstance(kind, Shape):
+        return (
+            f"{a(kind.name)}: a mapping with {listing([field.name for field in kind.fields], 20)}"
+        )
+    return "text" if isinstance(kind, Text) else "a name"
+
+
+#: Most legs, named parameters, and elements of all kinds, with all repeats written out.
+MAX_LEGS, MAX_PARAMETERS, MAX_ELEMENTS = 1000, 20_000, 5000
+#: Sections with elements, and what one element of each is called.
+SECTIONS = {
+    "frames": "frame",
+    "bodies": "body",
+    "joints": "joint",
+    "rods": "rod",
+    "couplings": "coupling",
+    "actuators": "actuator",
+    "losses": "loss",
+    "visual": "visual",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A part of the file whose names share a prefix: the top, or one leg.
+
+    Attributes:
+        prefix: empty at the top, ``leg1.`` in a leg.
+        cursor: where its sections stand.
+        number: number of the leg, from 1; 0 at the top.
+    """
+
+    prefix: str
+    cursor: Cursor
+    number: int = 0
+
+    def elements(self, section: str) -> Iterator[tuple[str, Cursor]]:
+        """Complete name and place of every element of a section; its name also starts those of its leaves."""
+        for name, cursor in self.cursor.entries_of(section):
+            full = self.prefix + name
+            yield full, replace(cursor, leaf=full)
+
+    def parameters(self) -> Iterator[tuple[str, Cursor]]:
+        """Complete name and place of every named parameter, those of `each` included."""
+        for full, values in self.elements("each"):
+            items = values.items()
+            if items:  # a list that is too short is noted once, in `scopes`
+                yield full, replace(items[min(self.number, len(items)) - 1], leaf=full)
+        yield from self.elements("parameters")
+
+
+def scopes(machine: Cursor) -> list[Scope]:
+    """The top and all legs, in the order of the file; lists of the wrong length are noted."""
+    listed = [Scope("", machine)]
+    for leg in machine.items_of("legs"):
+        name, repeat = leg.word("name"), leg.word("repeat") or ""
+        number = int(repeat) if repeat.isdecimal() and len(repeat) < 4 else 0
+        if name is None or not 1 <= number <= MAX_REPEAT:
+            continue
+        for _, values in leg.entries_of("each"):
+            count, remedy = len(values.items()), "write one value for each leg, or change repeat"
+            if count > MAX_REPEAT:
+                raise values.refused(f"{count} values for {number} legs", remedy)
+            if count and count != number:
+                values.problem(f"{count} value{'s' * (count != 1)} for {number} legs", remedy)
+        if len(listed) + number > MAX_LEGS:
+            raise leg.refused(
+                f"there are more than {MAX_LEGS} legs with all repeats", "repeat less"
+            )
+        for i in range(1, number + 1):
+            prefix = f"{name}{i}."
+            listed.append(Scope(prefix, replace(leg, leaf=prefix[:-1], prefix=prefix), i))
+    _check_counts(listed)
+    return listed
+
+
+def _check_counts(parts: list[Scope]) -> None:
+    """Refuse what grows beyond any machine when its legs are repeated.
+
+    Raises:
+        DescriptionError: how much there is.
+    """
+    parameters = elements = 0
+    sizes: dict[int, tuple[int, int]] = {}  # the repeats of a leg share their node
+    for part in parts:
+        place = id(part.cursor.node)
+        if place not in sizes:
+            kinds = sum(len(list(part.elements(section))) for section in SECTIONS)
+            sizes[place] = (len(list(part.parameters())), kinds)
+        parameters, elements = parameters + sizes[place][0], elements + sizes[place][1]
+        for what, count, most in (
+            ("parameters", parameters, MAX_PARAMETERS),
+            ("elements", elements, MAX_ELEMENTS),
+        ):
+            if count > most:
+                more = f"there are more than {most} {what} with all repeats"
+                raise part.cursor.refused(
+                    more, "describe the machine alone; machines have tens of bodies and joints"
+                )
+
+
+@dataclass(slots=True)
+class Names:
+    """All elements by their complete names; each name once, whatever it names."""
+
+    _kinds: dict[str, str] = dataclasses.field(default_factory=dict)
+    _lines: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def add(self, name: str, kind: str, cursor: Cursor) -> None:
+        """Take up a name; one that is taken already is noted."""
+        if name in self._kinds:
+            cursor.problem(
+                f"the name {name} is taken: it is a {self._kinds[name]} in line {self._lines[name]}",
+                "choose another name; elements of all kinds share their names",
+            )
+        else:
+            self._kinds[name], self._lines[name] = kind, cursor.line
+
+    def kind(self, name: str) -> str | None:
+        """What a complete name names; None if nothing."""
+        return "body" if name == BASE else self._kinds.get(name)
+
+    def find(self, cursor: Cursor | None, kinds: Iterable[str]) -> str | None:
+        """Complete name of what the text at a place refers to: looked up in the leg, then at the top.
+
+        Args:
+            cursor: a place that holds a name.
+            kinds: what it may be; anything else, or nothing, is noted.
+        """
+        word = cursor.text if cursor is not None else None
+        if cursor is None or not word:
+            return None
+        kinds = tuple(kinds)
+        candidates = [name for name in (cursor.prefix + word, word) if self.kind(name) is not None]
+        match = next((name for name in candidates if self.kind(name) in kinds), None)
+        if match is not None:
+            return match
+        wanted = " or ".join(kinds)
+        if candidates:
+            cursor.problem(
+                f"{word} is a {self.kind(candidates[0])}, not a {wanted}", f"name a {wanted}"
+            )
+        else:
+            note_unknown(
+                cursor, word, wanted, [name for name in self._kinds if self._kinds[name] in kinds]
+            )
+        return None
+
+
+def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
+    """Note that a name refers to nothing, and what it may have meant."""
+    hint = "" if cursor.collector.is_full else nearest(word, known, cursor.prefix)
+    cursor.problem(
+        f"there is no {wanted} named {word}", hint or f"define it, or name a {wanted} that is there"
+    )

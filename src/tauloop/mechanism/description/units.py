@@ -1,0 +1,419 @@
+"""Units, dimensions, and numbers with a unit: text such as ``N m s/rad`` to a scale and exponents, and back.
+
+An angle is a dimension of its own here, but a soft one: it is left out when two dimensions are
+compared (torque times angle is energy), and asked for only where an angle or an angular speed is
+meant, so that ``35`` is never 35 rad.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from fractions import Fraction
+from functools import lru_cache
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.suggestions import suggestion
+
+_ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """Exponents of kg, m, s and rad."""
+
+    mass: Fraction = _ZERO
+    length: Fraction = _ZERO
+    time: Fraction = _ZERO
+    angle: Fraction = _ZERO
+
+    def __mul__(self, other: Dimension) -> Dimension:
+        return Dimension(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
+    def __truediv__(self, other: Dimension) -> Dimension:
+        return self * other ** Fraction(-1)
+
+    def __pow__(self, exponent: Fraction | int) -> Dimension:
+        return Dimension(**{f.name: getattr(self, f.name) * exponent for f in fields(self)})
+
+    @property
+    def is_one(self) -> bool:
+        """Whether this is a plain number: no unit at all, not even rad."""
+        return self == ONE
+
+    @property
+    def is_angular(self) -> bool:
+        """Whether this is an angle or an angular speed, where rad must be written."""
+        return self in (ANGLE, ANGULAR_SPEED)
+
+    def matches(self, other: Dimension) -> bool:
+        """Whether both are the same when angles are left out."""
+        return (self.mass, self.length, self.time) == (other.mass, other.length, other.time)
+
+    def suits(self, wanted: Dimension) -> bool:
+        """Whether a number of this dimension may stand where another is wanted; angles must carry their unit."""
+        if (wanted.is_angular and self.angle == 0) or (wanted.is_one and self == ANGLE):
+            return False
+        return self.matches(wanted)
+
+    def __str__(self) -> str:
+        return _SI_NAMES.get(self) or _product(self)
+
+
+def _dimension(mass: int = 0, length: int = 0, time: int = 0, angle: int = 0) -> Dimension:
+    return Dimension(
+        mass=Fraction(mass), length=Fraction(length), time=Fraction(time), angle=Fraction(angle)
+    )
+
+
+ONE = _dimension()
+LENGTH = _dimension(length=1)
+ANGLE = _dimension(angle=1)
+TIME = _dimension(time=1)
+MASS = _dimension(mass=1)
+FIRST_MOMENT = _dimension(mass=1, length=1)
+INERTIA = _dimension(mass=1, length=2)
+FREQUENCY = _dimension(time=-1)
+SPEED = _dimension(length=1, time=-1)
+ANGULAR_SPEED = _dimension(angle=1, time=-1)
+ACCELERATION = _dimension(length=1, time=-2)
+FORCE = _dimension(mass=1, length=1, time=-2)
+TORQUE = FORCE * LENGTH
+STIFFNESS = FORCE / LENGTH
+ANGULAR_STIFFNESS = TORQUE / ANGLE
+DAMPING = FORCE / SPEED
+ANGULAR_DAMPING = TORQUE / ANGULAR_SPEED
+ANGLE_PER_LENGTH = ANGLE / LENGTH
+LENGTH_PER_ANGLE = LENGTH / ANGLE
+
+#: What a sliding freedom has, and a turning one.
+POSITIONS, SPEEDS, FORCES, INERTIAS = (
+    (LENGTH, ANGLE),
+    (SPEED, ANGULAR_SPEED),
+    (FORCE, TORQUE),
+    (MASS, INERTIA),
+)
+COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
+STIFFNESSES, DAMPINGS = (STIFFNESS, ANGULAR_STIFFNESS), (DAMPING, ANGULAR_DAMPING)
+
+#: How the SI unit of a dimension is written, where the plain product of kg, m, s and rad is not
+#: what people write.
+_SI_NAMES: dict[Dimension, str] = {
+    FORCE: "N",
+    TORQUE: "N m",
+    STIFFNESS: "N/m",
+    ANGULAR_STIFFNESS: "N m/rad",
+    DAMPING: "N s/m",
+    ANGULAR_DAMPING: "N m s/rad",
+    COPPERS[0]: "W/N^2",
+    COPPERS[1]: "W/N^2/m^2",
+}
+
+#: What a quantity of a dimension is called in a message.
+NOUNS: dict[Dimension, str] = {
+    ONE: "a plain number",
+    LENGTH: "a length",
+    ANGLE: "an angle",
+    TIME: "a time",
+    FREQUENCY: "a frequency",
+    MASS: "a mass",
+    FIRST_MOMENT: "a first moment",
+    INERTIA: "a moment of inertia",
+    SPEED: "a speed",
+    ANGULAR_SPEED: "an angular speed",
+    ACCELERATION: "an acceleration",
+    FORCE: "a force",
+    TORQUE: "a torque",
+    STIFFNESS: "a stiffness",
+    ANGULAR_STIFFNESS: "an angular stiffness",
+    DAMPING: "a viscous coefficient",
+    ANGULAR_DAMPING: "a viscous coefficient",
+    COPPERS[0]: "a heat per squared force",
+    COPPERS[1]: "a heat per squared torque",
+}
+
+
+def named(dimension: Dimension) -> str:
+    """A dimension in words with its SI unit, such as ``a length (m)``."""
+    unit = str(dimension)
+    noun = NOUNS.get(dimension)
+    if not noun:
+        return f"a quantity in {unit or 'no unit'}"
+    return f"{noun} ({unit})" if unit else noun
+
+
+def shown(value: float, dimension: Dimension) -> str:
+    """A number with its unit, for a message; angles in degrees."""
+    number, unit = (math.degrees(value), "deg") if dimension == ANGLE else (value, str(dimension))
+    return f"{number:.6g} {unit}".strip()
+
+
+def _product(dimension: Dimension) -> str:
+    exponents = [(f.name, getattr(dimension, f.name)) for f in fields(dimension)]
+    symbols = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+
+    def power(name: str, exponent: Fraction) -> str:
+        return symbols[name] + ("" if exponent == 1 else f"^{exponent}")
+
+    above = " ".join(power(name, e) for name, e in exponents if e > 0)
+    below = "".join(f"/{power(name, -e)}" for name, e in exponents if e < 0)
+    return (above or ("1" if below else "")) + below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A unit as written: one of it is `scale` in SI."""
+
+    text: str
+    scale: float
+    dimension: Dimension
+
+
+class UnitError(ValueError):
+    """A unit cannot be read; holds what is wrong and the remedy."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        """Keep both sentences."""
+        super().__init__(what)
+        self.what, self.remedy = what, remedy
+
+
+_PREFIXES = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+    "c": 1e-2,
+    "d": 1e-1,
+    "": 1.0,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+}
+#: Symbols of units: scale to SI, dimension, and the prefixes that they are written with.
+_SYMBOLS: dict[str, tuple[float, Dimension, str]] = {
+    "m": (1.0, LENGTH, "kdcmun"),
+    "g": (1e-3, MASS, "km"),
+    "t": (1e3, MASS, ""),
+    "s": (1.0, TIME, "mu"),
+    "min": (60.0, TIME, ""),
+    "h": (3600.0, TIME, ""),
+    "rad": (1.0, ANGLE, "mu"),
+    "deg": (math.pi / 180, ANGLE, ""),
+    "Hz": (1.0, FREQUENCY, "k"),
+    "rpm": (2 * math.pi / 60, ANGULAR_SPEED, ""),
+    "N": (1.0, FORCE, "mkM"),
+    "Pa": (1.0, FORCE / LENGTH**2, "kMG"),
+    "bar": (1e5, FORCE / LENGTH**2, ""),
+    "J": (1.0, TORQUE, "k"),
+    "W": (1.0, TORQUE / TIME, "k"),
+}
+#: Every unit a file may use: scale to SI, and dimension.
+UNITS: dict[str, tuple[float, Dimension]] = {
+    prefix + symbol: (_PREFIXES[prefix] * scale, dimension)
+    for symbol, (scale, dimension, prefixes) in _SYMBOLS.items()
+    for prefix in ("", *prefixes)
+}
+
+#: Units, and words that mean them without being near in letters.
+_WORDS = {
+    "N m": "Nm",
+    "N mm": "Nmm",
+    "kg m": "kgm",
+    "deg": "degree degrees",
+    "rad": "radian radians",
+    "m": "meter metre meters metres",
+    "s": "sec second seconds",
+    "N": "newton",
+    "25.4 mm": "inch in",
+    "t": "tonne",
+    "g": "gram",
+}
+_MEANT = {word: unit for unit, words in _WORDS.items() for word in words.split()}
+
+#: Characters of a unit: more are a mistake.
+MAX_UNIT = 100
+_FACTOR = re.compile(r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?")
+
+
+@lru_cache(maxsize=1024)
+def parse_unit(text: str) -> Unit:
+    """Read a unit: factors side by side, powers with ``^``, and ``/`` before each factor that divides.
+
+    Raises:
+        UnitError: an unknown name, or a text that can be read in two ways (``N m/rad s``).
+    """
+    scale, dimension = 1.0, ONE
+    position, has_divided = 0, False
+    text = text.strip()
+    if not text:
+        raise UnitError("no unit", "write one, such as mm")
+    if len(text) > MAX_UNIT:
+        raise UnitError(f"a unit of {len(text)} characters", f"write at most {MAX_UNIT}")
+    while position < len(text):
+        match = _FACTOR.match(text, position)
+        if match is None or (match["name"] == "1" and (position or match["exponent"])):
+            raise UnitError(
+                f"{text!r} is not a unit", "write factors such as kg m^2/s^2 or N m s/rad"
+            )
+        divides = match["slash"] is not None
+        if has_divided and not divides:
+            raise UnitError(
+                f"the unit {text!r} can be read in two ways: is {match['name']} above or below the line?",
+                "put what multiplies first and write / before each unit that divides, as in N m/rad/s",
+            )
+        if position and not divides and not text[position].isspace():
+            raise UnitError(
+                f"{text!r} is not a unit", "write a space between factors, as in kg m^2"
+            )
+        factor, of = _factor(match["name"])
+        exponent = int(match["exponent"] or 1) * (-1 if divides else 1)
+        if abs(exponent) > 12:
+            raise UnitError(f"{text!r} has an exponent beyond 12", "write a smaller power")
+        scale *= factor**exponent
+        dimension *= of**exponent
+        has_divided = has_divided or divides
+        position = match.end()
+    return Unit(text=" ".join(text.split()), scale=scale, dimension=dimension)
+
+
+def si_unit(text: str) -> str:
+    """The SI unit in the place of one as written in a file; 1 where there is none, or nothing is known of it."""
+    try:
+        return (str(parse_unit(text).dimension) if text.strip() else "") or "1"
+    except UnitError:
+        return "1"
+
+
+def _factor(name: str) -> tuple[float, Dimension]:
+    if name == "1":
+        return 1.0, ONE
+    if name in UNITS:
+        return UNITS[name]
+    hint = f"did you mean {_MEANT[name]}?" if name in _MEANT else suggestion(name, UNITS)
+    raise UnitError(f"unknown unit {name!r}", hint or f"known units are {', '.join(UNITS)}")
+
+
+#: Longest text of one value.
+MAX_CHARACTERS = 1000
+NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+LITERAL = re.compile(
+    # 21/s is not 2 1/s
+    rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|(?<=\s)1/[A-Za-z0-9^/\s-]+))?",
+    re.ASCII,
+)
+
+
+_BEGINNING = re.compile(rf"[+-]?\s*{NUMBER}", re.ASCII)
+
+
+NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)(\s+[A-Za-z1][^()]*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number with its unit as written."""
+
+    number: float
+    unit: str
+    scale: float
+    dimension: Dimension
+
+    @property
+    def value(self) -> float:
+        """In SI units."""
+        return self.number * self.scale
+
+
+@lru_cache(maxsize=1024)
+def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
+    """A number with whatever unit, or a plain number.
+
+    Args:
+        text: what is written.
+        wanted: what could be written, for the message.
+
+    Raises:
+        UnitError: the text is none, names no known unit, or is not finite.
+    """
+    text = text.strip()
+    if NOT_FINITE.fullmatch(text):
+        raise UnitError(
+            f"{text} is not a finite number", "write a finite value, or leave the key out"
+        )
+    if len(text) > MAX_CHARACTERS:
+        what = f"the value has {len(text)} characters, more than {MAX_CHARACTERS}"
+        raise UnitError(what, "round the number, or split the expression into named parameters")
+    match, beginning = LITERAL.fullmatch(text), _BEGINNING.match(text)
+    if match is None and beginning is not None:
+        parse_unit(text[beginning.end() :])  # says what is wrong with it
+    if match is None:
+        raise UnitError(f"{text!r} is not a number with a unit", f"write {wanted}")
+    number = float("".join(match["number"].split()))
+    if match["unit"] is None:
+        read = Literal(number, "", 1.0, ONE)
+    else:
+        unit = parse_unit(match["unit"])
+        read = Literal(number, unit.text, unit.scale, unit.dimension)
+    if not math.isfinite(read.value):
+        raise UnitError(f"the number {match['number']} is too large", "check its exponent")
+    return read
+
+
+def _needed(wanted: Sequence[Dimension]) -> str:
+    return " or ".join(named(dimension) for dimension in wanted)
+
+
+def misfit(
+    written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None
+) -> UnitError:
+    """Why what is written may not stand where other dimensions are wanted.
+
+    Args:
+        written: what is written, for the message.
+        dimension: what it has.
+        wanted: what it could have.
+        number: the number, if that is all that is written.
+    """
+    needed = _needed(wanted)
+    if dimension.is_one:
+        remedy = (
+            f"write the unit, such as {number:g} {_unit(wanted)}"
+            if number is not None
+            else "give its parameters their units"
+        )
+        return UnitError(f"{written} has no unit where {needed} is needed", remedy)
+    if any(other.is_angular and dimension.matches(other) for other in wanted):
+        what = f"{written} does not say that it is an angle: {needed} is needed"
+        return UnitError(what, "write rad or deg, or rpm; Hz and 1/s could mean turns or radians")
+    what = f"{written} is {named(dimension)} where {needed} is needed"
+    return UnitError(
+        what, "check the unit" if number is not None else "check the unit or the expression"
+    )
+
+
+def _unit(wanted: Sequence[Dimension]) -> str:
+    return "deg" if wanted[0] == ANGLE else str(wanted[0])
+
+
+def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal:
+    """A number with a unit of one of the wanted dimensions, and that dimension.
+
+    Args:
+        text: what is written.
+        wanted: dimensions that it may have.
+        is_si: whether a number alone is in the SI unit of the first; else only zero is.
+
+    Raises:
+        UnitError: it is none; what is wrong, and the remedy.
+    """
+    read = literal(text, f"{_needed(wanted)}, such as 0.5 {_unit(wanted)}".rstrip())
+    for dimension in wanted:
+        if read.dimension.suits(dimension):
+            return replace(read, dimension=dimension)
+    if not read.unit and (is_si or read.number == 0.0):
+        return replace(read, dimension=wanted[0])
+    raise misfit(repr(text.strip()), read.dimension, wanted, read.number)

@@ -1,0 +1,261 @@
+"""YAML text as plain nodes that know their line: no tags, no aliases, no Python objects.
+
+Text is turned into nodes event by event, so that a hostile file (aliases that multiply, nesting
+without end) is refused where it begins and never built. Scalars stay text; what they mean is
+decided by who reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from tauloop.common.errors import DescriptionError, Problem
+from tauloop.common.records import dataclass
+
+#: A machine file has some ten kilobytes; far beyond that it is a mistake.
+MAX_BYTES = 2_000_000
+MAX_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A piece of text; `is_quoted` tells ``""`` from nothing."""
+
+    text: str
+    line: int
+    is_quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list of nodes."""
+
+    items: tuple[Node, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class MappingEntry:
+    """A key of a mapping and what stands behind it."""
+
+    key: str
+    line: int
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Keys and nodes in the order of the file; keys are unique."""
+
+    entries: tuple[MappingEntry, ...]
+    line: int
+
+    def get(self, key: str) -> Node | None:
+        """The node behind a key."""
+        return next((entry.value for entry in self.entries if entry.key == key), None)
+
+
+Node = Scalar | Sequence | Mapping
+
+# The parser of LibYAML is ten times faster; both yield the same events.
+_LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_text(path: Path) -> str:
+    """Text of a file in UTF-8, or why it is none.
+
+    Raises:
+        DescriptionError: the file is missing, not a file, too large, or not text.
+    """
+
+    def refuse(what: str, remedy: str) -> DescriptionError:
+        return DescriptionError.of("", what, remedy, file=str(path))
+
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise refuse("there is no such file", "check the path") from None
+    except IsADirectoryError:
+        raise refuse("this is a folder, not a file", "name the file itself") from None
+    except OSError as error:
+        raise refuse(
+            f"the file cannot be read: {error.strerror}", "check the path and its permissions"
+        ) from None
+    except ValueError:
+        raise refuse("the file's name holds a zero byte or no text", "check the path") from None
+    if len(data) > MAX_BYTES:
+        raise refuse(
+            f"the file has more than {MAX_BYTES / 1e6:g} MB",
+            "check that this is a description and not a log or a mesh",
+        )
+    if b"\0" in data:
+        raise refuse(
+            f"this is a binary file: byte {data.index(0) + 1} is zero", "give a text file in UTF-8"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = Problem(
+            where="",
+            what=f"byte {error.start + 1} is not UTF-8 text",
+            remedy="save the file as UTF-8 (a binary file is no description)",
+            file=str(path),
+            line=line,
+        )
+        raise DescriptionError(problem) from None
+
+
+def parse_nodes(text: str, file: str) -> Node:
+    """Nodes of a YAML text.
+
+    Args:
+        text: the text.
+        file: its name, for messages.
+
+    Raises:
+        DescriptionError: the text is not YAML, is empty, or uses what descriptions do without:
+            anchors, aliases, tags, several documents, repeated keys, lists or mappings as keys,
+            deep nesting.
+    """
+    return _NodeReader(text, file).document()
+
+
+class _NodeReader:
+    """Turns events into nodes."""
+
+    def __init__(self, text: str, file: str) -> None:
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+            raise DescriptionError.of(
+                "",
+                f"the text has more than {MAX_BYTES / 1e6:g} MB",
+                "check that this is a description and not a log or a mesh",
+                file=file,
+            )
+        self._file = file
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
+        self._repeated: list[Problem] = []
+
+    def _problem(self, line: int | None, what: str, remedy: str, where: str = "") -> Problem:
+        return Problem(where=where, what=what, remedy=remedy, file=self._file, line=line)
+
+    def _refuse(
+        self, line: int | None, what: str, remedy: str, where: str = ""
+    ) -> DescriptionError:
+        return DescriptionError([*self._repeated, self._problem(line, what, remedy, where)])
+
+    def _next(self) -> yaml.Event:
+        try:
+            event = next(self._events)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            what = ": ".join(part for part in (error.context, error.problem) if part)
+            raise self._refuse(
+                mark.line + 1 if mark else None,
+                f"this is not YAML: {what}",
+                "check indentation, colons, brackets and quotes here and in the line before",
+            ) from None
+        except (yaml.YAMLError, UnicodeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise self._refuse(
+                None, f"this is not YAML text: {reason}", "save the file as plain UTF-8 text"
+            ) from None
+        return event
+
+    def document(self) -> Node:
+        """The only document of the text."""
+        self._next()  # start of the stream
+        event = self._next()
+        if isinstance(event, yaml.StreamEndEvent):
+            raise self._refuse(
+                None, "the file is empty", "write a description; docs/machine-file.md shows one"
+            )
+        node = self._node(self._next(), 0, "")
+        self._next()  # end of the document
+        event = self._next()
+        if not isinstance(event, yaml.StreamEndEvent):
+            line = _line(event)
+            raise self._refuse(
+                line,
+                "a second document starts here (---)",
+                "put each description into a file of its own",
+            )
+        DescriptionError.raise_if_any(self._repeated)
+        if isinstance(node, Scalar) and not node.text and not node.is_quoted:
+            raise self._refuse(
+                None, "the file is empty", "write a description; docs/machine-file.md shows one"
+            )
+        return node
+
+    def _node(self, event: yaml.Event, depth: int, where: str) -> Node:
+        line = _line(event)
+        if isinstance(event, yaml.AliasEvent):
+            raise self._refuse(
+                line,
+                f"the alias *{event.anchor} is not allowed",
+                "write the value out, or name a parameter",
+                where,
+            )
+        if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            raise AssertionError(f"a node cannot start with {event}")
+        if event.anchor is not None:
+            what, remedy = (
+                f"the anchor &{event.anchor} is not allowed",
+                "remove it; a parameter serves many places",
+            )
+            raise self._refuse(line, what, remedy, where)
+        if event.tag is not None:
+            what, remedy = (
+                f"the tag {event.tag} is not allowed",
+                "remove it: values are text and numbers",
+            )
+            raise self._refuse(line, what, remedy, where)
+        if isinstance(event, yaml.ScalarEvent):
+            return Scalar(event.value, line, event.style not in (None, ""))
+        if depth >= MAX_DEPTH:
+            raise self._refuse(
+                line, f"nested more than {MAX_DEPTH} deep", "flatten the description", where
+            )
+        if isinstance(event, yaml.SequenceStartEvent):
+            items: list[Node] = []
+            while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+                items.append(self._node(event, depth + 1, f"{where}[{len(items)}]"))
+            return Sequence(tuple(items), line)
+        return self._mapping(line, depth, where)
+
+    def _mapping(self, line: int, depth: int, where: str) -> Mapping:
+        entries: dict[str, MappingEntry] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            key_line = _line(event)
+            key = self._node(event, depth + 1, where)
+            if not isinstance(key, Scalar):
+                raise self._refuse(
+                    key_line,
+                    "a key is a list or a mapping",
+                    "write a plain name before the colon",
+                    where,
+                )
+            path = f"{where}.{key.text}" if where else key.text
+            value = self._node(self._next(), depth + 1, path)
+            if key.text in entries:
+                first = entries[key.text].line
+                self._repeated.append(
+                    self._problem(
+                        key_line,
+                        f"the key is repeated; it stands in line {first} already",
+                        "keep one of the two",
+                        path,
+                    )
+                )
+            else:
+                entries[key.text] = MappingEntry(key.text, key_line, value)
+        return Mapping(tuple(entries.values()), line)
+
+
+def _line(event: yaml.Event) -> int:
+    """Line of an event, counted from one."""
+    return int(event.start_mark.line) + 1 if event.start_mark is not None else 0

@@ -1,0 +1,137 @@
+"""The graph of a machine: what hangs on a body, and moving a part of the machine by a constant vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import Problems
+from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.model import (
+    BASE,
+    ZERO_VECTOR,
+    Body,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    Vector,
+)
+from tauloop.mechanism.reduction.inertia import clean, plus, total, turned_vector
+from tauloop.mechanism.reduction.steps import BodyMotions, require
+
+#: Joints across which a body cannot turn.
+STRAIGHT = ("fixed", "prismatic", "translational")
+
+
+def numbers(mechanism: Mechanism, vector: Vector) -> np.ndarray:
+    """Nominal values (3,) of a vector."""
+    return np.array([mechanism.value(component) for component in vector])
+
+
+def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset[str]:
+    """A body with all that hangs together with it without passing a body that never turns."""
+    elements: tuple[Joint | Rod, ...] = (*mechanism.joints, *mechanism.rods)
+    pairs = (element.bodies for element in elements if still.isdisjoint(element.bodies))
+    return frozenset() if body in still else frozenset(steps_from(body, pairs))
+
+
+def displaced(
+    mechanism: Mechanism,
+    bodies: frozenset[str],
+    by: Vector,
+    motion: BodyMotions,
+    rods: Iterable[str] = (),
+) -> Mechanism:
+    """Move bodies by a constant vector, and with them their joints and rod ends on bodies that never turn.
+
+    All velocities, accelerations and forces stay as they are: potential energy changes by a
+    constant.
+
+    Args:
+        mechanism: the machine.
+        bodies: a cluster of bodies that turn.
+        by: displacement in base axes, m.
+        motion: how the bodies move.
+        rods: rods between bodies that never turn, moved at both ends.
+
+    Raises:
+        InputError: the platform is among the bodies, or they are tied to one that turns and stays.
+    """
+    if by == ZERO_VECTOR:
+        return mechanism
+    own = set(rods)
+    problems = Problems()
+    if mechanism.platform.body in bodies:
+        problems.add(
+            mechanism.platform.body,
+            "is the platform and turns, so it cannot be displaced",
+            "leave this part of the machine as it is",
+        )
+
+    def moved(placement: Placement, neighbour: str, is_own: bool) -> Placement:
+        if placement.body in bodies or not (is_own or neighbour in bodies):
+            return placement
+        if placement.body not in motion.translating:
+            problems.add(
+                placement.body,
+                f"turns and is tied to {neighbour}, which is to be displaced",
+                "displace both",
+            )
+            return placement
+        R = clean(motion.orientation[placement.body])
+        return replace(placement, position=plus(placement.position, turned_vector(R.T, by)))
+
+    joints = tuple(
+        replace(
+            joint,
+            parent=moved(joint.parent, joint.child.body, False),
+            child=moved(joint.child, joint.parent.body, False),
+        )
+        for joint in mechanism.joints
+    )
+    shifted = tuple(
+        replace(
+            rod,
+            start=moved(rod.start, rod.end.body, rod.name in own),
+            end=moved(rod.end, rod.start.body, rod.name in own),
+        )
+        for rod in mechanism.rods
+    )
+    require(mechanism, problems)
+    return replace(mechanism, joints=joints, rods=shifted)
+
+
+def with_added(mechanism: Mechanism, body: str, inertia: Inertia | None) -> Mechanism:
+    """Add inertia to a body, about its origin; the base takes any without effect."""
+    if inertia is None or body == BASE:
+        return mechanism
+
+    def added(other: Body) -> Body:
+        if other.name != body:
+            return other
+        return replace(
+            other, inertia=inertia if other.inertia is None else total(other.inertia, inertia)
+        )
+
+    return replace(mechanism, bodies=tuple(added(other) for other in mechanism.bodies))
+
+
+def without(
+    mechanism: Mechanism, bodies: Iterable[str] = (), joints: Iterable[str] = ()
+) -> Mechanism:
+    """The machine without some bodies and joints."""
+    bodies, joints = set(bodies), set(joints)
+    return replace(
+        mechanism,
+        bodies=tuple(body for body in mechanism.bodies if body.name not in bodies),
+        joints=tuple(joint for joint in mechanism.joints if joint.name not in joints),
+    )
+
+
+def without_unused_parameters(mechanism: Mechanism) -> Mechanism:
+    """The same machine with only those leaf parameters that its values depend on."""
+    return mechanism.without_unused_parameters()

@@ -1,0 +1,254 @@
+"""Links and rods that move alike become one.
+
+Why this is exact: links that turn alike about points whose distance is a constant vector have the
+same motion up to that vector, so their inertias about these points add up. Potential energy changes
+by a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import Problem, Problems
+from tauloop.mechanism.expression import steps_from
+from tauloop.mechanism.graph import far_end, far_side, joints_of, rods_of, side
+from tauloop.mechanism.model import (
+    BASE,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    Rod,
+    SlenderPart,
+    Vector,
+)
+from tauloop.mechanism.reduction.graph import STRAIGHT, numbers, with_added, without
+from tauloop.mechanism.reduction.inertia import (
+    carried,
+    clean,
+    mean,
+    minus,
+    plus,
+    total,
+    turned_vector,
+)
+from tauloop.mechanism.reduction.platform import constant_turns
+from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
+
+#: Lengths that differ by a smaller share are equal.
+EQUAL = 1e-12
+#: A distance between joints that is less (m) off the direction of their axes is along them.
+BEHIND = 1e-9
+
+
+def group_parallel_links(
+    mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
+) -> tuple[Mechanism, Step]:
+    """Put one link in the place of two that turn alike and hang on the same bodies, a constant vector apart.
+
+    Two cranks of a parallelogram, one of whose other sides never turns; or two equal links in front
+    and behind of a plane. The removed link's inertia is added to the kept one about their joints;
+    rods on it move over. A body between such links that loses the joint that kept it from turning
+    gets a translational joint to the base.
+
+    Args:
+        mechanism: the machine.
+        kept, removed: names of the links.
+        motion: how the bodies move.
+
+    Raises:
+        InputError: they do not turn alike, or do not hang on the same bodies, or something acts on
+            the removed one.
+    """
+    partners = parallel_joints(mechanism, kept, removed, motion)
+    own = joints_of(mechanism, removed)
+    problems = Problems()
+    if len(partners) != len(own) or len(own) < 2 or removed == mechanism.platform.body:
+        problems.add(
+            f"bodies.{removed}",
+            f"{len(partners)} of its {len(own)} joints have a parallel one on {kept}",
+            "a redundant parallel link turns as the other one does and hangs on the same bodies, a "
+            "constant vector away from it; nothing acts on its joints",
+        )
+    require(mechanism, problems)
+    mine, theirs = partners[0]
+    s, r = side(mine, removed).position, side(theirs, kept).position
+    R = clean(motion.orientation[kept].T @ motion.orientation[removed])
+    body = far_side(mine, removed).body
+    shift = turned_vector(
+        clean(motion.orientation[body]),
+        minus(far_side(theirs, kept).position, far_side(mine, removed).position),
+    )
+    rods = rods_of(mechanism, removed)
+    for rod in rods:
+        far = far_end(rod, removed).body
+        if not motion.is_steady(far, motion.orientation[far].T @ numbers(mechanism, shift)):
+            problems.add(
+                f"rods.{rod.name}",
+                f"connects the link with {far}, which turns",
+                "keep this link and remove the other one",
+            )
+    require(mechanism, problems)
+
+    def moved(rod: Rod) -> Rod:
+        if rod not in rods:
+            return rod
+        return replace(
+            rod,
+            start=moved_end(rod.start),
+            end=moved_end(rod.end),
+            first_axis=_axis_on(rod, removed, R),
+        )
+
+    def moved_end(end: Placement) -> Placement:
+        if end.body == removed:
+            return Placement(body=kept, position=plus(r, turned_vector(R, minus(end.position, s))))
+        return replace(
+            end,
+            position=plus(
+                end.position, turned_vector(clean(motion.orientation[end.body]).T, shift)
+            ),
+        )
+
+    mechanism = replace(mechanism, rods=tuple(moved(rod) for rod in mechanism.rods))
+    inertia = mechanism.body(removed).inertia
+    mechanism = with_added(mechanism, kept, None if inertia is None else carried(inertia, s, r, R))
+    mechanism = without(mechanism, (removed,), (joint.name for joint in own))
+    for neighbour in {far_side(joint, removed).body: None for joint in own}:
+        straight = (joint.bodies for joint in mechanism.joints if joint.kind in STRAIGHT)
+        if neighbour in motion.translating and neighbour not in steps_from(BASE, straight):
+            mechanism = replace(mechanism, joints=(*mechanism.joints, _guide(neighbour, motion)))
+    step = Step(
+        name="group parallel links",
+        removed=(removed,),
+        kept=(kept,),
+        preserved=("mass", "mass centre up to a constant", "inertia about the joints"),
+        lost=limits_of(own),
+    )
+    return mechanism, step
+
+
+def parallel_joints(
+    mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions
+) -> list[tuple[Joint, Joint]]:
+    """Joints of a link with the joint of another link that does the same: (removed one's, kept one's)."""
+    if (
+        kept == removed
+        or motion.group(kept) is not motion.group(removed)
+        or kept in motion.translating
+    ):
+        return []
+    pairs = []
+    for mine in joints_of(mechanism, removed):
+        far = far_side(mine, removed)
+        for theirs in joints_of(mechanism, kept):
+            other = far_side(theirs, kept)
+            if (
+                other.body == far.body
+                and theirs.kind == mine.kind
+                and motion.is_steady(
+                    far.body, numbers(mechanism, minus(other.position, far.position))
+                )
+                and not mechanism.is_loaded(mine)
+            ):
+                pairs.append((mine, theirs))
+                break
+    return pairs
+
+
+def is_behind(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> bool:
+    """Whether one link stands before or behind the other: what lies between their joints is along their one axis."""
+    axis = motion.orientation[kept] @ motion.steady[kept]
+    for mine, theirs in parallel_joints(mechanism, kept, removed, motion):
+        far, other = far_side(mine, removed), far_side(theirs, kept)
+        between = motion.orientation[far.body] @ numbers(
+            mechanism, minus(other.position, far.position)
+        )
+        if axis.shape[1] != 1 or np.linalg.norm(np.cross(between, axis[:, 0])) > BEHIND:
+            return False
+    return True
+
+
+def _axis_on(rod: Rod, removed: str, R: np.ndarray) -> Vector | None:
+    if rod.first_axis is None or rod.start.body != removed:
+        return rod.first_axis
+    return turned_vector(R, rod.first_axis)
+
+
+def _guide(body: str, motion: BodyMotions) -> Joint:
+    return Joint(
+        name=f"{body}.guide",
+        kind="translational",
+        parent=Placement(body=BASE),
+        child=Placement(body=body, turns=constant_turns(motion.orientation[body].T)),
+        reference=tuple(float(x) for x in motion.position[body]),
+    )
+
+
+def merge_rods(mechanism: Mechanism, names: Sequence[str]) -> tuple[Mechanism, Step]:
+    """Put one rod midway between parallel rods, with their inertias added up; it takes the first one's name.
+
+    Exact when the rods stay parallel and their ends on each body have the same velocity.
+
+    Raises:
+        InputError: the rods differ in length, in the bodies they connect, or in the form of their
+            inertia.
+    """
+    rods = [mechanism.rod(name) for name in names]
+    first = rods[0]
+    length = mechanism.value(first.length) if first.length is not None else np.nan
+    problems = []
+    for rod in rods:
+        own = mechanism.value(rod.length) if rod.length is not None else np.nan
+        differences = [
+            ("is telescopic", rod.length is None),
+            (
+                f"is {1e3 * (own - length):+.6g} mm longer than {first.name}",
+                abs(own - length) > EQUAL * length,
+            ),
+            (
+                "connects other bodies",
+                (rod.start.body, rod.end.body) != (first.start.body, first.end.body),
+            ),
+            ("has another form of inertia", type(rod.lower) is not type(first.lower)),
+            (
+                "has another first axis or spin",
+                (rod.first_axis, rod.spin) != (first.first_axis, first.spin),
+            ),
+        ]
+        problems += [
+            Problem(
+                where=f"rods.{rod.name}",
+                what=what,
+                remedy="only equal and parallel rods can be merged",
+            )
+            for what, differs in differences
+            if differs
+        ]
+    require(mechanism, problems)
+    single = replace(
+        first,
+        start=replace(first.start, position=mean([rod.start.position for rod in rods])),
+        end=replace(first.end, position=mean([rod.end.position for rod in rods])),
+        lower=_summed([rod.lower for rod in rods if rod.lower is not None]),
+    )
+    gone = set(names) - {first.name}
+    merged = tuple(
+        single if rod.name == first.name else rod for rod in mechanism.rods if rod.name not in gone
+    )
+    step = Step(
+        name="merge parallel rods",
+        removed=tuple(rod.name for rod in rods[1:]),
+        kept=(first.name,),
+        preserved=("mass", "mass centre", "inertia about the joints"),
+    )
+    return replace(mechanism, rods=merged), step
+
+
+def _summed(parts: Sequence[SlenderPart | Inertia]) -> SlenderPart | Inertia | None:
+    slender = [part for part in parts if isinstance(part, SlenderPart)]
+    full = [part for part in parts if isinstance(part, Inertia)]
+    return total(*slender) if slender else total(*full) if full else None

@@ -1,0 +1,169 @@
+"""Equivalent lumped masses: the three conditions, and rods replaced by masses at their ends.
+
+Point masses stand for a body when they have its mass, its mass centre and its moments of inertia
+(Kroneis et al., eq. 1). Masses at the two ends of a rod keep the first two; the third is then an
+approximation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.mechanism.expression import Constant, Expression, add, divide, subtract
+from tauloop.mechanism.model import BASE, Inertia, Mechanism, Rod, SlenderPart
+from tauloop.mechanism.reduction.graph import with_added
+from tauloop.mechanism.reduction.inertia import point_mass
+from tauloop.mechanism.reduction.steps import Step, require
+from tauloop.mechanism.suggestions import unknown_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equivalence(Shown):
+    """How far point masses are from standing for a body: what they have too much.
+
+    Attributes:
+        mass: kg.
+        first_moment: kg m (3,).
+        second_moment: kg m^2 about the frame's origin (3, 3).
+    """
+
+    mass: float
+    first_moment: np.ndarray
+    second_moment: np.ndarray
+
+
+def equivalence(inertia: Sequence[float], masses: np.ndarray, points: np.ndarray) -> Equivalence:
+    """The three conditions: sum m_j - m, sum m_j x_j - m c, sum m_j (x_j.x_j 1 - x_j x_j^T) - I.
+
+    Args:
+        inertia: ten inertial parameters about the frame's origin, SI (Pinocchio's order).
+        masses: m_j (N,), kg.
+        points: x_j (N, 3), m.
+    """
+    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = inertia
+    square = np.einsum("n,ni,nj->ij", masses, points, points)
+    return Equivalence(
+        mass=float(masses.sum() - m),
+        first_moment=masses @ points - np.array([hx, hy, hz]),
+        second_moment=np.trace(square) * np.eye(3)
+        - square
+        - np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]),
+    )
+
+
+def drop_rod_inertia(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, Step]:
+    """Make rods massless.
+
+    Raises:
+        InputError: there is no rod of that name.
+    """
+    rods = _named(mechanism, names)
+    mass = sum(
+        mechanism.value(part.mass)
+        for rod in rods
+        for part in (rod.lower, rod.upper)
+        if part is not None
+    )
+    chosen = {rod.name for rod in rods}
+    step = Step(
+        name="drop inertia of rods",
+        kept=tuple(rod.name for rod in rods),
+        preserved=("kinematics",),
+        approximated=(f"mass: {mass:.6g} kg left out",) if mass else (),
+    )
+    changed = tuple(
+        replace(rod, lower=None, upper=None) if rod.name in chosen else rod
+        for rod in mechanism.rods
+    )
+    return replace(mechanism, rods=changed), step
+
+
+def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, Step]:
+    """Replace the mass of slender rods by point masses at their two ends.
+
+    Mass is preserved, and so is the mass centre (of a telescopic rod: at its reference length). Not
+    preserved is the moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a
+    telescopic one. What falls to an end on the base rests there and is left out.
+
+    Raises:
+        InputError: there is no rod of that name, or it has a full inertia.
+    """
+    rods = _named(mechanism, names)
+    require(
+        mechanism,
+        [
+            Problem(
+                where=f"rods.{rod.name}",
+                what="has a full inertia",
+                remedy="only slender rods can be lumped",
+            )
+            for rod in rods
+            if rod.is_full
+        ],
+    )
+    approximated, lost = [], []
+    for rod in rods:
+        if rod.lower is None and rod.upper is None:
+            continue
+        m_A, m_B = _end_masses(rod)
+        mechanism = with_added(mechanism, rod.start.body, point_mass(m_A, rod.start.position))
+        mechanism = with_added(mechanism, rod.end.body, point_mass(m_B, rod.end.position))
+        approximated.append(f"moment of inertia of {rod.name}")
+        ends = ((rod.start, m_A), (rod.end, m_B))
+        lost += [
+            f"{mechanism.value(m):.6g} kg of {rod.name} on the base"
+            for end, m in ends
+            if end.body == BASE
+        ]
+        if rod.telescope is not None:
+            approximated.append(f"mass centre of {rod.name} away from its reference length")
+    chosen = {rod.name for rod in rods}
+    changed = tuple(
+        replace(rod, lower=None, upper=None) if rod.name in chosen else rod
+        for rod in mechanism.rods
+    )
+    step = Step(
+        name="lump rods",
+        kept=tuple(rod.name for rod in rods),
+        preserved=("kinematics", "mass", "mass centre"),
+        approximated=tuple(approximated),
+        lost=tuple(lost),
+    )
+    return replace(mechanism, rods=changed), step
+
+
+def _end_masses(rod: Rod) -> tuple[Expression, Expression]:
+    length = (
+        rod.length
+        if rod.length is not None
+        else Constant(rod.telescope.reference if rod.telescope else 1.0)
+    )
+    m_A: Expression = Constant(0.0)
+    m_B: Expression = Constant(0.0)
+    if isinstance(rod.lower, SlenderPart):
+        far = divide(rod.lower.first_moment, length)
+        m_A, m_B = add(m_A, subtract(rod.lower.mass, far)), add(m_B, far)
+    if isinstance(rod.upper, SlenderPart):
+        far = divide(rod.upper.first_moment, length)
+        m_A, m_B = add(m_A, far), add(m_B, subtract(rod.upper.mass, far))
+    return m_A, m_B
+
+
+def _named(mechanism: Mechanism, names: Iterable[str]) -> tuple[Rod, ...]:
+    names = tuple(names)
+    known = sorted(rod.name for rod in mechanism.rods)
+    require(mechanism, unknown_names(names, known, "there is no rod of this name", "rods.{}"))
+    return tuple(rod for rod in mechanism.rods if rod.name in names)
+
+
+def total_mass(mechanism: Mechanism) -> float:
+    """Mass of all bodies and rods at nominal values, kg."""
+    parts: list[Inertia | SlenderPart | None] = [body.inertia for body in mechanism.bodies]
+    parts += [part for rod in mechanism.rods for part in (rod.lower, rod.upper)]
+    return sum(mechanism.value(part.mass) for part in parts if part is not None)

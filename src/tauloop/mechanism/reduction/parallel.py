@@ -1,0 +1,399 @@
+"""Bodies that turn alike on a moving parent: bars become couplings of angles, and their inertia goes to the neighbours.
+
+A bar from A to B that turns as another body does has v_B = v_A + w x d with that body's angular
+velocity w. With its inertia about A (mass m, first moment h = m_B d, moments I), it is the point
+masses m - m_B at A and m_B at B and the moments I - m_B (d.d 1 - d d^T) of that other body,
+exactly. The moments left over may be negative; each body's sum must be one that a body can have.
+The bar holds one angle, which a coupling of the joints' angles holds as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import Problems
+from tauloop.mechanism.bodies import DEGENERACY_TOLERANCE, is_possible
+from tauloop.mechanism.expression import (
+    ZERO,
+    Constant,
+    Expression,
+    add,
+    divide,
+    multiply,
+    steps_from,
+    subtract,
+    triple,
+)
+from tauloop.mechanism.graph import far_side, joints_of, rods_of, side
+from tauloop.mechanism.model import (
+    BASE,
+    MOMENT_ENTRIES,
+    ZERO_VECTOR,
+    Coupling,
+    Inertia,
+    Joint,
+    Mechanism,
+    Placement,
+    SlenderPart,
+    Vector,
+)
+from tauloop.mechanism.poses import UNIT_VECTORS
+from tauloop.mechanism.reduction.graph import STRAIGHT, numbers, with_added, without
+from tauloop.mechanism.reduction.inertia import about, clean, minus, point_mass, turned
+from tauloop.mechanism.reduction.planar import PARALLEL, axis_on, frame
+from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
+
+#: Names of the steps.
+COUPLED, PINNED, CONCENTRATED = "couple parallel links", "lump pinned body", "concentrate mass"
+#: Joints of a bar nearer than this are on one line, m.
+TOGETHER = 1e-12
+#: What a bar that became a coupling leaves as it was.
+PRESERVED = ("mass", "mass centre", "inertia", "the angle that it holds, by a coupling")
+#: An offset of a coupling below this is rounding, rad.
+NO_OFFSET = 1e-12
+
+
+def parallel_couplings(mechanism: Mechanism, motion: BodyMotions) -> tuple[Coupling, ...]:
+    """Return the couplings of joint angles that hold in every pose because two bodies turn alike.
+
+    One for each body that a path of parallel revolute joints leads to from the body of its group
+    that is nearest to the base: the angles along the path add up to a constant.
+
+    Args:
+        mechanism: the machine.
+        motion: how its bodies move.
+    """
+    couplings = []
+    for group in motion.groups:
+        members = carriers(mechanism, group)
+        for member in members[1:]:
+            path = _turning_path(mechanism, members[0], member, motion)
+            if path is None:
+                continue
+            terms = tuple((joint.name, Constant(sign)) for joint, sign in path)
+            total = sum(sign * _angle(mechanism, joint, motion) for joint, sign in path)
+            offset = 0.0 if abs(total) < NO_OFFSET else float(total)
+            couplings.append(
+                Coupling(name=f"{member}.parallel", terms=terms, offset=Constant(offset))
+            )
+    return tuple(couplings)
+
+
+def _turning_path(
+    mechanism: Mechanism, start: str, end: str, motion: BodyMotions
+) -> tuple[tuple[Joint, float], ...] | None:
+    """Return the revolute joints between two bodies with the signs of their angles; None without parallel axes."""
+    arrived: dict[str, Joint | None] = {start: None}
+    waiting = [start]
+    for body in waiting:  # which grows
+        for joint in joints_of(mechanism, body):
+            far = far_side(joint, body).body
+            if far not in arrived and joint.kind in (*STRAIGHT, "revolute"):
+                arrived[far] = joint
+                waiting.append(far)
+    if end not in arrived:
+        return None
+    path: list[tuple[Joint, float]] = []
+    first_axis: np.ndarray | None = None
+    body = end
+    while (step := arrived[body]) is not None:
+        joint = step
+        if joint.kind == "revolute":
+            axis = motion.orientation[body] @ axis_on(mechanism, joint, side(joint, body))
+            first_axis = axis if first_axis is None else first_axis
+            if np.linalg.norm(np.cross(axis, first_axis)) > PARALLEL:
+                return None
+            is_forward = joint.child.body == body
+            path.append((joint, float(np.sign(axis @ first_axis)) * (1.0 if is_forward else -1.0)))
+        body = far_side(joint, body).body
+    return tuple(path) or None
+
+
+def _angle(mechanism: Mechanism, joint: Joint, motion: BodyMotions) -> float:
+    """Return the angle of a revolute joint at the reference pose, rad; its start value decides the revolution."""
+    parent = motion.orientation[joint.parent.body] @ frame(mechanism, joint.parent)
+    child = motion.orientation[joint.child.body] @ frame(mechanism, joint.child)
+    R = parent.T @ child
+    sine = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
+    angle = float(np.arctan2(sine @ UNIT_VECTORS[joint.axes[0]], (np.trace(R) - 1) / 2))
+    near = joint.reference[0] if joint.reference else 0.0
+    return angle + 2 * np.pi * round((near - angle) / (2 * np.pi))
+
+
+def distribute_rod(
+    mechanism: Mechanism, name: str, carrier: str, motion: BodyMotions
+) -> tuple[Mechanism, Step]:
+    """Remove a slender rod that turns as a body does; its inertia goes to the bodies at its ends and to that body.
+
+    The angle that the rod holds is free afterwards, unless one of `parallel_couplings` is added.
+
+    Args:
+        mechanism: the machine.
+        name: the rod.
+        carrier: the body in which the rod keeps its direction.
+        motion: how the bodies move.
+
+    Raises:
+        InputError: the rod is telescopic, a cable or not slender, turns otherwise, or a body cannot
+            have the sum.
+    """
+    rod = mechanism.rod(name)
+    problems = Problems()
+    if rod.length is None or rod.tension is not None or rod.is_full:
+        problems.add(
+            f"rods.{name}",
+            "is telescopic, a cable or not slender",
+            "only slender rods are distributed",
+        )
+    if carrier not in motion.rods.get(name, ()):
+        problems.add(
+            f"rods.{name}",
+            f"changes its direction in {carrier}",
+            "name a body in which it is constant",
+        )
+    require(mechanism, problems)
+    rest = replace(mechanism, rods=tuple(other for other in mechanism.rods if other.name != name))
+    if isinstance(rod.lower, SlenderPart) and rod.length is not None:
+        m, h, J = rod.lower.parameters
+        start, end = (_point(mechanism, placement, motion) for placement in (rod.start, rod.end))
+        u = clean(motion.orientation[carrier].T @ (end - start) / np.linalg.norm(end - start))
+        J_left = subtract(J, multiply(h, rod.length))
+        moments = [
+            multiply(Constant(float((i == j) - u[i] * u[j])), J_left) for i, j in MOMENT_ENTRIES
+        ]
+        rest = _with_lumps(rest, (rod.start, rod.end), (m, divide(h, rod.length)), carrier, moments)
+    return rest, Step(name=COUPLED, removed=(name,), kept=(carrier,), preserved=PRESERVED)
+
+
+def distribute_bar(
+    mechanism: Mechanism, body: str, carrier: str, motion: BodyMotions
+) -> tuple[Mechanism, Step]:
+    """Remove a body between two revolute joints that turns as another one does; its inertia goes as a rod's does.
+
+    Args:
+        mechanism: the machine.
+        body: the bar.
+        carrier: the body that turns as the bar does.
+        motion: how the bodies move.
+
+    Raises:
+        InputError: the body is not a bar between two joints without loads, its mass centre is off
+            their line, or another body cannot have the sum.
+    """
+    joints = joints_of(mechanism, body)
+    problems = Problems()
+    if not _is_bar(mechanism, body):
+        what = "is not a bar between two revolute joints without loads"
+        problems.add(f"bodies.{body}", what, "keep this body")
+    if carrier == body or carrier not in motion.group(body):
+        problems.add(
+            f"bodies.{carrier}", f"does not turn as {body} does", "name a body that turns alike"
+        )
+    require(mechanism, problems)
+    A, B = (side(joint, body).position for joint in joints)
+    d = minus(B, A)
+    rest = without(mechanism, (body,), (joint.name for joint in joints))
+    inertia = mechanism.body(body).inertia
+    if inertia is not None:
+        about_A = about(inertia, A)
+        m_B = divide(_dot(about_A.first_moment, d), _dot(d, d))
+        off_line = minus(about_A.first_moment, triple(multiply(m_B, component) for component in d))
+        if not motion.is_steady(body, numbers(mechanism, off_line)):
+            problems.add(
+                f"bodies.{body}", "has its mass centre off the line of its joints", "keep this body"
+            )
+        require(mechanism, problems)
+        at_B = point_mass(m_B, d).second_moment
+        moments = [
+            subtract(whole, tip) for whole, tip in zip(about_A.second_moment, at_B, strict=True)
+        ]
+        left_over = turned(
+            Inertia.of((ZERO,) * 4 + tuple(moments)), _relative(motion, carrier, body)
+        )
+        ends = tuple(far_side(joint, body) for joint in joints)
+        rest = _with_lumps(rest, ends, (inertia.mass, m_B), carrier, left_over.second_moment)
+    return rest, Step(
+        name=COUPLED, removed=(body,), kept=(carrier,), preserved=PRESERVED, lost=limits_of(joints)
+    )
+
+
+def _is_bar(mechanism: Mechanism, body: str) -> bool:
+    """Whether a body hangs between two revolute joints a distance apart, and nothing else acts on it."""
+    joints = joints_of(mechanism, body)
+    if len(joints) != 2 or rods_of(mechanism, body) or body == mechanism.platform.body:
+        return False
+    if any(joint.kind != "revolute" or mechanism.is_loaded(joint) for joint in joints):
+        return False
+    A, B = (numbers(mechanism, side(joint, body).position) for joint in joints)
+    return bool(np.linalg.norm(B - A) > TOGETHER)
+
+
+def lump_pinned_body(
+    mechanism: Mechanism, body: str, motion: BodyMotions
+) -> tuple[Mechanism, Step]:
+    """Replace a body on a single joint, which a coupling turns as another body turns, by a mass at the joint.
+
+    Its moments of inertia about the joint go to a body that turns alike.
+
+    Args:
+        mechanism: the machine.
+        body: the pinned body.
+        motion: how the bodies move.
+
+    Raises:
+        InputError: the body is the platform or not pinned, something acts on its joint, its mass
+            centre is off the joint in a direction that turns, or no other body can have the sum.
+    """
+    problems = Problems()
+    joints = joints_of(mechanism, body)
+    if len(joints) != 1 or rods_of(mechanism, body) or body == mechanism.platform.body:
+        problems.add(
+            f"bodies.{body}", "is the platform, or not on a single joint", "keep this body"
+        )
+        require(mechanism, problems)
+    joint = joints[0]
+    holding = [coupling for coupling in mechanism.couplings if joint.name in dict(coupling.terms)]
+    uncoupled = replace(
+        mechanism, couplings=tuple(c for c in mechanism.couplings if c not in holding)
+    )
+    if joint.kind != "revolute" or len(holding) != 1 or uncoupled.is_loaded(joint):
+        what = "is not revolute and held by one coupling alone"
+        problems.add(f"joints.{joint.name}", what, "keep the body on it")
+    inertia = mechanism.body(body).inertia
+    about_pin = about(inertia, side(joint, body).position) if inertia is not None else None
+    if about_pin is not None and not motion.is_steady(
+        body, numbers(mechanism, about_pin.first_moment)
+    ):
+        problems.add(f"bodies.{body}", "has its mass centre off its joint", "keep this body")
+    require(mechanism, problems)
+    rest = without(uncoupled, (body,), (joint.name,))
+    removed = (body, holding[0].name)
+    if about_pin is None:
+        return rest, Step(name=PINNED, removed=removed, lost=limits_of(joints))
+    pin = far_side(joint, body)
+    rest = with_added(rest, pin.body, point_mass(about_pin.mass, pin.position))
+    rest, carrier = _with_moments(rest, body, about_pin.second_moment, motion)
+    kept = tuple(dict.fromkeys((pin.body, carrier)))
+    preserved = ("mass", "mass centre up to a constant", "inertia")
+    return rest, Step(
+        name=PINNED, removed=removed, kept=kept, preserved=preserved, lost=limits_of(joints)
+    )
+
+
+def concentrate_mass(
+    mechanism: Mechanism, body: str, motion: BodyMotions
+) -> tuple[Mechanism, Step]:
+    """Keep of a body that turns as another one does only its mass, at its mass centre.
+
+    Its moments of inertia about the mass centre go to the other body.
+
+    Args:
+        mechanism: the machine.
+        body: the body.
+        motion: how the bodies move.
+
+    Raises:
+        InputError: the body has no mass, or no other body that turns alike can have the sum.
+    """
+    inertia = mechanism.body(body).inertia
+    problems = Problems()
+    if inertia is None or mechanism.value(inertia.mass) <= 0.0:
+        problems.add(f"bodies.{body}", "has no mass", "keep this body")
+    require(mechanism, problems)
+    assert inertia is not None
+    h = inertia.first_moment
+    at_center: tuple[Expression, ...] = (ZERO,) * 6
+    if h != ZERO_VECTOR:
+        center = triple(divide(component, inertia.mass) for component in h)
+        at_center = point_mass(inertia.mass, center).second_moment
+    central = tuple(
+        subtract(whole, part) for whole, part in zip(inertia.second_moment, at_center, strict=True)
+    )
+    nominal = [mechanism.value(moment) for moment in central]
+    if np.abs(nominal).max() <= DEGENERACY_TOLERANCE * max(
+        abs(mechanism.value(x)) for x in inertia.second_moment
+    ):
+        return mechanism, Step(name=CONCENTRATED)
+    point = Inertia.of((inertia.mass, *h, *at_center))
+    bodies = tuple(replace(b, inertia=point) if b.name == body else b for b in mechanism.bodies)
+    rest, carrier = _with_moments(replace(mechanism, bodies=bodies), body, central, motion)
+    preserved = ("mass", "mass centre", "inertia")
+    return rest, Step(
+        name=CONCENTRATED,
+        removed=(f"moments of {body}",),
+        kept=(body, carrier),
+        preserved=preserved,
+    )
+
+
+def _with_lumps(
+    mechanism: Mechanism,
+    ends: tuple[Placement, ...],
+    masses: tuple[Expression, Expression],
+    carrier: str,
+    moments: Iterable[Expression],
+) -> Mechanism:
+    """Put a bar's masses (the whole one, and that at its far end) to its ends and its moments to the carrier."""
+    whole, m_B = masses
+    mechanism = with_added(
+        mechanism, ends[0].body, point_mass(subtract(whole, m_B), ends[0].position)
+    )
+    mechanism = with_added(mechanism, ends[1].body, point_mass(m_B, ends[1].position))
+    mechanism = with_added(mechanism, carrier, Inertia.of((ZERO,) * 4 + tuple(moments)))
+    require(mechanism, _impossible(mechanism, {ends[0].body, ends[1].body, carrier}))
+    return mechanism
+
+
+def _with_moments(
+    mechanism: Mechanism, body: str, moments: tuple[Expression, ...], motion: BodyMotions
+) -> tuple[Mechanism, str]:
+    """Put moments of inertia of a body to one that turns alike, nearest to the base; returns its name too."""
+    problems = Problems()
+    for carrier in carriers(mechanism, motion.group(body) - {body}):
+        own = turned(Inertia.of((ZERO,) * 4 + moments), _relative(motion, carrier, body))
+        added = with_added(mechanism, carrier, own)
+        impossible = _impossible(added, {carrier})
+        if not impossible:
+            return added, carrier
+        problems += impossible
+    if not problems:
+        problems.add(f"bodies.{body}", "no other body turns alike", "keep this body")
+    require(mechanism, problems)
+    raise AssertionError("refused above")
+
+
+def carriers(mechanism: Mechanism, group: Iterable[str]) -> list[str]:
+    """Return the bodies of a group that are in the machine, those next to the base first."""
+    distance = steps_from(BASE, (joint.bodies for joint in mechanism.joints))
+    return sorted(set(group) & distance.keys(), key=lambda body: (distance[body], body))
+
+
+def _impossible(mechanism: Mechanism, bodies: Iterable[str]) -> Problems:
+    """Return what is wrong with the inertias of some bodies after lumps were added."""
+    problems = Problems()
+    for body in sorted(set(bodies) - {BASE}):
+        inertia = mechanism.body(body).inertia
+        if inertia is not None and not is_possible(
+            [mechanism.value(x) for x in inertia.parameters]
+        ):
+            problems.add(f"bodies.{body}", "would get an inertia that no body has", "keep the bar")
+    return problems
+
+
+def _relative(motion: BodyMotions, to: str, of: str) -> np.ndarray:
+    """Return the rotation (3, 3) from the axes of one body to those of another one that turns alike."""
+    return clean(motion.orientation[to].T @ motion.orientation[of])
+
+
+def _point(mechanism: Mechanism, placement: Placement, motion: BodyMotions) -> np.ndarray:
+    """Return a point (3,) in the base frame at the reference pose, m."""
+    return motion.position[placement.body] + motion.orientation[placement.body] @ numbers(
+        mechanism, placement.position
+    )
+
+
+def _dot(a: Vector, b: Vector) -> Expression:
+    return add(*(multiply(p, q) for p, q in zip(a, b, strict=True)))

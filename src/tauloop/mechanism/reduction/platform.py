@@ -1,0 +1,124 @@
+"""A platform that does not use all freedoms of its joint gets a joint with those alone that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import Problems
+from tauloop.mechanism.description.placements import turns_to_axes
+from tauloop.mechanism.expression import Constant, triple
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    Body,
+    Freedom,
+    Joint,
+    Mechanism,
+    Placement,
+    Turn,
+    Vector,
+)
+from tauloop.mechanism.reduction.inertia import clean
+from tauloop.mechanism.reduction.steps import BodyMotions, Step, require
+
+#: Joints by which a platform has coordinates of its own.
+KINDS = ("free", "planar", "translational")
+
+
+def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
+    """Turns by constant angles that give a rotation matrix (3, 3)."""
+    R = clean(R)
+    return turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist())
+
+
+def hold_platform(
+    mechanism: Mechanism, held: Iterable[str], motion: BodyMotions
+) -> tuple[Mechanism, Step]:
+    """Take from the platform's joint the freedoms that never move.
+
+    A platform that does not turn and moves along all three axes gets a translational joint; along
+    fewer, prismatic joints in a row, which keep the names of the coordinates.
+
+    Args:
+        mechanism: the machine.
+        held: velocities of the platform's joint that are zero in every motion; all its rotations
+            are among them.
+        motion: how the bodies move.
+
+    Raises:
+        InputError: the platform has no coordinates of its own, turns, or something acts on a held
+            freedom.
+    """
+    joint = next((j for j in mechanism.joints if j.name == "platform" and j.kind in KINDS), None)
+    held = set(held)
+    problems = Problems()
+    if joint is None:
+        problems.add("platform", "has no coordinates of its own", "leave the platform as it is")
+        require(mechanism, problems)
+        raise AssertionError("refused above")
+    kind = JOINT_KINDS[joint.kind]
+    rotations = [
+        f"{joint.name}.{s}"
+        for s, is_angle in zip(kind.velocities, kind.angular, strict=True)
+        if is_angle
+    ]
+    for name in rotations:
+        if name not in held:
+            problems.add(
+                name, "is a rotation that moves", "only a platform that does not turn can be held"
+            )
+    for name in mechanism.platform.independent:
+        if name in held:
+            problems.add(
+                name, "does not move, but the platform is given by it", "name other coordinates"
+            )
+    require(mechanism, problems)
+    moving = [i for i, name in enumerate(joint.velocity_names) if name not in held]
+    turns = constant_turns(motion.orientation[joint.child.body].T)
+    child = Placement(body=joint.child.body, turns=turns)
+    freedoms = joint.freedoms or (Freedom(),) * len(kind.velocities)
+    others = tuple(other for other in mechanism.joints if other.name != joint.name)
+    step = Step(
+        name="hold platform",
+        removed=tuple(name for name in joint.velocity_names if name in held),
+        kept=tuple(joint.velocity_names[i] for i in moving),
+        preserved=("motion", "inertia"),
+    )
+    origin = motion.position[joint.child.body]
+    if len(moving) == 3:
+        new = replace(
+            joint,
+            kind="translational",
+            child=child,
+            reference=tuple(float(x) for x in origin),
+            freedoms=tuple(freedoms[i] for i in moving),
+        )
+        return replace(mechanism, joints=(new, *others)), step
+    position: Vector = triple(
+        Constant(0.0 if i in moving or abs(origin[i]) < 1e-12 else float(origin[i]))
+        for i in range(3)
+    )
+    chain, slides = [], []
+    parent = Placement(body=BASE, position=position)
+    for i in moving:
+        is_last = i == moving[-1]
+        letter = "xyz"[i]
+        slide = f"{joint.name}.slide_{letter}"
+        chain.append(
+            Joint(
+                name=f"{joint.name}.{letter}",
+                kind="prismatic",
+                parent=parent,
+                child=child if is_last else Placement(body=slide),
+                axes=(("x", "y", "z")[i],),
+                reference=(float(origin[i]),),
+                freedoms=(freedoms[i],),
+            )
+        )
+        if not is_last:
+            slides.append(Body(name=slide))
+            parent = Placement(body=slide)
+    return replace(mechanism, bodies=(*mechanism.bodies, *slides), joints=(*chain, *others)), step

@@ -1,0 +1,102 @@
+"""What a reduction step says about itself, and what it needs to know about the machine's motion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.mechanism.model import BASE, Joint, Mechanism
+
+#: A fixed vector with less than this (m, or share of its length) off the steady directions is
+#: steady.
+STEADY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a reduction.
+
+    Attributes:
+        name: what was done.
+        removed, kept: elements that went, and those that stand for them.
+        preserved: what is the same as before, exactly.
+        approximated: what is not; empty for an exact step.
+        lost: what the reduced machine can no longer tell, such as limits of a joint that is gone.
+    """
+
+    name: str
+    removed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    preserved: tuple[str, ...] = ()
+    approximated: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the step leaves every actuator force as it was."""
+        return not self.approximated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyMotions(Shown):
+    """How the bodies of a machine move in all its poses (found by `tauloop.kinematics.reduction.motion`).
+
+    Attributes:
+        groups: bodies that turn alike: their relative orientation is the same in every pose.
+        orientation: orientation (3, 3) of every body in the base frame at the reference pose.
+        position: origin (3,) of every body in the base frame at the reference pose, m.
+        steady: orthonormal vectors (3, k), in coordinates of every body, that keep their direction
+            in the base frame: k = 3 for a body that never turns, 1 for one that turns about one
+            direction.
+        rods: bodies in which a rod of fixed length keeps its direction, by the rod's name.
+    """
+
+    groups: tuple[frozenset[str], ...]
+    orientation: Mapping[str, np.ndarray]
+    position: Mapping[str, np.ndarray]
+    steady: Mapping[str, np.ndarray]
+    rods: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def translating(self) -> frozenset[str]:
+        """Bodies that never turn, the base among them."""
+        return self.group(BASE)
+
+    def group(self, body: str) -> frozenset[str]:
+        """The bodies that turn as this one does."""
+        return next((group for group in self.groups if body in group), frozenset((body,)))
+
+    def is_steady(self, body: str, vector: np.ndarray) -> bool:
+        """Whether a vector fixed to a body (3,) is constant in the base frame."""
+        B = self.steady[body]
+        return bool(
+            np.linalg.norm(vector - B @ (B.T @ vector))
+            <= STEADY * max(1.0, float(np.linalg.norm(vector)))
+        )
+
+
+def require(mechanism: Mechanism, problems: list[Problem]) -> None:
+    """Refuse a step that would change the machine.
+
+    Raises:
+        InputError: there are problems; all at once.
+    """
+    if problems:
+        raise InputError(
+            Problem(where=p.where, what=p.what, remedy=p.remedy, file=p.file or mechanism.file)
+            for p in problems
+        )
+
+
+def limits_of(joints: Iterable[Joint]) -> tuple[str, ...]:
+    """Joints whose range is limited, in words, for what a step loses."""
+    return tuple(
+        f"limits of {joint.name}"
+        for joint in joints
+        if any(np.isfinite([f.lower, f.upper, f.speed]).any() for f in joint.freedoms)
+    )

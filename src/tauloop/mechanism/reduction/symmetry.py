@@ -1,0 +1,65 @@
+"""Symmetry: equal legs share their parameters, so that one number of theta stands for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tauloop.mechanism.expression import GROUPS, Leaf, Parameter, ParameterTable, with_leaves
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.reduction.steps import Step
+
+#: Names that a repeated leg gives its own parameters: leg, number, rest.
+_INSTANCE = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z_])?)(\d+)\.(.+)", re.ASCII)
+
+
+def share_parameters(
+    mechanism: Mechanism, groups: Sequence[str] = GROUPS
+) -> tuple[Mechanism, Step]:
+    """Let repeated legs share every leaf parameter that has the same nominal value in all of them.
+
+    ``leg1.link.mass``, ``leg2.link.mass`` become ``leg.link.mass``. Forces at nominal values are
+    the same; what is lost is that a leg can be varied alone.
+
+    Args:
+        mechanism: the machine.
+        groups: kinds of parameters that are shared, such as inertia alone.
+    """
+    families: dict[str, list[Parameter]] = {}
+    for parameter in mechanism.parameters:
+        match = _INSTANCE.fullmatch(parameter.name)
+        if match and parameter.group in groups:
+            families.setdefault(f"{match[1].rstrip('_')}.{match[3]}", []).append(parameter)
+    taken = set(mechanism.parameters.names)
+    shared = {
+        name: members
+        for name, members in families.items()
+        if name not in taken
+        and len(members) > 1
+        and len({(p.value, p.unit, p.group) for p in members}) == 1
+    }
+    new_name = {member.name: name for name, members in shared.items() for member in members}
+
+    table: dict[str, Parameter] = {}
+    for parameter in mechanism.parameters:
+        name = new_name.get(parameter.name, parameter.name)
+        if name not in table:
+            table[name] = replace(
+                parameter,
+                name=name,
+                lower=max(p.lower for p in shared.get(name, [parameter])),
+                upper=min(p.upper for p in shared.get(name, [parameter])),
+            )
+    result = replace(
+        with_leaves(mechanism, {old: Leaf(new) for old, new in new_name.items()}),
+        parameters=ParameterTable(tuple(table.values())),
+    )
+    step = Step(
+        name="share parameters",
+        removed=tuple(new_name),
+        kept=tuple(shared),
+        preserved=("all forces at nominal values",) if shared else (),
+        lost=tuple(f"a value of its own for {name}" for name in new_name),
+    )
+    return result, step

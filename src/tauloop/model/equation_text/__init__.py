@@ -1,0 +1,1 @@
+"""Equations of a machine as text, and what they cost."""

@@ -1,0 +1,248 @@
+"""What every formulation costs on one machine: operations by quantity, and of the velocity terms by parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from tauloop.common.errors import TauloopError
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.compiler.c.printing.operations import (
+    KINDS,
+    function_operations,
+    output_operations,
+    restricted,
+)
+from tauloop.compiler.catalogue import (
+    DERIVATIVES,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    KINEMATICS,
+    MOMENTUM_FORCES,
+    REGRESSORS,
+)
+from tauloop.compiler.program import Evaluate
+from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
+from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.mechanism.model import Mechanism
+from tauloop.model.model import Model
+from tauloop.model.motion import Motion
+from tauloop.model.platform_matrices import SIX_FREEDOMS, OwnMassMatrix, VirtualPlatforms
+
+#: What is counted: name, program (its main output), and whether it depends on the formulation.
+QUANTITIES = (
+    ("positions", KINEMATICS[0], False),
+    ("inverse dynamics", INVERSE_DYNAMICS, True),
+    ("forward dynamics", FORWARD_DYNAMICS, True),
+    ("regressor", REGRESSORS["actuators"], True),
+)
+#: What is counted of derivatives: values and all their Jacobians together.
+DIFFERENTIATED = tuple(
+    (f"{function.replace('_', ' ')} and Jacobians", specs[0], values)
+    for (function, specs), values in zip(
+        DERIVATIVES.items(), (("q", "v", "a"), ("force",), ("acceleration",)), strict=True
+    )
+)
+#: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point
+#: differences, forces.
+SAMPLED = "hamilton, sampled"
+#: Coriolis and centripetal terms V(x, x') of the platform as a matrix, by parts, in the frames they
+#: may be put in.
+VELOCITY_MATRIX = "velocity matrix"
+BASE_FRAME, EULER = "base frame", "Euler angles"
+#: Lagrange's form by differentiating the platform's own mass matrix M(x), as the RCID paper does.
+ON_PLATFORM = "lagrange on the platform"
+#: Everything together, with what parts share computed once; and the parts' own figures added up,
+#: with as many rods, taken as alike.
+ALL, ADDED_UP = "all", "all, added up"
+
+#: Operations by kind, `once` and of `each_iteration` of Newton's loops.
+Counts = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Operations of one quantity by one formulation; `frame` and `part` are those of a velocity matrix."""
+
+    quantity: str
+    formulation: str
+    frame: str
+    part: str
+    once: dict[str, int]
+    each_iteration: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """All operations outside Newton loops."""
+        return sum(self.once.values())
+
+
+def costs(
+    mechanism: Mechanism,
+    entry: Entry = PLATFORM,
+    *,
+    derivatives: bool = False,
+    progress: Progress | None = None,
+) -> tuple[tuple[Cost, ...], dict[str, str]]:
+    """Operations of all quantities by all formulations, all numbers baked in, kinematics included.
+
+    Args:
+        mechanism: the machine.
+        entry: what moves as given; velocity matrices are the platform's.
+        derivatives: whether functions are counted with their Jacobians too.
+        progress: called with what is done and what there is to do.
+
+    Returns:
+        The costs, and what was left out with the reason.
+
+    Raises:
+        AssemblyError: the machine does not work as described.
+    """
+    base = Model(mechanism)
+    motions = {f.name: Model(mechanism, formulation=f.name).motion(entry) for f in FORMULATIONS}
+    counted = [
+        (name, quantity, spec)
+        for name in motions
+        for quantity, spec, depends in QUANTITIES
+        if depends or name == NEWTON_EULER.name
+    ]
+    matrices = _matrices(base) if entry is PLATFORM else []
+    pairs = DIFFERENTIATED if derivatives else ()
+    stages = Stages(progress, len(counted) + len(pairs) + 1 + len(matrices))
+    rows: list[Cost] = []
+    left_out: dict[str, str] = {}
+    for formulation, quantity, spec in stages.over(counted):
+        try:
+            counts = output_operations(motions[formulation].program(spec), spec.outputs[0])
+        except TauloopError as error:
+            left_out[f"{quantity} by {formulation}"] = _reason(error)
+            continue
+        rows.append(Cost(quantity=quantity, formulation=formulation, frame="", part=ALL, **counts))
+    for quantity, spec, values in stages.over(pairs):
+        wanted = [name for name in spec.outputs if name.partition("_by_")[0] in values]
+        try:
+            counts = output_operations(base.motion(entry).program(spec), *wanted)
+        except TauloopError as error:
+            left_out[quantity] = _reason(error)
+            continue
+        rows.append(
+            Cost(quantity=quantity, formulation=NEWTON_EULER.name, frame="", part=ALL, **counts)
+        )
+    try:
+        rows.append(_sampled_cost(base.motion(entry)))
+    except TauloopError as error:
+        left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
+    stages.done()
+    for formulation, frame in stages.over(matrices):
+        try:
+            rows += _velocity_matrix(base, formulation, frame, stages.part)
+        except TauloopError as error:
+            left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
+    order = [quantity for quantity, *_ in (*QUANTITIES, *DIFFERENTIATED)] + [VELOCITY_MATRIX]
+    return tuple(sorted(rows, key=lambda cost: order.index(cost.quantity))), left_out
+
+
+def _sampled_cost(functions: Motion) -> Cost:
+    """Forces and momenta of one sample, and p' = (p[n+1] - p[n-1]) (1 / 2 dt): Miller's way, exact to second order."""
+    program = functions.program(MOMENTUM_FORCES)
+    counts = output_operations(program, "force", "momentum")
+    makers = [
+        step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs
+    ]
+    momenta = sum(step.function.output_sizes[step.outputs.index("momentum")] for step in makers)
+    for kind in ("additions", "multiplications"):
+        counts["once"][kind] += momenta
+    return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)
+
+
+def _matrices(model: Model) -> list[tuple[str, str]]:
+    """Formulations and frames of velocity matrices; Euler angles of a platform that moves in all six freedoms."""
+    names = tuple(name.rpartition(".")[2] for name in model.platform.ports.velocity.columns)
+    frames = (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
+    matrices = [
+        (formulation, frame)
+        for frame in frames
+        for formulation in ("lagrange", "generalized-momentum")
+    ]
+    return [*matrices, *([(ON_PLATFORM, EULER)] if EULER in frames else [])]
+
+
+def _velocity_matrix(model: Model, formulation: str, frame: str, progress: Progress) -> list[Cost]:
+    by_momentum = formulation != "lagrange"
+    platforms = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=frame == EULER)
+    if formulation == ON_PLATFORM:
+        count = partial(_own_operations, OwnMassMatrix(platforms))
+    else:
+        count = partial(_restricted_operations, platforms)
+    return list(_by_parts(platforms, count, formulation, frame, progress))
+
+
+def _restricted_operations(platforms: VirtualPlatforms, indices: list[int]) -> Counts:
+    size = len(platforms.velocity_names) ** 2
+    entries = [i * size + j for i in indices for j in range(size)]
+    return output_operations(restricted(platforms.program, "V", entries), "V")
+
+
+def _own_operations(own: OwnMassMatrix, indices: list[int]) -> Counts:
+    return function_operations(own.velocity_matrix(indices))
+
+
+def _by_parts(
+    platforms: VirtualPlatforms,
+    count: Callable[[list[int]], Counts],
+    formulation: str,
+    frame: str,
+    progress: Progress,
+) -> Iterator[Cost]:
+    """The velocity matrix of each part alone, of all, and the parts' sum; each with the kinematics that it needs."""
+    chosen = parts(platforms.labels)
+    counts = {
+        part: count(indices) for part, indices in Stages(progress, len(chosen)).over(chosen.items())
+    }
+    rods = len({name for name, kind, _ in platforms.labels if kind == "rod"})
+    copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
+    counts[ADDED_UP] = {
+        key: {
+            kind: sum(n * counts[part][key][kind] for part, n in copies.items()) for kind in KINDS
+        }
+        for key in counts[ALL]
+    }
+    for part, counted in counts.items():
+        cost = Cost(
+            quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **counted
+        )
+        if part in (ALL, ADDED_UP) or cost.total:
+            yield cost
+
+
+def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
+    """Indices of the virtual platforms of each part: of rods, which are many and alike, those of the first alone.
+
+    Args:
+        labels: (name, kind, part) of each virtual platform.
+    """
+    first_rod = next((name for name, kind, _ in labels if kind == "rod"), "")
+    wanted = {
+        "platform": lambda name, kind, part: kind == "platform",
+        "bodies": lambda name, kind, part: kind == "body",
+        "one rod's translation": lambda name, kind, part: (
+            name == first_rod and kind == "rod" and part == "translation"
+        ),
+        "one rod's rotation": lambda name, kind, part: (
+            name == first_rod and kind == "rod" and part == "rotation"
+        ),
+        "one whole rod": lambda name, kind, part: (
+            name == first_rod and kind == "rod" and part == "whole"
+        ),
+        "rotors": lambda name, kind, part: kind == "rotor",
+        ALL: lambda name, kind, part: True,
+    }
+    chosen = {
+        what: [i for i, label in enumerate(labels) if test(*label)] for what, test in wanted.items()
+    }
+    return {what: indices for what, indices in chosen.items() if indices}
+
+
+def _reason(error: TauloopError) -> str:
+    return "; ".join(problem.what for problem in error.problems)

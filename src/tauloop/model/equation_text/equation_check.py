@@ -1,0 +1,146 @@
+"""Written equations against the machine's own functions: the text is run as a user would run it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.result import Evidence
+from tauloop.compiler.catalogue import INVERSE_DYNAMICS
+from tauloop.compiler.state import health
+from tauloop.equations.ports import Entry
+from tauloop.model.equation_text.equation_texts import FUNCTION_NAMES
+from tauloop.model.model import Model
+
+#: States at which they are compared, and the condition number of loops up to which a state counts
+#: as regular.
+STATES, WORST_CONDITION = 3, 1e3
+#: Largest difference over the largest value: rounding, 1e-16, times the condition numbers of some
+#: blocks.
+AGREEMENT = 1e-9
+TINY = np.finfo(float).tiny
+#: All that a written module needs beside NumPy.
+BUILTINS = ("__import__", "abs", "float", "max", "min", "range", "ValueError")
+_FAULT = "the text is wrong: this is a fault in Tauloop"
+
+
+def compared(
+    model: Model, entry: Entry, python: str, implicit: Mapping[str, ca.Function]
+) -> Iterable[Evidence]:
+    """Largest difference of each written part from CasADi's machine, over the largest value.
+
+    Args:
+        model: the machine, with the parameters that stay letters free.
+        entry: whose motion is given where the equations are solved.
+        python: the module.
+        implicit: functions of q, v, a, u, lambda and theta behind the loops and the dynamics that
+            are written.
+    """
+    module: dict[str, Any] = {"__builtins__": {name: getattr(builtins, name) for name in BUILTINS}}
+    tree = ast.parse(python)
+    require_plain(tree)
+    exec(compile(tree, "equations.py", "exec"), module)
+    rng = np.random.default_rng(0)
+    q = model.assembly.states[:STATES]
+    nominal = np.array([model.mechanism.parameters[name].value for name in model.free])
+    for name, function in implicit.items():
+        sizes = [function.size1_in(i) for i in range(1, 5)]
+        pairs = []
+        for place in q:
+            # off the loops, so that no residual is zero
+            point = [
+                place + 0.01 * rng.normal(size=len(place)),
+                *(rng.normal(size=size) for size in sizes),
+            ]
+            arguments = point[:1] if name == "loops" else point
+            compiled = np.array(function(*point, nominal)).ravel()
+            pairs.append((module[FUNCTION_NAMES[name]](*arguments), compiled))
+        if len(pairs[0][1]):
+            title = FUNCTION_NAMES[name].replace("_", " ")
+            yield _evidence(
+                f"{title}, written and compiled: largest difference over the largest", pairs
+            )
+    if FUNCTION_NAMES["solved"] in module:
+        yield from _solved(model, entry, module, q, rng)
+
+
+def require_plain(tree: ast.Module) -> None:
+    """Refuse text that could do more than calculate: names from a machine's file stand in it.
+
+    Raises:
+        AssertionError: it imports something beside NumPy, or reaches for what Python keeps behind
+            underscores.
+    """
+    for node in ast.walk(tree):
+        imported = (
+            {alias.name for alias in node.names}
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            else set()
+        )
+        reaches = isinstance(node, ast.Attribute) and node.attr.startswith("_")
+        reaches |= isinstance(node, ast.Name) and node.id.startswith("__")
+        if reaches or imported - {"numpy", "annotations"}:
+            raise AssertionError(
+                f"line {getattr(node, 'lineno', 0)} of written equations does more than calculate"
+            )
+
+
+def _solved(
+    model: Model, entry: Entry, module: Mapping[str, Any], q: np.ndarray, rng: np.random.Generator
+) -> Iterable[Evidence]:
+    motion = model.motion(entry)
+    ports, n = motion.ports, len(q)
+    velocity, acceleration = rng.normal(size=(2, n, len(ports.v)))
+    moved = {"position": ports.at(q), "velocity": velocity, "acceleration": acceleration}
+    nominal = [model.mechanism.parameters[name].value for name in model.free]
+    further = {
+        "theta": np.tile(nominal, (n, 1)),
+        "weight": np.ones((n, len(model.mechanism.actuators))),
+    }
+    program = motion.program(INVERSE_DYNAMICS)
+    outputs, evidence = program.run({**moved, **further, "start": q}, n)
+    checked = health(program, evidence)
+    good = np.flatnonzero(
+        checked.is_reached & checked.is_regular & (motion.condition(q) < WORST_CONDITION)
+    )
+    yield Evidence(
+        name="regular states at which the solved equations were run",
+        value=float(len(good)),
+        lower=1.0,
+        advice="choose a reference pose away from singularities",
+    )
+    pairs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {
+        "q": [],
+        "force": [],
+        "closure_force": [],
+    }
+    for i in good:
+        try:
+            written = module[FUNCTION_NAMES["solved"]](
+                *(part[i] for part in moved.values()), start=q[i]
+            )
+        except ValueError:  # its loops did not close where the model's did: nothing of it is right
+            written = {name: np.full_like(outputs[name][i], np.nan) for name in pairs}
+        for name, both in pairs.items():
+            both.append((written[name], outputs[name][i]))
+    if len(good):
+        yield _evidence(
+            "solved equations, written and compiled: largest difference over the largest",
+            *pairs.values(),
+        )
+
+
+def _evidence(name: str, *kinds: list[tuple[np.ndarray, np.ndarray]]) -> Evidence:
+    worst = 0.0
+    for pairs in kinds:
+        written, compiled = map(np.array, zip(*pairs, strict=True))
+        difference = np.abs(written - compiled).max(initial=0.0) / max(
+            np.abs(compiled).max(initial=0.0), TINY
+        )
+        worst = max(worst, float(np.nan_to_num(difference, nan=1.0)))
+    return Evidence(name=name, value=worst, upper=AGREEMENT, advice=_FAULT)

@@ -1,0 +1,265 @@
+"""Texts around written equations: names, a text to be read, a LaTeX document, and a Python module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from keyword import iskeyword
+
+from tauloop.common.records import dataclass
+from tauloop.compiler.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, NEWTON_STEP
+from tauloop.compiler.solving.position import SolvedBlock
+
+#: Left and right side of an assignment.
+Line = tuple[str, str]
+TITLES = {
+    "loops": "Loop equations, each zero where the loops are closed",
+    "dynamics": "Dynamic equations, each zero: M a + h - S u - K^T lambda",
+    "solved": "Solved, block by block",
+}
+#: Of the functions in Python.
+FUNCTION_NAMES = {
+    "loops": "loop_equations",
+    "dynamics": "dynamic_equations",
+    "solved": "inverse_dynamics",
+}
+#: Names of intermediate values, which letters may not have.
+_INTERMEDIATE = re.compile(r"t\d+")
+_NEWTON = f'''
+def newton(step, x, units):
+    """Newton's method for a block of loop equations, from a start; steps are measured in the units of x."""
+    x = np.asarray(x, dtype=float)
+    for _ in range({NEWTON_ITERATIONS}):
+        change = np.array(step(x))
+        length = abs(change / units).max()
+        x = x + change * min(1.0, {NEWTON_LONGEST_STEP} / max(length, 1e-300))
+        if length <= {NEWTON_STEP}:
+            return x
+    raise ValueError("the loops do not close: start nearer, or the pose is out of reach")
+'''
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbol:
+    """A letter of the equations.
+
+    Attributes:
+        python: its name in text and Python.
+        latex: in LaTeX.
+        meaning: what it stands for.
+        unit: SI.
+    """
+
+    python: str
+    latex: str
+    meaning: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some equations in one notation.
+
+    Attributes:
+        name: which.
+        before: stretches of assignments, each with the loop of Newton's method that follows it.
+        lines: assignments behind these.
+        results: what comes of them, with titles, by name.
+        arguments: names of the numbers of every argument.
+        notes: what is true of them for the current parameters alone.
+    """
+
+    name: str
+    before: tuple[tuple[tuple[Line, ...], Part], ...] = ()
+    lines: tuple[Line, ...]
+    results: Mapping[str, tuple[Line, ...]]
+    arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def every_line(self) -> Iterator[Line]:
+        """All assignments and results, those of loops too."""
+        for lines, loop in self.before:
+            yield from (*lines, *loop.every_line)
+        yield from self.lines
+        for results in self.results.values():
+            yield from results
+
+
+def written_name(role: str, name: str, index: str, taken: frozenset[str]) -> tuple[str, str]:
+    """A name in Python, not taken yet, and in LaTeX; nothing of a text but letters, digits and points gets in.
+
+    Args:
+        role: q, u, lambda, or d with the number of dots; none of a parameter.
+        name: of the element, from a file.
+        index: stands for the name where that is long.
+        taken: names in Python.
+    """
+    dots = int(role[1:]) if role[:1] == "d" else 0
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "x"
+    prefix = {"u": "u_", "lambda": "lambda"}.get(role, "d" * dots + "_" * bool(dots))
+    python = prefix + (index or plain)
+    python = python if re.match(r"[A-Za-z]", python) else f"x_{python}"
+    while python in taken or iskeyword(python) or _INTERMEDIATE.fullmatch(python):
+        python += "_"
+    clean = [re.sub(r"[^A-Za-z0-9]+", r"\\_", part) for part in name.split(".")]
+    own, of = clean[-1] or "x", r".".join(clean[:-1])
+    if role in ("u", "lambda"):
+        own, of = rf"\{role}" if role == "lambda" else role, index.strip("_") or ".".join(clean)
+    letter = own if len(own) == 1 or own == r"\lambda" else rf"\mathrm{{{own}}}"
+    dotted = (letter, rf"\dot{{{letter}}}", rf"\ddot{{{letter}}}")[dots]
+    return python, dotted + (rf"_{{\mathrm{{{of}}}}}" if of else "")
+
+
+def plain_text(
+    heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]
+) -> str:
+    """The equations to be read."""
+    width = max((len(symbol.python) for symbol in symbols), default=0)
+    lines = [
+        heading,
+        "",
+        *(f"  {symbol.python:<{width}}  {symbol.meaning} [{symbol.unit}]" for symbol in symbols),
+    ]
+    texts = [right for part in parts for _, right in part.every_line]
+    if any(mark in text for text in texts for mark in (" < ", " <= ", " == ", " != ", "[not")):
+        lines.append("  [a < b]: one where it holds, else zero")
+    if any("start[" in text for text in texts):
+        lines.append("  start: all coordinates of a pose nearby, such as the reference pose")
+    for part in parts:
+        lines += ["", TITLES[part.name], "", *([] if any(part.every_line) else ["  none"])]
+        lines += [f"  {note}" for note in part.notes]
+        if part.name == "solved":
+            lines += [f"  {block}" for block in _blocks(blocks)]
+        for before, loop in part.before:
+            lines += [f"  {left} = {right}" for left, right in (*before, *loop.lines)]
+            starts = ", ".join(loop.arguments["start"])
+            lines += [
+                f"  {', '.join(loop.arguments['unknowns'])} by Newton's method from {starts}:"
+            ]
+            lines += [f"    0 = {right}    ({title})" for title, right in loop.results["residual"]]
+        lines += [f"  {left} = {right}" for left, right in part.lines]
+        for results in part.results.values():
+            if part.name == "solved":
+                lines += [f"  {left} = {right}" for left, right in results if left != right]
+            else:
+                lines += [f"  0 = {right}    ({title})" for title, right in results]
+    return "\n".join(lines) + "\n"
+
+
+def _blocks(blocks: Sequence[SolvedBlock]) -> list[str]:
+    return [
+        f"{', '.join(block.equations)} -> {', '.join(block.unknowns)}: {block.method}"
+        for block in blocks
+    ]
+
+
+def latex_text(
+    heading: str, symbols: Sequence[Symbol], blocks: Sequence[SolvedBlock], parts: Sequence[Part]
+) -> str:
+    """The equations as a LaTeX document."""
+    lines = [
+        r"\documentclass{article}",
+        r"\usepackage[landscape,margin=15mm]{geometry}",
+        r"\begin{document}",
+    ]
+    lines += [rf"\section*{{{_escaped(heading)}}}", r"\begin{itemize}"]
+    lines += [
+        rf"\item ${symbol.latex}$: {_escaped(f'{symbol.meaning} [{symbol.unit}]')}"
+        for symbol in symbols
+    ]
+    lines += [r"\item $\left[ a < b \right]$: one where it holds, else zero", r"\end{itemize}"]
+    for part in parts:
+        lines += [
+            rf"\subsection*{{{_escaped(TITLES[part.name])}}}",
+            *([] if any(part.every_line) else ["None."]),
+        ]
+        lines += [rf"{_escaped(note)}\par" for note in part.notes]
+        if part.name == "solved" and blocks:
+            lines += [
+                r"\begin{itemize}",
+                *(rf"\item {_escaped(line)}" for line in _blocks(blocks)),
+                r"\end{itemize}",
+            ]
+        for before, loop in part.before:
+            lines += [_displayed(*line) for line in (*before, *loop.lines)]
+            lines += [rf"${', '.join(loop.arguments['unknowns'])}$ by Newton's method, from"]
+            lines += [rf"${', '.join(loop.arguments['start'])}$:"]
+            lines += [_displayed("0", right) for _, right in loop.results["residual"]]
+        lines += [_displayed(*line) for line in part.lines]
+        for results in part.results.values():
+            pairs = results if part.name == "solved" else [("0", right) for _, right in results]
+            lines += [_displayed(left, right) for left, right in pairs if left != right]
+    return "\n".join([*lines, r"\end{document}"]) + "\n"
+
+
+def _displayed(left: str, right: str) -> str:
+    return rf"\[ {left} = {right} \]"
+
+
+def _escaped(text: str) -> str:
+    """Text of a file in LaTeX: signs that it reads are spelled, others than printable ASCII left out."""
+    signs = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    signs |= {sign: rf"\{sign}" for sign in "#$%&_{}"} | {"<": "$<$", ">": "$>$"}
+    return "".join(signs.get(sign, sign) for sign in text if sign.isascii() and sign.isprintable())
+
+
+def python_text(
+    heading: str,
+    symbols: Sequence[Symbol],
+    parts: Sequence[Part],
+    start: Sequence[float],
+    nominal: Mapping[str, float],
+    kept: Sequence[str],
+) -> str:
+    """The equations as a module that needs NumPy alone."""
+    lines = [f"# {_comment(heading)}", "#"]
+    lines += [
+        f"# {symbol.python}: {_comment(f'{symbol.meaning} [{symbol.unit}]')}" for symbol in symbols
+    ]
+    lines += ["", "import numpy as np", "", f"REFERENCE = {list(start)!r}"]
+    lines += [f"PARAMETERS = {[nominal[name] for name in kept]!r}"]
+    names = {symbol.meaning: symbol.python for symbol in symbols}
+    letters = [names.get(f"parameter {name}", "_") for name in kept]
+    if any(part.before for part in parts):
+        lines += ["", *_NEWTON.splitlines()]
+    for part in parts:
+        lines += ["", "", *_function(part, letters)]
+    return "\n".join(lines) + "\n"
+
+
+def _function(part: Part, letters: Sequence[str]) -> Iterator[str]:
+    arguments = {key: {"lambda": "multipliers"}.get(key, key) for key in part.arguments}
+    further = (["start=REFERENCE"] if part.name == "solved" else []) + (
+        ["parameters=PARAMETERS"] if letters else []
+    )
+    yield f"def {FUNCTION_NAMES[part.name]}({', '.join([*arguments.values(), *further])}):"
+    yield f'    """{TITLES[part.name]}."""'
+    yield from (f"    # {_comment(note)}" for note in part.notes)
+    for key, numbers in part.arguments.items():
+        if numbers:
+            yield f"    [{', '.join(numbers)}] = {arguments[key]}"
+    if letters:
+        yield f"    [{', '.join(letters)}] = parameters"
+    for before, loop in part.before:
+        yield from (f"    {left} = {right}" for left, right in before)
+        unknowns, units = (", ".join(loop.arguments[name]) for name in ("unknowns", "units"))
+        yield "    def step(x):"
+        yield f"        [{unknowns}] = x"
+        yield from (f"        {left} = {right}" for left, right in loop.lines)
+        yield f"        return [{', '.join(right for _, right in loop.results['step'])}]"
+        yield f"    [{unknowns}] = newton(step, [{', '.join(loop.arguments['start'])}], [{units}])"
+    yield from (f"    {left} = {right}" for left, right in part.lines)
+    if part.name != "solved":
+        yield f"    return np.array([{', '.join(right for _, right in part.results['residual'])}])"
+        return
+    yield "    return {"
+    for key, results in part.results.items():
+        yield f"        {key!r}: np.array([{', '.join(right for _, right in results)}]),"
+    yield "    }"
+
+
+def _comment(text: str) -> str:
+    """Text of a file in a comment: printable ASCII in one line."""
+    return "".join(sign if sign.isascii() and sign.isprintable() else "?" for sign in text)

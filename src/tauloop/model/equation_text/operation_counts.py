@@ -1,0 +1,204 @@
+"""Operations of a machine's functions by formulation, beside what papers print of their own machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tauloop.common.datasets import Tabular, Variable, rows
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.common.result import Status
+from tauloop.equations.ports import PLATFORM, Entry
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.published import Published, published_operations
+from tauloop.model.equation_text.costs import (
+    ADDED_UP,
+    ALL,
+    ON_PLATFORM,
+    SAMPLED,
+    VELOCITY_MATRIX,
+    Cost,
+    costs,
+)
+from tauloop.model.model import Model
+
+#: Ratios that are shown: quantity, formulation, and the one that it is held against.
+RATIOS = (
+    (VELOCITY_MATRIX, "generalized-momentum", "lagrange"),
+    (VELOCITY_MATRIX, "generalized-momentum", ON_PLATFORM),
+    ("inverse dynamics", "hamilton", "lagrange"),
+    ("inverse dynamics", SAMPLED, "lagrange"),
+)
+#: What our rows stand beside: a paper's total is the sum of its rows, its Lagrange and its Hamilton
+#: are one each.
+PRINTED = {ADDED_UP: ALL, ON_PLATFORM: "lagrange", SAMPLED: "hamilton"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountOptions(Options):
+    """What is counted.
+
+    Attributes:
+        entry: what moves as given: platform or actuators.
+        derivatives: count functions with their Jacobians too.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> print(tl.CountOptions(entry=tl.equations.assembly.ACTUATORS).entry)
+        actuators
+    """
+
+    entry: Entry = option(PLATFORM)
+    derivatives: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Operations of one formulation over those of another.
+
+    Attributes:
+        quantity, frame, part: what is computed.
+        formulation, against: the two formulations.
+        ours: the ratio of our totals.
+        published: a paper's for its own machine, where it prints one.
+        source: that paper.
+    """
+
+    quantity: str
+    frame: str
+    part: str
+    formulation: str
+    against: str
+    ours: float
+    published: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationCounts(Tabular):
+    """Operations of all quantities by all formulations.
+
+    Attributes:
+        machine: its name.
+        options: what was counted.
+        costs: one row for each quantity, formulation, frame and part.
+        ratios: of totals, ours beside the papers'.
+        published: what a paper prints of this machine.
+        left_out: what could not be counted, with the reason.
+        mechanism: the machine, to show it.
+    """
+
+    machine: str
+    options: CountOptions
+    costs: tuple[Cost, ...]
+    ratios: tuple[Ratio, ...]
+    published: Published
+    left_out: dict[str, str]
+    mechanism: Mechanism
+
+    def variables(self) -> Iterator[Variable]:
+        """Operations of every function, outside Newton loops and in each round of these."""
+        names = [
+            ", ".join(filter(None, (c.quantity, c.formulation, c.frame, c.part)))
+            for c in self.costs
+        ]
+        each = [sum(cost.each_iteration.values()) for cost in self.costs]
+        return rows(
+            "function", names, total=[cost.total for cost in self.costs], each_iteration=each
+        )
+
+    @property
+    def status(self) -> Status:
+        """OK: a count is exact."""
+        return Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "machine": self.machine,
+            "entry": self.options.entry.name,
+            "costs": self.costs,
+            "ratios": self.ratios,
+            "published": self.published,
+            "left_out": self.left_out,
+        }
+
+
+def count_operations(
+    machine: Mechanism | Model,
+    options: CountOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> OperationCounts:
+    """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: which motion is given.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        AssemblyError: the machine does not work as described.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> counts = tl.count_operations(tl.load("four_bar"))
+        >>> "inverse dynamics" in {cost.quantity for cost in counts.costs}
+        True
+    """
+    options = options or CountOptions()
+    mechanism = machine.mechanism if isinstance(machine, Model) else machine
+    rows, left_out = costs(
+        mechanism, options.entry, derivatives=options.derivatives, progress=progress
+    )
+    paper = published_operations(mechanism.name)
+    return OperationCounts(
+        machine=mechanism.name,
+        options=options,
+        costs=rows,
+        ratios=tuple(_ratios(rows, paper)),
+        published=paper,
+        left_out=left_out,
+        mechanism=mechanism,
+    )
+
+
+def _ratios(rows: tuple[Cost, ...], paper: Published) -> Iterator[Ratio]:
+    totals = {(row.quantity, row.frame, row.part, row.formulation): row.total for row in rows}
+    for wanted, formulation, against in RATIOS:
+        for (quantity, frame, part, name), total in totals.items():
+            other = totals.get((quantity, frame, part, against), 0)
+            if (quantity, name) == (wanted, formulation) and other:
+                printed = (PRINTED.get(name, name) for name in (part, formulation, against))
+                published, source = _published_ratio(paper, quantity, *printed)
+                yield Ratio(
+                    quantity=quantity,
+                    frame=frame,
+                    part=part,
+                    formulation=formulation,
+                    against=against,
+                    ours=total / other,
+                    published=published,
+                    source=source,
+                )
+
+
+def _published_ratio(
+    paper: Published, quantity: str, part: str, formulation: str, against: str
+) -> tuple[float | None, str]:
+    """A ratio as printed, or of two printed totals, and where it stands."""
+    rows = {
+        row.formulation: row for row in paper.counts if (row.quantity, row.part) == (quantity, part)
+    }
+    if formulation in rows and against in rows:
+        return rows[formulation].total / rows[against].total, rows[formulation].source
+    for row in paper.ratios:
+        if (row.quantity, row.formulation, row.against) == (
+            quantity,
+            formulation,
+            against,
+        ) and part == ALL:
+            return row.ratio, row.source
+    return None, ""

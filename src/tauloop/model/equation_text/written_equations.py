@@ -1,0 +1,497 @@
+"""A machine's equations, written: its loop and dynamic equations, and the formulas by which they are solved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from keyword import iskeyword
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import Options, listed, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, provenance
+from tauloop.compiler.builder import ProgramBuilder
+from tauloop.compiler.c.printing.notation import LATEX, PLAIN, PYTHON, Formula, Notation, Writer
+from tauloop.compiler.catalogue import INVERSE_DYNAMICS
+from tauloop.compiler.expressions import Expressions
+from tauloop.compiler.program import Newton, Program
+from tauloop.compiler.solving.bounded import Bounded
+from tauloop.compiler.solving.position import SolvedBlock
+from tauloop.equations.assembly.loops import closure, stacked
+from tauloop.equations.ports import PLATFORM, Entry, coordinate_units, force_port, velocity_units
+from tauloop.equations.tree import Configuration
+from tauloop.mechanism.description.units import si_unit
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.equation_text.equation_check import compared
+from tauloop.model.equation_text.equation_texts import (
+    Part,
+    Symbol,
+    latex_text,
+    plain_text,
+    python_text,
+    written_name,
+)
+from tauloop.model.model import Model, modelled
+
+PARTS = ("loops", "dynamics", "solved")
+#: Keeps every leaf parameter as a letter.
+EVERYTHING = "all"
+#: What the solved equations yield.
+YIELDED = ("q", "force", "closure_force")
+#: A loop equation counts as zero at every position if it is at this many positions anywhere off the
+#: loops, to this share of the machine's characteristic length.
+IDENTITY, IDENTITY_STATES = 1e-10, 8
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquationOptions(Options):
+    """Which equations are written, and in which variables.
+
+    Attributes:
+        entry: whose motion is given where the equations are solved.
+        parts: loop equations, dynamic equations, and both as they are solved, with commas between.
+        keep: leaf parameters that stay letters, with commas between, or 'all'; the others are
+            numbers.
+        names: other names in the equations, such as 'platform.x=X'.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.EquationOptions(parts=("loops",), names={"platform.x": "X"}).parts
+        ('loops',)
+    """
+
+    entry: Entry = PLATFORM
+    parts: tuple[str, ...] = option(PARTS, read=listed, choices=PARTS)
+    keep: tuple[str, ...] = option((), read=listed, names="parameters")
+    names: Mapping[str, str] = option(factory=dict, flag="--name")
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note names that are none in Python."""
+        for name, new in self.names.items():
+            if not _IDENTIFIER.fullmatch(new) or iskeyword(new):
+                problems.add(
+                    "names",
+                    f"{new!r} for {name} is no name",
+                    "letters, digits and _, a letter first",
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenEquations(Result):
+    """The equations of a machine in three notations.
+
+    Attributes:
+        machine: its name.
+        symbols: what every letter stands for.
+        blocks: how the positions are solved, in order.
+        identical: loop equations that are zero at every position for the current parameters.
+        redundant: further ones that follow from the others for the current parameters; dynamics and
+            solved equations do without both.
+        text: to be read.
+        latex: a document.
+        python: a module that needs NumPy alone: `loop_equations`, `dynamic_equations`,
+            `inverse_dynamics`.
+    """
+
+    machine: str
+    symbols: tuple[Symbol, ...]
+    blocks: tuple[SolvedBlock, ...]
+    identical: tuple[str, ...]
+    redundant: tuple[str, ...]
+    text: str
+    latex: str
+    python: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        symbols = [
+            {"name": item.python, "meaning": item.meaning, "unit": item.unit}
+            for item in self.symbols
+        ]
+        return self.plain_data(
+            "machine",
+            "blocks",
+            "identical",
+            "redundant",
+            "text",
+            "latex",
+            "python",
+            symbols=symbols,
+        )
+
+
+def write_equations(
+    machine: Mechanism | Model,
+    options: EquationOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> WrittenEquations:
+    """Write a machine's equations as text, LaTeX and Python, in the variables and parameters that are chosen.
+
+    Loops: phi(q) = 0 for every row. The notes name rows that are zero at every position for the
+    current parameters (they are not written where all parameters are numbers), and those that
+    follow from the others. Dynamics: M a + h - S u - K^T lambda = 0 for every moving velocity, by
+    the model's formulation. Solved: the same, sorted into blocks, from a motion to coordinates,
+    actuator forces u and multipliers lambda. All in SI units; h has gravity, springs and friction.
+
+    Args:
+        machine: a mechanism, or its model (whose formulation is used).
+        options: which equations, in which variables.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: names that the machine does not have, or that are taken; cables, whose bounds no
+            formula shares.
+        AssemblyError: passive freedoms, where the equations are to be solved.
+
+    Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
+        Modelica, section 3
+    (equations of a model, substituted until a chosen set of parameters and variables is left).
+
+    Examples:
+        >>> import tauloop as tl
+        >>> written = tl.write_equations(tl.load("four_bar"), tl.EquationOptions(parts=("loops",)))
+        >>> written.evidence[0].is_good
+        True
+    """
+    model, options = modelled(machine), options or EquationOptions()
+    known = tuple(p.name for p in model.mechanism.parameters)
+    kept = known if options.keep == (EVERYTHING,) else options.keep
+    InputError.raise_if_any(
+        unknown_names(kept, known, "no parameter {!r}", "keep", "see `tauloop show --parameters`")
+    )
+    model = Model(model.mechanism, kept, formulation=model.formulation)
+    letters, stages = _Letters(model, options), Stages(progress, 5)
+    program = (
+        model.motion(options.entry).program(INVERSE_DYNAMICS) if "solved" in options.parts else None
+    )
+    loop_rows = _loop_rows(model)
+    implicit = _implicit_functions(model, loop_rows)
+    texts, functions = [], {name: f for name, f in implicit.items() if name in options.parts}
+    stages.done()
+    for notation in stages.over((PLAIN, LATEX, PYTHON)):
+        parts = [
+            _implicit(name, *function, letters, notation) for name, function in functions.items()
+        ]
+        parts = [
+            replace(part, notes=loop_rows.notes(model)) if part.name == "loops" else part
+            for part in parts
+        ]
+        if program is not None:
+            parts.append(_solved(model, program, letters, notation))
+        texts.append(parts)
+    blocks = model.motion(options.entry).blocks if program is not None else ()
+    heading = f"Equations of {model.mechanism.name}, {model.formulation.name}, SI units"
+    start = model.assembly.q.tolist()
+    used = letters.used(texts[-1])
+    python = python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept)
+    evidence = omission_evidence(model.mechanism) + tuple(
+        compared(model, options.entry, python, {name: f for name, (f, _) in functions.items()})
+    )
+    stages.done()
+    return WrittenEquations(
+        evidence=evidence,
+        provenance=provenance(
+            options={"entry": options.entry.name, "parts": options.parts, "keep": kept},
+            inputs={"machine": model.mechanism.name},
+        ),
+        machine=model.mechanism.name,
+        symbols=used,
+        blocks=blocks,
+        identical=loop_rows.identical,
+        redundant=loop_rows.redundant,
+        text=plain_text(heading, used, blocks, texts[0]),
+        latex=latex_text(heading, used, blocks, texts[1]),
+        python=python,
+    )
+
+
+class _Letters:
+    """The symbols of a machine's equations by role; names are used once."""
+
+    def __init__(self, model: Model, options: EquationOptions) -> None:
+        shape, ports = model.topology, model.motion(options.entry).ports
+        forces, loops = force_port(model.assembly), model.assembly.loops
+        self._new, self._taken = options.names, {"np", "newton"}
+        places = {*shape.coordinate_names, *ports.position.columns}
+        self._made: dict[tuple[str, str], Symbol] = {}
+        q = zip(shape.coordinate_names, coordinate_units(shape), strict=True)
+        self.q = [self._symbol("q", n, unit, "coordinate") for n, unit in q]
+        v = tuple(zip(shape.velocity_names, velocity_units(shape), strict=True))
+        self.v, self.a = self._rates(v, places)
+        self.position = [
+            self._symbol("q", n, unit, "given position")
+            for n, unit in zip(ports.position.columns, ports.position.units, strict=True)
+        ]
+        columns = tuple(zip(ports.velocity.columns, ports.velocity.units, strict=True))
+        self.velocity, self.acceleration = self._rates(columns, places)
+        pairs = zip(forces.columns, forces.units, strict=True)
+        self.force = [self._symbol("u", n, unit, "actuator force") for n, unit in pairs]
+        rows = zip(model.assembly.rows, model.assembly.multiplier_units, strict=True)
+        self.closure = [
+            self._symbol("lambda", loops.names[i], unit, "multiplier of", f"_{k + 1}")
+            for k, (i, unit) in enumerate(rows)
+        ]
+        units = {p.name: si_unit(p.unit) for p in model.mechanism.parameters}
+        self.theta = [self._symbol("", name, units[name], "parameter") for name in model.free]
+        every = sorted({n for _, n in self._made})
+        InputError.raise_if_any(unknown_names(options.names, every, "no variable {!r}", "names"))
+
+    def _rates(
+        self, columns: tuple[tuple[str, str], ...], places: set[str]
+    ) -> tuple[list[Symbol], list[Symbol]]:
+        """Velocities and accelerations: of a position one and two dots, of an angular velocity none and one."""
+        rates: tuple[list[Symbol], list[Symbol]] = ([], [])
+        for order in (1, 2):
+            for name, unit in columns:
+                dots = order if name in places else order - 1
+                word = "velocity" if order == 1 else "acceleration"
+                rates[order - 1].append(
+                    self._symbol(f"d{dots}", name, unit + "^2" * (order - 1), word)
+                )
+        return rates
+
+    def _symbol(self, role: str, name: str, unit: str, word: str, index: str = "") -> Symbol:
+        key = (role, name)
+        if key not in self._made:
+            made = written_name(role, self._new.get(name, name), index, frozenset(self._taken))
+            self._taken.add(made[0])
+            self._made[key] = Symbol(
+                python=made[0], latex=made[1], meaning=f"{word} {name}", unit=unit
+            )
+        return self._made[key]
+
+    def used(self, parts: list[Part]) -> tuple[Symbol, ...]:
+        """Symbols that stand in some equation."""
+        words = {
+            word
+            for part in parts
+            for _, right in part.every_line
+            for word in re.findall(r"\w+", right)
+        }
+        return tuple(symbol for symbol in self._made.values() if symbol.python in words)
+
+
+def _formulas(symbols: list[Symbol], notation: Notation) -> list[Formula]:
+    return [
+        Formula(text=symbol.latex if notation is LATEX else symbol.python) for symbol in symbols
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LoopRows:
+    """Which loop equations are written, and which of them state nothing for the current parameters.
+
+    Attributes:
+        written: indices of the rows that are written.
+        identical: names of rows that are zero at every position.
+        redundant: names of further rows that follow from the others.
+    """
+
+    written: tuple[int, ...]
+    identical: tuple[str, ...]
+    redundant: tuple[str, ...]
+
+    def title(self, name: str) -> str:
+        """A row's name, and why dynamics and solved equations do without it."""
+        if name in self.identical:
+            return f"{name}; zero at every position for these parameters"
+        return (
+            f"{name}; follows from the others for these parameters"
+            if name in self.redundant
+            else name
+        )
+
+    def notes(self, model: Model) -> tuple[str, ...]:
+        """What is true for the current parameters alone."""
+        notes, assembly = [], model.assembly
+        count = len(assembly.loops.names)
+        if self.identical:
+            is_left_out = not model.free
+            notes.append(
+                f"Zero at every position for these parameters{', and not written' if is_left_out else ''}: "
+                f"{len(self.identical)} of {count} loop equations ({', '.join(self.identical)})."
+            )
+        if self.redundant:
+            notes.append(
+                f"Following from the others for these parameters: {len(self.redundant)} of {count} loop equations "
+                f"({', '.join(self.redundant)})."
+            )
+        constant = assembly.topology.coordinates_of(assembly.frozen)
+        if constant and count:
+            names = [
+                f"{assembly.topology.coordinate_names[i]} = {assembly.q[i]:.6g}" for i in constant
+            ]
+            notes.append(f"Constant on every motion for these parameters: {', '.join(names)}.")
+        return tuple(notes)
+
+
+def _loop_rows(model: Model) -> _LoopRows:
+    """Sort the loop equations by their residuals at positions off the loops, at the current parameters."""
+    loops, rng = model.assembly.loops, np.random.default_rng(0)
+    q = model.assembly.states[:IDENTITY_STATES]
+    if not loops.names:
+        return _LoopRows(written=(), identical=(), redundant=())
+    unit = np.ones(loops.topology.n_q)
+    for i, is_angle in zip(loops.topology.q_of_v, loops.topology.angular, strict=True):
+        if i >= 0 and not is_angle:
+            unit[i] = loops.length
+    residuals, _ = loops.residuals(q + unit * rng.normal(size=q.shape))
+    scale = np.where(loops.is_length, loops.length, 1.0)
+    is_zero = np.abs(residuals).max(axis=0) < IDENTITY * scale
+    identical = tuple(name for name, zero in zip(loops.names, is_zero, strict=True) if zero)
+    return _LoopRows(
+        written=tuple(i for i in range(len(loops.names)) if model.free or not is_zero[i]),
+        identical=identical,
+        redundant=tuple(loops.names[i] for i in model.assembly.dropped if not is_zero[i]),
+    )
+
+
+def _implicit_functions(
+    model: Model, loop_rows: _LoopRows
+) -> dict[str, tuple[ca.Function, list[str]]]:
+    """Loop and dynamic equations as functions of all coordinates, with the names of their rows."""
+    assembly, free = model.assembly, model.free
+    mechanism, shape = assembly.mechanism, assembly.topology
+    sizes = {"q": shape.n_q, "v": shape.n_v, "a": shape.n_v, "u": len(mechanism.actuators)}
+    sizes |= {"lambda": len(assembly.rows), "theta": len(free)}
+    symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    q, v, a, u, multipliers, theta = symbols.values()
+    kept = {name: theta[i] for i, name in enumerate(free)}
+    machine = Expressions(assembly, ProgramBuilder("equations", {}), model.formulation, kept)
+    machine.configuration = Configuration(q, {})
+    every_row = closure(machine.mechanism, machine.motion(v, a)) if loop_rows.written else ()
+    phi, _, _ = stacked(tuple(every_row[i] for i in loop_rows.written))
+    _, rate, _ = stacked(tuple(machine.rows(v, a)))
+    missing = (
+        machine.forces(v, a) - machine.transmission.T @ u - ca.jacobian(rate, v).T @ multipliers
+    )
+    return {
+        name: (ca.Function(name, list(symbols.values()), [ca.cse(ca.densify(expression))]), titles)
+        for name, expression, titles in (
+            ("loops", phi, [loop_rows.title(assembly.loops.names[i]) for i in loop_rows.written]),
+            (
+                "dynamics",
+                missing[machine.moving],
+                [f"forces on {shape.velocity_names[i]}" for i in machine.moving],
+            ),
+        )
+    }
+
+
+def _implicit(
+    name: str, function: ca.Function, titles: list[str], letters: _Letters, notation: Notation
+) -> Part:
+    """Loop equations or dynamic equations, written."""
+    roles = {"q": letters.q, "v": letters.v, "a": letters.a, "u": letters.force}
+    roles |= {"lambda": letters.closure, "theta": letters.theta}
+    writer = Writer(notation)
+    (residual,) = writer.written(
+        function, [_formulas(symbols, notation) for symbols in roles.values()], [True]
+    )
+    arguments = ("q",) if name == "loops" else ("q", "v", "a", "u", "lambda")
+    return Part(
+        name=name,
+        lines=tuple(writer.lines),
+        results={
+            "residual": tuple(zip(titles, (formula.text for formula in residual), strict=True))
+        },
+        arguments={key: tuple(symbol.python for symbol in roles[key]) for key in arguments},
+    )
+
+
+def _solved(model: Model, program: Program, letters: _Letters, notation: Notation) -> Part:
+    """The steps of inverse dynamics, from the given motion to forces."""
+    weight = notation.number(1.0)
+    values: dict[str, list[Formula]] = {
+        name: _formulas(symbols, notation)
+        for name, symbols in (
+            ("position", letters.position),
+            ("velocity", letters.velocity),
+            ("acceleration", letters.acceleration),
+            ("theta", letters.theta),
+        )
+    }
+    start = "start[%d]" if notation is not LATEX else r"q^{\mathrm{start}}_{%d}"
+    values["start"] = [Formula(text=start % i) for i in range(model.topology.n_q)]
+    values["weight"] = [weight] * len(letters.force)
+    wanted = [set(YIELDED)]
+    for step in reversed(program.steps[1:]):
+        if isinstance(step, Bounded):
+            what = "cables pull alone, and their tensions within bounds follow from a search, not from formulas"
+            raise InputError.of("parts", what, "loops,dynamics")
+        wanted.append(
+            wanted[-1] | set(step.inputs) | ({step.start} if isinstance(step, Newton) else set())
+        )
+    by_name = dict(zip(model.topology.coordinate_names, letters.q, strict=True))
+    writer, loops, begun = Writer(notation), [], 0
+    for step, needed in zip(program.steps, reversed(wanted), strict=True):
+        if isinstance(step, Bounded):
+            continue
+        if not isinstance(step, Newton):
+            outputs = writer.written(
+                step.function.function,
+                [values[name] for name in step.inputs],
+                [name in needed for name in step.outputs],
+            )
+            values.update(zip(step.outputs, outputs, strict=True))
+            continue
+        unknowns = _formulas([by_name[name] for name in step.unknowns], notation)
+        inner = Writer(notation)
+        inner.count_from(writer)
+        solution = inner.written(
+            step.function.function,
+            [unknowns, *(values[name] for name in step.inputs)],
+            [notation is not PYTHON, notation is PYTHON, False],
+        )
+        writer.count_from(inner)
+        loop = Part(
+            name="newton",
+            lines=tuple(inner.lines),
+            results={
+                "step" if notation is PYTHON else "residual": tuple(
+                    (what, item.text)
+                    for what, item in zip(
+                        step.what, solution[1 if notation is PYTHON else 0], strict=True
+                    )
+                )
+            },
+            arguments={
+                "unknowns": tuple(item.text for item in unknowns),
+                "start": tuple(item.text for item in values[step.start]),
+                "units": tuple(map(repr, step.sizes)),
+            },
+        )
+        loops.append((tuple(writer.lines[begun:]), loop))
+        begun = len(writer.lines)
+        values[step.solution] = unknowns
+    titles = {"q": letters.q, "force": letters.force, "closure_force": letters.closure}
+    return Part(
+        name="solved",
+        before=tuple(loops),
+        lines=tuple(writer.lines[begun:]),
+        results={
+            name: tuple(
+                (symbol.latex if notation is LATEX else symbol.python, formula.text)
+                for symbol, formula in zip(symbols, values[name], strict=True)
+            )
+            for name, symbols in titles.items()
+        },
+        arguments={
+            name: tuple(symbol.python for symbol in symbols)
+            for name, symbols in (
+                ("position", letters.position),
+                ("velocity", letters.velocity),
+                ("acceleration", letters.acceleration),
+            )
+        },
+    )

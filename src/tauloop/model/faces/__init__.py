@@ -1,0 +1,1 @@
+"""Functions of a model for CasADi, JAX and PyTorch."""

@@ -1,0 +1,172 @@
+"""Dynamics in machine code for packages that differentiate: what JAX and PyTorch are given of a function.
+
+Their positions are numbers, which a rotation has four of; derivatives are by displacements, D(p)
+p', D linear in p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import casadi as ca
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem
+from tauloop.compiler.c.calling.compiled import CompiledFunction
+from tauloop.compiler.catalogue import DERIVATIVES, FORWARD_DYNAMICS, INVERSE_DYNAMICS, PRODUCTS
+from tauloop.compiler.derivatives.derivatives import by
+from tauloop.compiler.derivatives.products import along
+from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
+from tauloop.equations.ports import factor_of, step_of
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model.faces.casadi_face import displacements
+from tauloop.model.runner import Runner
+
+FUNCTIONS = {spec.name: spec for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS)}
+_Array = TypeVar("_Array")
+
+
+class Differentiable:
+    """Machine code of a function, of its Jacobians, and of their products, made where it is first asked for.
+
+    Attributes:
+        inputs: names of its inputs.
+        output: name of its output.
+        sizes: numbers of each input's directions.
+        count: of the output's.
+    """
+
+    def __init__(self, runner: Runner, function: str) -> None:
+        """Look at what there is.
+
+        Raises:
+            InputError: no such function, or a rotation that is independent in part.
+        """
+        InputError.raise_if_any(unknown_names([function], FUNCTIONS, "{!r} is unknown", "function"))
+        self._runner, self.spec = runner, FUNCTIONS[function]
+        self.inputs, self.output = self.spec.inputs, self.spec.outputs[0]
+        self.sizes = tuple(runner.known_ports[step_of(name)].size for name in self.inputs)
+        self.count = runner.known_ports[factor_of(self.output)].size
+        self.first, self.constant = _displacement_map(runner)
+
+    def batch(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Shape of the samples that arrays (..., n) of these shapes hold; machine code trusts their sizes.
+
+        Raises:
+            InputError: arrays are missing, or of other sizes, or their batches differ.
+        """
+        if len(shapes) != len(self.inputs):
+            what = f"is called with {len(shapes)} arrays, needs {len(self.inputs)}"
+            raise InputError.of(self.spec.name, what, f"give {', '.join(self.inputs)}")
+        ports = [self._runner.known_ports[name] for name in self.inputs]
+        problems = [
+            Problem(
+                name,
+                f"has shape {shape}, needs (..., {port.size})",
+                f"the numbers are {', '.join(port.columns)}",
+            )
+            for name, shape, port in zip(self.inputs, shapes, ports, strict=True)
+            if shape[-1:] != (port.size,)
+        ]
+        InputError.raise_if_any(problems)
+        try:
+            return np.broadcast_shapes(*(shape[:-1] for shape in shapes))
+        except ValueError:
+            what = ", ".join(
+                f"{name} {shape}" for name, shape in zip(self.inputs, shapes, strict=True)
+            )
+            remedy = "give all inputs the same number of samples, or a single one"
+            raise InputError.of("samples", f"batches do not fit together: {what}", remedy) from None
+
+    def named(self, motion: Iterable[_Array]) -> dict[str, _Array]:
+        """Arrays of the inputs by name."""
+        return dict(zip(self.inputs, motion, strict=True))
+
+    @cached_property
+    def value(self) -> CompiledFunction:
+        """Outputs at a motion."""
+        return self._runner.compiled(self.spec, (self.output,))
+
+    @cached_property
+    def jacobians(self) -> CompiledFunction:
+        """Outputs and their Jacobians by each input, by columns."""
+        names = (by(self.output, name) for name in self.inputs)
+        return self._runner.compiled(DERIVATIVES[self.spec.name][0], (self.output, *names))
+
+    @cached_property
+    def along(self) -> CompiledFunction:
+        """J d at a motion and a direction."""
+        return self._product(along(self.output))
+
+    @cached_property
+    def slopes(self) -> CompiledFunction:
+        """w^T J by each input at a motion and factors."""
+        return self._product(*(by("slope", name) for name in self.inputs))
+
+    @cached_property
+    def bends(self) -> CompiledFunction:
+        """The gradient of w^T J d by each input at a motion, a direction and factors."""
+        return self._product(*(by("bend", name) for name in self.inputs))
+
+    def _product(self, *outputs: str) -> CompiledFunction:
+        return self._runner.compiled(PRODUCTS[self.spec.name], outputs)
+
+    @cached_property
+    def brackets(self) -> np.ndarray:
+        """B (n, n, n) by which the order of displacements counts: D_d(w^T J) = D(w^T J d) + B d (w^T J)."""
+        ports, topology = self._runner.ports, self._runner.topology
+        full = np.zeros((len(ports.v),) * 3)
+        unit = np.eye(3)
+        for _, v0 in topology.quaternions:
+            if v0 in ports.v:
+                rows = [ports.v.index(v0 + k) for k in range(3)]
+                full[np.ix_(rows, rows, rows)] = np.cross(unit[:, None], unit[None]).transpose(
+                    2, 0, 1
+                )
+        back = np.linalg.inv(ports.to_v)
+        return np.asarray(np.einsum("ki,kab,aj,lb->ijl", ports.to_v, full, ports.to_v, back))
+
+
+def held(compiled: CompiledFunction, motion: Mapping[str, _Array]) -> list[_Array | np.ndarray]:
+    """Arrays of all inputs in their order: what is not named is nominal, or does not count."""
+    return [
+        motion[port.name]
+        if port.name in motion
+        else compiled.nominal.get(port.name, np.zeros(port.size))
+        for port in compiled.function.inputs
+    ]
+
+
+def is_well(health: Any) -> Any:
+    """Where samples (..., 4) are in reach and regular; elsewhere outputs are no numbers."""
+    least, pivot, residual = health[..., 0], health[..., 1], health[..., 2]
+    return (least >= 0.0) & (pivot > SMALLEST_PIVOT) & (abs(residual) < CONVERGED)
+
+
+def computed(compiled: CompiledFunction, motion: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Outputs (..., n) of machine code at arrays (..., n)."""
+    arrays = held(compiled, motion)
+    batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    count = int(np.prod(batch))
+    rows = [
+        np.broadcast_to(array, (*batch, array.shape[-1])).reshape(count, -1) for array in arrays
+    ]
+    names = [port.name for port in compiled.function.inputs]
+    outputs, is_sound = compiled.run(dict(zip(names, rows, strict=True)), count)
+    health = outputs.pop("health")
+    for values in () if is_sound else outputs.values():
+        values[~is_well(health)] = np.nan
+    return [values.reshape(*batch, values.shape[-1]) for values in outputs.values()]
+
+
+def _displacement_map(runner: Runner) -> tuple[np.ndarray, np.ndarray]:
+    """Displacements per unit of the numbers of a position, which are linear in it: first (n_v, n, n), constant."""
+    size = runner.ports.position.size
+    x = ca.SX.sym("x", size)
+    matrix = ca.densify(displacements(runner.topology, runner.ports, x))
+    function = ca.Function("moved", [x], [matrix])
+    constant = np.asarray(function(np.zeros(size)))
+    first = [np.asarray(function(row)) - constant for row in np.eye(size)]
+    return np.stack(first, axis=-1), constant

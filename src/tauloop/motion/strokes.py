@@ -1,0 +1,326 @@
+"""A path placed in the coordinates of a machine, and checked: in reach, within its ranges, away from singularities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.common.errors import InputError, PoseError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.state import Forces
+from tauloop.equations.assembly.singular_kinds import singular_kind
+from tauloop.equations.ports import PLATFORM, Entry, numbers
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.model import Model, Motion
+from tauloop.model.tool import Payload
+from tauloop.motion.dry_friction import FrictionSides, JumpingFriction, dry_friction, friction_sides
+from tauloop.motion.laws import Progress
+from tauloop.motion.paths import Path
+from tauloop.motion.peaks import refined
+from tauloop.motion.rates import entry_rates
+from tauloop.motion.sampled import SampledMotion
+
+#: Condition number, free of units, from which on a stroke counts as passing through a singularity.
+SINGULAR = 1e6
+#: Least number of points at which it is looked to which side elements with dry friction move.
+SIDE_LOOKS = 1025
+#: Share of the largest position on the way below which another is zero.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stroke(Shown):
+    """A path in the coordinates of one entry of a machine; made by `stroke`, which has checked it.
+
+    Attributes:
+        model: the machine.
+        functions: the entry: `model.platform` or `model.actuators`.
+        path: the path.
+        columns: which of the entry's positions the path moves.
+        base: all positions of the entry (n_position,); those that the path does not move stay here.
+    """
+
+    model: Model
+    functions: Motion
+    path: Path
+    columns: tuple[str, ...]
+    base: np.ndarray
+
+    @cached_property
+    def grid(self) -> np.ndarray:
+        """Checked parameters of the path (M,)."""
+        return np.union1d(np.linspace(0.0, 1.0, self.path.looks), self.path.breaks)
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """Full coordinates (M, n_q) there.
+
+        Raises:
+            PoseError: the path leaves the reach of the machine, and where.
+        """
+        functions, grid, position = self.functions, self.grid, self.position(self.grid)
+        try:
+            return functions.track(position).q
+        except PoseError as error:
+            zero = np.zeros((len(grid), functions.ports.velocity.size))
+            lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
+            first = f"from {self.place(grid[lost[0]])} on" if len(lost) else "somewhere"
+            what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
+            remedy = "move or shrink the path; by how much it misses is said below"
+            raise PoseError(
+                [Problem(where="path", what=what, remedy=remedy), *error.problems]
+            ) from error
+
+    @cached_property
+    def dry_friction(self) -> JumpingFriction | None:
+        """Friction that depends on the side to which an element moves; None where the machine has none."""
+        return dry_friction(self.model)
+
+    @cached_property
+    def friction_sides(self) -> FrictionSides:
+        """Sides to which the elements with dry friction move along the path."""
+        friction = self.dry_friction
+        if friction is None:
+            return FrictionSides(reversals=np.zeros(0), sides=np.zeros((1, 0)))
+        terms = friction.terms
+
+        def speeds(u: np.ndarray) -> np.ndarray:
+            position, velocity, _, start = self.under(u, np.ones((1, 1)), np.zeros((1, 1)))
+            return (
+                np.asarray(self.functions.kinematics(position, velocity, start=start).v) @ terms.T
+            )
+
+        even = np.linspace(0.0, 1.0, max(self.path.looks, SIDE_LOOKS))
+        return friction_sides(speeds, np.union1d(even, self.grid), self.path.breaks)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Parameters inside (0, 1) at which forces jump: where the path's second derivative does, or dry friction."""
+        return tuple(sorted({*self.path.breaks, *self.friction_sides.reversals.tolist()}))
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Parameters inside (0, 1) at which forces jump or have a kink."""
+        return tuple(sorted({*self.path.kinks, *self.friction_sides.reversals.tolist()}))
+
+    @property
+    def condition(self) -> float:
+        """Largest condition number along the path, between the checked points too."""
+        return self._worst[0]
+
+    @property
+    def worst(self) -> float:
+        """Parameter of the path where it is."""
+        return self._worst[1]
+
+    @cached_property
+    def _worst(self) -> tuple[float, float]:
+        functions = self.functions
+
+        def logarithm(u: np.ndarray) -> np.ndarray:
+            state = functions.kinematics(self.position(u), start=self.start(u))
+            return np.log(np.minimum(functions.condition(state.q), 1e300))
+
+        values = np.log(np.minimum(functions.condition(self.q), 1e300))
+        places, heights = refined(logarithm, self.grid, values)
+        return float(np.exp(heights[0])), float(places[0])
+
+    def start(self, u: np.ndarray) -> np.ndarray:
+        """Full coordinates (N, n_q) near those at parameters u (N,): start values for Newton's method."""
+        return np.stack([np.interp(u, self.grid, column) for column in self.q.T], axis=1)
+
+    def position(self, u: np.ndarray) -> np.ndarray:
+        """Positions of the entry (N, n_position) at parameters u (N,)."""
+        position = np.tile(self.base, (len(u), 1))
+        position[:, self._moved] = self.path.at(u).position
+        return position
+
+    @property
+    def _moved(self) -> list[int]:
+        """Which of the entry's positions the path moves."""
+        return [self.functions.ports.position.columns.index(name) for name in self.columns]
+
+    def motion(self, progress: Progress, rate: float, time: np.ndarray) -> SampledMotion:
+        """Motion of the entry.
+
+        Args:
+            progress: along the path (N,), with derivatives in normalised time.
+            rate: normalised time per second, 1/s.
+            time: s (N,).
+
+        Returns:
+            Positions, velocities and accelerations (N, n), in the columns of the entry's ports.
+        """
+        curve = self.path.at(progress.s)
+        first, second = (np.zeros((len(time), len(self.base))) for _ in range(2))
+        speed, pull = progress.first[:, None] * rate, progress.second[:, None] * rate**2
+        first[:, self._moved] = curve.first * speed
+        second[:, self._moved] = curve.second * speed**2 + curve.first * pull
+        position = self.position(progress.s)
+        velocity, acceleration = entry_rates(
+            self.model, self.functions, position, first, second, self.start(progress.s)
+        )
+        return SampledMotion(
+            time=time, position=position, velocity=velocity, acceleration=acceleration
+        )
+
+    def under(
+        self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Motions at parameters u (N,) under K speeds du/dt (1/s) and accelerations d2u/dt2 (1/s^2), (K, 1) or (K, N).
+
+        Returns:
+            Positions, velocities, accelerations and start values, (K N, n) each, one of the K after
+            the other.
+        """
+        curve, k, n = self.path.at(u), len(speed), len(u)
+        v, a = (np.broadcast_to(values, (k, n)).reshape(-1, 1) for values in (speed, pull))
+        position = np.tile(self.base, (n, 1))
+        position[:, self._moved] = curve.position
+        first, second = (np.zeros((k * n, len(self.base))) for _ in range(2))
+        tangent = np.tile(curve.first, (k, 1))
+        first[:, self._moved] = tangent * v
+        second[:, self._moved] = np.tile(curve.second, (k, 1)) * v**2 + tangent * a
+        position, start = np.tile(position, (k, 1)), np.tile(self.start(u), (k, 1))
+        velocity, acceleration = entry_rates(
+            self.model, self.functions, position, first, second, start
+        )
+        return position, velocity, acceleration, start
+
+    def forces(
+        self,
+        u: np.ndarray,
+        direction: np.ndarray | float,
+        motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+        *,
+        payload: Payload | None = None,
+        falls: bool = True,
+    ) -> Forces:
+        """Return the forces of a motion along the path; at rest dry friction is that of the side it moves to or from.
+
+        Args:
+            u: parameters (N,).
+            direction: whether the motion goes ahead (1) or back (-1) along the path, or stays where
+                it is (0), (N,).
+            motion: positions, velocities and accelerations (N, n).
+            payload: at the tool.
+            falls: whether the part of dry friction that falls with speed counts.
+
+        Raises:
+            PoseError: out of reach or singular.
+        """
+        start, friction = self.start(u), self.dry_friction
+        if friction is None:
+            return self.functions.inverse_dynamics(*motion, start=start, payload=payload)
+        side = self.friction_sides.at(u) * np.broadcast_to(direction, u.shape)[:, None]
+        dry = friction.sliding(side)
+        if falls and friction.depends_on_speed:
+            v = np.asarray(self.functions.kinematics(*motion[:2], start=start).v)
+            dry = friction.forces(side, v @ friction.terms.T)
+        return self.with_dry_friction(dry, start, motion, payload=payload)
+
+    def with_dry_friction(
+        self,
+        dry: np.ndarray,
+        start: np.ndarray,
+        motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+        *,
+        payload: Payload | None = None,
+    ) -> Forces:
+        """Return the forces of a motion with these forces (N, k) of the elements with dry friction.
+
+        Raises:
+            PoseError: out of reach or singular.
+        """
+        friction = self.dry_friction
+        if friction is None:
+            return self.functions.inverse_dynamics(*motion, start=start, payload=payload)
+        functions = friction.model.motion(self.functions.ports.entry)
+        return functions.inverse_dynamics(*motion, start=start, theta=dry, payload=payload)
+
+    def place(self, u: float) -> str:
+        """Where a parameter of the path is, in words: share of the path and the moved positions."""
+        port = self.functions.ports.position
+        units = dict(zip(port.columns, port.units, strict=True))
+        values, way = (
+            self.path.at(np.array([u])).position[0],
+            self.path.at(np.linspace(0.0, 1.0, 17)).position,
+        )
+        values = np.where(np.abs(values) > ROUNDING * np.abs(way).max(), values, 0.0)
+        at = ", ".join(
+            f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
+            for name, value in zip(self.columns, values, strict=True)
+        )
+        return f"{100 * u:.1f} % of the path ({at})"
+
+
+def stroke(
+    model: Model,
+    path: Path,
+    columns: Sequence[str],
+    *,
+    entry: Entry = PLATFORM,
+    base: object | None = None,
+    ranges: bool = True,
+) -> Stroke:
+    """Place a path in the coordinates of a machine and check it along its whole length.
+
+    Args:
+        model: the machine.
+        path: in m, rad or quaternions, as the columns are.
+        columns: the positions of the entry that the path moves, in its order, such as
+            ``platform.x``.
+        entry: whose coordinates; `ACTUATORS` for a path in joint space.
+        base: positions of the entry (n_position,) for those that are not moved; at the reference
+            pose without it.
+        ranges: whether the coordinate ranges of the machine file are kept.
+
+    Raises:
+        InputError: columns that the entry does not have, or of another number than the path's.
+        PoseError: out of reach, out of a coordinate's range, or through a singularity: where on the
+            path, by how much.
+    """
+    functions = model.motion(entry)
+    names = tuple(columns)
+    _check_columns(functions, path, names)
+    fixed = functions.ports.at(model.assembly.q) if base is None else numbers(base, "base")
+    if fixed.shape != (functions.ports.position.size,) or not np.isfinite(fixed).all():
+        remedy = f"give {', '.join(functions.ports.position.columns)}"
+        raise InputError.of("base", "is not a row of finite numbers of the entry", remedy)
+    placed = Stroke(model=model, functions=functions, path=path, columns=names, base=fixed)
+    problems, remedy = Problems(), "move or shrink the path, or mend the limits in the machine file"
+    for item in model.limits.beyond(placed.q) if ranges else ():
+        what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at "
+        problems.add(item.coordinate, what + placed.place(placed.grid[item.sample]), remedy)
+    PoseError.raise_if_any(problems)
+    _require_regular(placed)
+    return placed
+
+
+def _require_regular(stroke: Stroke) -> None:
+    """Refuse a stroke through a singularity."""
+    if stroke.condition <= SINGULAR:
+        return
+    at, functions = np.array([stroke.worst]), stroke.functions
+    near = stroke.start(at)
+    there = functions.evaluate(stroke.position(at), start=near).q[0]
+    kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near[0]))
+    what = (
+        f"passes through a singularity ({kind}) at {stroke.place(stroke.worst)}: condition number "
+    )
+    remedy = "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
+    raise PoseError.of("path", f"{what}{stroke.condition:.3g}", remedy)
+
+
+def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> None:
+    what = f"is no position of the {functions.ports.name}"
+    problems = Problems(unknown_names(columns, functions.ports.position.columns, what))
+    if len(set(columns)) < len(columns):
+        problems.add("columns", f"names come twice: {', '.join(columns)}", "once each")
+    if len(columns) != path.size:
+        what = f"{len(columns)} for a path in {path.size} coordinates"
+        problems.add("columns", what, "name one for each coordinate of the path")
+    InputError.raise_if_any(problems)

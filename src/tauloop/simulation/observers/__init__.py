@@ -1,0 +1,33 @@
+"""Estimators that a controller needs: forces from outside, speeds from encoders, poses from
+redundant encoders.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.simulation.observers.encoders import (
+        EncoderFit as EncoderFit,
+        fit_encoders as fit_encoders,
+    )
+    from tauloop.simulation.observers.hit import (
+        Detection as Detection,
+        HitDetection as HitDetection,
+        HitOptions as HitOptions,
+        detect_hit as detect_hit,
+    )
+    from tauloop.simulation.observers.observers import (
+        DifferencedVelocities as DifferencedVelocities,
+        ForceObserver as ForceObserver,
+        MeasuredMotion as MeasuredMotion,
+        MomentumObserver as MomentumObserver,
+    )
+    from tauloop.simulation.observers.speeds import (
+        differenced as differenced,
+        tracked as tracked,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

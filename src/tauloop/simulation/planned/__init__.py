@@ -1,0 +1,1 @@
+"""Planned motions, tried out under a sampled controller."""

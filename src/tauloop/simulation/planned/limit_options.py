@@ -1,0 +1,93 @@
+"""Options of all planned motions: the limits that they keep, and the controller under which they are tried out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.quantities import quantity_reader
+from tauloop.mechanism.model import Platform
+from tauloop.model.tool import Payload
+from tauloop.motion.fastest.limits import PathLimits
+from tauloop.simulation.controllers.library import CONTROLLERS
+
+
+def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
+    """Pairs of a motor's speed and the share of its force: 0:1,20:1,40:0.3."""
+    try:
+        pairs = [tuple(float(number) for number in part.split(":")) for part in text.split(",")]
+        return tuple((speed, share) for speed, share in pairs)
+    except ValueError:
+        raise InputError.of(
+            "motor_curve", f"{text!r} is no list of speed:share", "such as 0:1,20:1,40:0.3"
+        ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions(Options):
+    """What a planned motion keeps, and how it is tried out.
+
+    Attributes:
+        reserve: share of the largest forces that is kept for the controller.
+        payload: mass that the tool carries at most, such as 0.5kg, at its centre point, and what
+            the machine file says that it is rated for without it; the motion keeps all limits with
+            it and without. Python takes a `Payload` too.
+        motor_curve: share of the largest force that motors have at a speed (rad/s, m/s):
+            0:1,20:1,40:0.3, straight between and bent one way.
+        tension: largest pull in a rod, such as 200N.
+        compression: largest push in a rod, likewise.
+        tool_acceleration: largest acceleration of the tool, such as what a suction cup holds,
+            m/s^2.
+        reversal: time that motors need for a full reversal of their force, such as 20ms.
+        ends: where changes of forces are bounded: the motion begins and ends with the forces that
+            hold the machine (held), or brakes hold it while motors build their forces up and take
+            them away (braked).
+        controller: the law under which it is tried out.
+        frequency: samples per second, such as 4kHz.
+        bandwidth: of the controller, rad/s.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> isinstance(tl.TransferOptions(end={"x": 0.1}), tl.simulation.LimitOptions)
+        True
+    """
+
+    reserve: float = option(0.1, least=0.0, below=1.0)
+    payload: float | Payload | None = option(
+        None, least=0.0, read=quantity_reader("payload", units.MASS), metavar="MASS"
+    )
+    motor_curve: tuple[tuple[float, float], ...] | str = option(
+        (), read=motor_curve, metavar="SPEED:SHARE,..."
+    )
+    tension: float = option(np.inf, above=0.0, read=quantity_reader("tension", units.FORCE))
+    compression: float = option(np.inf, above=0.0, read=quantity_reader("compression", units.FORCE))
+    tool_acceleration: float = option(np.inf, above=0.0)
+    reversal: float = option(
+        0.0, least=0.0, read=quantity_reader("reversal", units.TIME), metavar="TIME"
+    )
+    ends: str = option("held", choices=("held", "braked"))
+    controller: str = option("computed-torque", choices=tuple(CONTROLLERS))
+    frequency: float = option(
+        4000.0, flag="--rate", read=quantity_reader("frequency", units.FREQUENCY)
+    )
+    bandwidth: float = option(150.0, above=0.0)
+
+    def limits(self, reserve: float, platform: Platform) -> PathLimits:
+        """What the motion keeps, with a reserve of the forces."""
+        load = platform.payload if self.payload is None else self.payload
+        load = load if isinstance(load, Payload) else Payload(mass=load)
+        return PathLimits(
+            force=1.0 - reserve,
+            payload=load if load.mass > 0 else None,
+            motor_curve=motor_curve(self.motor_curve)
+            if isinstance(self.motor_curve, str)
+            else self.motor_curve,
+            **{name: getattr(self, name) for name in _SHARED},
+        )
+
+
+#: Options that are limits by the same name.
+_SHARED = ("tension", "compression", "tool_acceleration", "reversal", "ends")

@@ -1,0 +1,309 @@
+"""One call from a machine and options to the best motion from here to there, tried out under a sampled controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tauloop.common.errors import InputError, PoseError, Problems, solving
+from tauloop.common.options import each, option
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, provenance
+from tauloop.equations.named_values import QUATERNION, named_values, quaternion_start
+from tauloop.mechanism.description import units
+from tauloop.mechanism.description.quantities import pairs_reader, quantity_reader
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
+from tauloop.model import Model
+from tauloop.motion.fastest.limits import PathRows
+from tauloop.motion.fastest.planning import FastestLaw, fastest_law, law_rate
+from tauloop.motion.free.obstacles import BoxObstacle, Obstacle, SphereObstacle, box, sphere
+from tauloop.motion.free.planning import INTERVALS, Aim, FreePlanner
+from tauloop.motion.free.rows import Surroundings
+from tauloop.motion.laws import LAWS
+from tauloop.motion.paths import AxisTurn
+from tauloop.motion.trajectory import Trajectory
+from tauloop.simulation.planned.fastest import (
+    COMPARED,
+    FastestMotion,
+    active_limits,
+    condition_of,
+    shares_evidence,
+    tried,
+    tried_evidence,
+)
+from tauloop.simulation.planned.limit_options import LimitOptions
+
+#: Times at which distances are looked at.
+LOOKS = 1001
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferOptions(LimitOptions):
+    """The best motion from here to there, whose path is free.
+
+    Attributes:
+        start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
+        end: likewise; the rest as at the start.
+        turn: rotation vector 'rx,ry,rz' in rad from start to end, where the platform's quaternion
+            is free.
+        optimise: least time; least energy: heat of the motors' currents and friction, drive lines
+            included; or least wear of drives: travel of the motors at full force, sum of ∫ |force /
+            largest|^p |speed| dt.
+        copper: heat of a motor per squared force, R/k^2 on the side of its force, W/N^2 or W/(N
+            m)^2, for all motors; without it that of each in the machine file.
+        exponent: p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for what
+            slides (Archard).
+        longest: largest duration, such as 0.5s; wear needs it.
+        boxes: obstacles along the axes of the base: middle and edges in m, x,y,z:dx,dy,dz.
+        spheres: obstacles: middle and radius in m, x,y,z:r.
+        tool_radius: of a ball about the tool centre point, which keeps off them, such as 20mm.
+        rod_radius: of the rods, which then keep off them too, and off each other, such as 6mm.
+        clearance: least distance from them, such as 2mm.
+        condition: largest bound of the condition number of the motors' velocities per unit of the
+            platform's, free of units; without it three times that of the worse end.
+        intervals: of the spline.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> wall = tl.motion.BoxObstacle(center=(0.0, 0.0, -0.55), size=(0.02, 0.2, 0.1))
+        >>> tl.TransferOptions(start={"x": -0.1}, end={"x": 0.1}, boxes=(wall,)).optimise
+        'time'
+    """
+
+    start: Mapping[str, str | float] | None = option(
+        None, flag="--from", read=pairs_reader("start")
+    )
+    end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
+    turn: tuple[float, ...] | None = None
+    optimise: str = option("time", choices=("time", "energy", "wear"))
+    copper: float = option(0.0, least=0.0, below=np.inf)
+    exponent: float = option(3.0, least=1.0, most=12.0)
+    longest: float = option(
+        np.inf, above=0.0, read=quantity_reader("longest", units.TIME), metavar="TIME"
+    )
+    boxes: tuple[BoxObstacle, ...] = option(
+        (), flag="--box", read=each(box), repeated=True, metavar="X,Y,Z:DX,DY,DZ"
+    )
+    spheres: tuple[SphereObstacle, ...] = option(
+        (), flag="--sphere", read=each(sphere), repeated=True, metavar="X,Y,Z:R"
+    )
+    tool_radius: float = option(0.0, least=0.0, read=quantity_reader("tool_radius", units.LENGTH))
+    rod_radius: float | None = option(
+        None, least=0.0, read=quantity_reader("rod_radius", units.LENGTH)
+    )
+    clearance: float = option(0.002, least=0.0, read=quantity_reader("clearance", units.LENGTH))
+    condition: float | None = option(None, above=2.0)
+    intervals: int = option(INTERVALS, least=6, most=400)
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        """Note a motion that goes nowhere, and one that takes for ever."""
+        if self.end is None and self.turn is None:
+            problems.add("end", "no end of the motion is given", "give an end or a turn")
+        if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
+            problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
+        if self.optimise == "wear" and self.longest == np.inf:
+            problems.add(
+                "longest", "the slower, the less wears", "give the largest duration, such as 0.5s"
+            )
+
+    def planner(self, model: Model, reserve: float, *, compiled: bool = False) -> FreePlanner:
+        """What plans the motion of a model."""
+        surroundings = Surroundings(
+            obstacles=(*self.boxes, *self.spheres), **{n: getattr(self, n) for n in _AROUND}
+        )
+        aim = Aim(**{name: getattr(self, name) for name in _AIM})
+        return FreePlanner(
+            model,
+            self.limits(reserve, model.mechanism.platform),
+            surroundings=surroundings,
+            aim=aim,
+            compiled=compiled,
+        )
+
+
+#: Options that are surroundings and aims by the same name.
+_AROUND = ("tool_radius", "rod_radius", "clearance")
+_AIM = ("optimise", "longest", "copper", "exponent", "condition", "intervals")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastDistance:
+    """How near the machine comes to an obstacle.
+
+    Attributes:
+        name: of the obstacle; "rod to rod" between rods.
+        distance: the least, m.
+        time: when, s.
+    """
+
+    name: str
+    distance: float
+    time: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer(FastestMotion):
+    """The best motion from here to there.
+
+    Attributes:
+        optimise: what is least.
+        energy: what is lost in motors and friction, J.
+        wear: travel of motors at full force that drives wear like, rad or m.
+        obstacles: what stands in the way.
+        nearest: how near it comes to each obstacle, and rods to each other.
+        measure, allowed: largest bound of the condition number on the way, and its largest value.
+    """
+
+    optimise: str
+    energy: float
+    wear: float
+    obstacles: tuple[Obstacle, ...]
+    nearest: tuple[LeastDistance, ...]
+    measure: float
+    allowed: float
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        more = self.plain_data(
+            *("optimise", "nearest", "wear", "measure", "allowed"), energy_J=self.energy
+        )
+        return {**FastestMotion.as_dict(self), **more}
+
+
+@solving(PoseError)
+def transfer(
+    machine: Mechanism | Model, options: TransferOptions, *, progress: Progress | None = None
+) -> Transfer:
+    """The best motion from here to there, and what a sampled controller makes of it.
+
+    Path and time are free: a spline in the platform's coordinates, with all limits at its
+    collocation points, by IPOPT with exact derivatives; what it exceeds between them is taken off,
+    and it is solved again. It keeps away from obstacles, from singularities (a bound of the
+    condition number) and from the ranges of the machine file.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: ends, limits, obstacles and controller.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: names and numbers that are wrong; machines with cables.
+        PoseError: ends out of reach or in the way of something, or no motion that keeps all limits.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> ends = {"start": {"x": -0.1}, "end": {"x": 0.1}}
+        >>> motion = tl.transfer(tl.load("delta"), tl.TransferOptions(**ends, reserve=0.2))
+        >>> round(motion.duration, 3), motion.status.value
+        (0.054, 'ok')
+
+    Source: Betts 2010, Practical Methods for Optimal Control; see `docs/transfers.md`.
+    """
+    model = machine if isinstance(machine, Model) else Model(machine)
+    stages = Stages(progress, 3)
+    start, end = _ends(model, options)
+    planner = options.planner(model, options.reserve)
+    best = planner.plan(start, end)
+    stages.done()
+    unreserved = best.law.duration
+    if options.reserve > 0 and options.optimise == "time":
+        unreserved = options.planner(model, 0.0).plan(start, end).law.duration
+    stages.done()
+    law = best.law
+    trajectory = Trajectory(stroke=best.stroke, law=law.law, duration=law.duration)
+    runs = tried(trajectory, options)
+    nearest = tuple(_nearest(planner, trajectory))
+    stages.done()
+    return Transfer(
+        evidence=(
+            *shares_evidence(law),
+            *tried_evidence(runs),
+            *_clearances(nearest, options.clearance),
+            Evidence(
+                name="bound of the condition number", value=best.measure, upper=1.01 * best.allowed
+            ),
+            condition_of(best.stroke),
+            *omission_evidence(model.mechanism),
+        ),
+        provenance=provenance(
+            options={
+                "reserve": options.reserve,
+                "intervals": options.intervals,
+                "optimise": options.optimise,
+            },
+            inputs={"machine": model.mechanism.name},
+        ),
+        trajectory=trajectory,
+        limits=law.rows.limits,
+        duration=law.duration,
+        without_reserve=unreserved,
+        laws=_along(planner, law),
+        active=active_limits(law),
+        tried=runs,
+        sweeps=law.sweeps,
+        controller=(options.controller, options.frequency),
+        optimise=options.optimise,
+        energy=best.energy,
+        wear=best.wear,
+        obstacles=planner.surroundings.obstacles,
+        nearest=nearest,
+        measure=best.measure,
+        allowed=best.allowed,
+    )
+
+
+def _ends(model: Model, options: TransferOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the platform at the start and at the end."""
+    port = model.platform.ports.position
+    start = named_values(port, "start", options.start, model.platform.ports.at(model.assembly.q))
+    end = named_values(port, "end", options.end, start)
+    if options.turn is not None:
+        first = quaternion_start(port)
+        if first is None:
+            what = f"the platform has no free orientation: {', '.join(port.columns)}"
+            raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
+        whole = slice(first, first + len(QUATERNION))
+        end[whole] = AxisTurn(start[whole], np.array(options.turn)).at(np.ones(1)).position[0]
+    if np.array_equal(start, end):
+        raise InputError.of("end", "is the start: the motion goes nowhere", "name another end")
+    return start, end
+
+
+def _along(planner: FreePlanner, law: FastestLaw) -> dict[str, float]:
+    """Durations of laws along the path that the plan started from, s; none where it is no path that they can take."""
+    try:
+        rows = PathRows(planner.start_path(), law.rows.limits)
+        fastest = fastest_law(rows, intervals=200).duration
+        others = {
+            f"{name}, start's path": 1.0 / law_rate(rows, LAWS[name], 1.0 / law.duration)
+            for name in COMPARED
+        }
+    except PoseError:
+        return {}
+    return {"fastest, start's path": fastest, **others}
+
+
+def _nearest(planner: FreePlanner, trajectory: Trajectory) -> Iterator[LeastDistance]:
+    """How near it comes to everything."""
+    time = np.linspace(0.0, trajectory.duration, LOOKS)
+    state = trajectory.states(time)
+    platform = planner.model.platform
+    tool = platform.tool(platform.ports.at(state.q), start=state.q).place
+    for name, values in planner.surroundings.distances(planner.model, state.q, tool).items():
+        least = int(values.argmin())
+        yield LeastDistance(name=name, distance=float(values[least]), time=float(time[least]))
+
+
+def _clearances(nearest: tuple[LeastDistance, ...], clearance: float) -> Iterator[Evidence]:
+    """Least distances as evidence, whose rounding is a twentieth of a millimetre."""
+    for item in nearest:
+        yield Evidence(
+            name=f"distance from {item.name}",
+            value=item.distance,
+            unit="m",
+            lower=clearance - 5e-5,
+            advice="more intervals",
+        )

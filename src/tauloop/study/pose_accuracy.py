@@ -1,0 +1,176 @@
+"""Where the tool of a machine comes to whose parameters are not what its controller takes them for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tauloop.common.errors import InputError
+from tauloop.common.options import Options, option
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.compiler.c.calling.evaluator import compiled_health
+from tauloop.compiler.c.printing.batch_source import LANES
+from tauloop.compiler.catalogue import TOOL
+from tauloop.kinematics.states import random_states
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+
+#: Poses that are worked on at once: what they need stays in a processor's cache.
+AT_ONCE = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyOptions(Options):
+    """At which poses a machine's accuracy is asked for.
+
+    Attributes:
+        poses: number of random poses within the machine's limits.
+        pose_seed: of the poses.
+
+    Examples:
+        >>> from tauloop.study import AccuracyOptions
+        >>> AccuracyOptions(poses=200).pose_seed
+        0
+    """
+
+    poses: int = option(1000, least=1, most=1_000_000)
+    pose_seed: int = option(0, least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseErrors(Shown):
+    """Errors of machines at the poses, one number a machine (N,); not a number where a pose is out of reach.
+
+    Attributes:
+        mean, rms, largest: of the distance between the tool and where it should be, m.
+        turn: largest angle between the tool and how it should be turned, rad.
+    """
+
+    mean: np.ndarray
+    rms: np.ndarray
+    largest: np.ndarray
+    turn: np.ndarray
+
+
+class Accuracy:
+    """Tool errors of many machines that differ in some leaf parameters, all under the nominal machine's controller.
+
+    The nominal inverse kinematics gives the actuator positions of every pose. The forward
+    kinematics of each other machine, in machine code with its parameters as inputs, says where the
+    tool comes to: nothing is linearised.
+    """
+
+    def __init__(
+        self, mechanism: Mechanism, names: Sequence[str], options: AccuracyOptions | None = None
+    ) -> None:
+        """Choose the poses and compile.
+
+        Args:
+            mechanism: the machine as its controller takes it to be.
+            names: leaf parameters in which others differ.
+            options: the poses.
+
+        Raises:
+            InputError: a parameter does not exist.
+            AssemblyError: the machine does not assemble.
+            PoseError: no pose is within reach.
+            EngineError: there is no compiler.
+        """
+        options = options or AccuracyOptions()
+        model = Model(mechanism, names)
+        states = random_states(model, options.poses, np.random.default_rng(options.pose_seed))
+        q = np.resize(states.q, (options.poses, states.q.shape[1]))
+        motion = model.actuators
+        self.names, self.poses = tuple(names), len(q)
+        self._kernel = motion.compiled(TOOL, ("place", "rotation"))
+        rows = -(-len(q) // LANES) * LANES  # so that no block of lanes holds poses of two machines
+        self._rows = np.minimum(np.arange(rows), len(q) - 1)
+        here = {"position": model.actuator_position(q), "start": q}
+        sizes = {port.name: port.size for port in self._kernel.function.inputs}
+        self._poses = {
+            name: np.ascontiguousarray(here.get(name, np.zeros((len(q), size)))[self._rows])
+            for name, size in sizes.items()
+            if name != "theta"
+        }
+        nominal = np.array([[mechanism.parameters[name].value for name in self.names]]).reshape(
+            1, -1
+        )
+        place, rotation, is_reached = self._run(nominal)
+        if not is_reached.all():
+            raise InputError.of(
+                "poses", "the nominal machine does not come back to its own poses", "report this"
+            )
+        self._place, self._rotation = place[0], rotation[0]
+        self._turns = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
+
+    def _run(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Places (N, poses, 3), rotations (N, poses, 9), and whether each pose is reached (N, poses)."""
+        rows, poses = len(self._rows), self.poses
+        n = len(theta) * rows
+        inputs = {name: np.tile(array, (len(theta), 1)) for name, array in self._poses.items()}
+        inputs["theta"] = np.repeat(theta, rows, axis=0)
+        names = [port.name for port in self._kernel.function.inputs]
+        outputs = self._kernel.batch({name: inputs[name] for name in names}, n)
+        health = compiled_health(outputs["health"])
+        is_good = (health.is_reached & health.is_regular).reshape(-1, rows)[:, :poses]
+        place, rotation = (
+            outputs[name].reshape(len(theta), rows, -1)[:, :poses] for name in ("place", "rotation")
+        )
+        return place, rotation, is_good
+
+    def __call__(self, values: Mapping[str, np.ndarray]) -> PoseErrors:
+        """Errors of machines by the values of their parameters.
+
+        Args:
+            values: arrays (N,) by name, SI.
+        """
+        # one machine where nothing differs
+        first_of_all = np.zeros((len(next(iter(values.values()), [0.0])), 0))
+        theta = np.ascontiguousarray(
+            np.column_stack([first_of_all, *(values[name] for name in self.names)])
+        )
+        errors = np.full((4, len(theta)), np.nan)
+        step = max(AT_ONCE // len(self._rows), 1)
+        for first in range(0, len(theta), step):
+            part = slice(first, min(first + step, len(theta)))
+            place, rotation, is_good = self._run(theta[part])
+            square = ((place - self._place) ** 2).sum(axis=2)
+            square[~is_good] = np.nan
+            errors[:2, part] = np.sqrt(square).mean(axis=1), np.sqrt(square.mean(axis=1))
+            errors[2:, part] = np.sqrt(square.max(axis=1)), self._turned(rotation, is_good)
+        return PoseErrors(**dict(zip(("mean", "rms", "largest", "turn"), errors, strict=True)))
+
+    def _turned(self, rotation: np.ndarray, is_good: np.ndarray) -> np.ndarray:
+        """Largest angles (N,): |R - R0| = 2 sqrt(2) sin(angle / 2)."""
+        if not self._turns:
+            return np.where(is_good.all(axis=1), 0.0, np.nan)
+        square = ((rotation - self._rotation) ** 2).sum(axis=2)
+        square[~is_good] = np.nan
+        return 2.0 * np.arcsin(np.minimum(np.sqrt(square.max(axis=1) / 8.0), 1.0))
+
+
+def accuracy(
+    mechanism: Mechanism, values: Mapping[str, np.ndarray], options: AccuracyOptions | None = None
+) -> PoseErrors:
+    """Tool errors of machines whose parameters are not what their controller takes them for.
+
+    Args:
+        mechanism: the machine as its controller takes it to be.
+        values: parameters of the machines, arrays (N,) by name, SI.
+        options: the poses.
+
+    Raises:
+        InputError: a parameter does not exist.
+        AssemblyError, PoseError: the machine does not assemble, or no pose is within reach.
+        EngineError: there is no compiler.
+
+    Examples:
+        >>> import numpy as np, tauloop as tl
+        >>> from tauloop.study import AccuracyOptions, accuracy
+        >>> longer = {"arm_length": np.array([0.26, 0.2601])}
+        >>> accuracy(tl.load("delta"), longer, AccuracyOptions(poses=20)).largest.round(5).tolist()[0]
+        0.0
+    """
+    return Accuracy(mechanism, tuple(values), options)(values)

@@ -1,0 +1,16 @@
+"""Checks of a machine against other engines, and of this computer's installation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.verification.look import (
+        CheckedPart as CheckedPart,
+        Checkup as Checkup,
+        doctor as doctor,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,0 +1,182 @@
+"""From a mechanism to its rigid tree: spanning tree, links of bodies and rods, constraints, loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.common.errors import EngineError, Problems
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Joint, Mechanism
+from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
+from tauloop.mechanism.rigid_tree import rigid_tree as spanned
+from tauloop.verification.engines.rigid_tree import (
+    GROUND,
+    Anchor,
+    Constraint,
+    EngineLink,
+    Loads,
+    PlacedJoint,
+    RigidTree,
+)
+
+
+def rigid_tree(mechanism: Mechanism) -> RigidTree:
+    """The mechanism at its nominal parameters as a tree of rigid links with constraints.
+
+    Raises:
+        EngineError: something in it cannot be represented by rigid bodies and ideal joints.
+    """
+    tree = spanned(mechanism, JOINT_KINDS, EngineError, keeps_loaded=False)
+    links: list[EngineLink] = []
+    places = {BASE: Anchor(link=GROUND, at=IDENTITY)}
+    for part in tree.links:
+        near = places[part.parent]
+        parent, at = near.link, near.at @ part.at
+        for primitive in part.chain:
+            links.append(EngineLink(name=part.joint, parent=parent, at=at, primitive=primitive))
+            parent, at = len(links) - 1, IDENTITY
+        at = at @ part.frame
+        if part.mass is not None or not part.chain or not at.is_identity:
+            links.append(EngineLink(name=part.name, parent=parent, at=at, inertia=part.mass))
+            parent, at = len(links) - 1, IDENTITY
+        places[part.name] = Anchor(link=parent, at=at)
+
+    def anchor(end: tuple[str, FramePose]) -> Anchor:
+        return Anchor(link=places[end[0]].link, at=places[end[0]].at @ end[1])
+
+    def placed(joint: Joint) -> PlacedJoint:
+        parent, child = (placement_pose(mechanism, side) for side in (joint.parent, joint.child))
+        return PlacedJoint(joint=joint, parent=parent, child=child)
+
+    constraints = []
+    for closure in tree.closures:
+        points, directions = _conditions(closure.kind, closure.axes)
+        constraints.append(
+            Constraint(
+                name=closure.name.removesuffix(".tip"),
+                first=anchor(closure.first),
+                second=anchor(closure.second),
+                points=np.array(points).reshape(-1, 3),
+                directions=np.array(directions).reshape(-1, 2, 3),
+            )
+        )
+    tool = mechanism.platform.tool
+    return RigidTree(
+        name=mechanism.name,
+        gravity=np.array([mechanism.value(x) for x in mechanism.gravity]),
+        links=tuple(links),
+        bodies={body.name: places[body.name].link for body in mechanism.bodies} | {BASE: GROUND},
+        joints={joint.name: placed(joint) for joint in mechanism.joints},
+        tree=tree.joints,
+        rods=tree.rods,
+        constraints=tuple(constraints),
+        loads=_loads(mechanism, links),
+        tool=anchor((tool.body, placement_pose(mechanism, tool))),
+    )
+
+
+def _conditions(
+    kind: str, axes: tuple[AxisName, ...]
+) -> tuple[list[Array], list[tuple[Array, Array]]]:
+    """What a joint forbids: parting along directions of its parent frame, and leaving right angles."""
+    x, y, z = np.eye(3)
+    rigid = [(x, y), (y, z), (z, x)]
+    fixed: dict[str, tuple[list[Array], list[tuple[Array, Array]]]] = {
+        "free": ([], []),
+        "planar": ([z], [(x, z), (y, z)]),
+        "schoenflies": ([], [(x, z), (y, z)]),
+        "translational": ([], rigid),
+        "fixed": ([x, y, z], rigid),
+        "spherical": ([x, y, z], []),
+    }
+    if kind in fixed:
+        return fixed[kind]
+    if kind == "universal":
+        first, second = (np.array(UNIT_VECTORS[axis]) for axis in axes)
+        return [x, y, z], [(first, second)]
+    axis = np.array(UNIT_VECTORS[axes[0]])
+    across = [np.roll(axis, 1), np.roll(axis, 2)]
+    if kind == "revolute":
+        return [x, y, z], [(e, axis) for e in across]
+    return across, rigid if kind == "prismatic" else [(e, axis) for e in across]
+
+
+def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
+    """Rotors, springs and transmissions on the coordinates of the tree.
+
+    Raises:
+        EngineError: one of them acts on a coordinate that the tree does not have.
+    """
+    chain = [link.primitive for link in links if link.primitive is not None]
+    names = [name for primitive in chain for name in primitive.velocities]
+    index = {name: i for i, name in enumerate(names)}
+    scalars = {
+        name for primitive in chain if primitive.kind != "ball" for name in primitive.velocities
+    }
+    q_names = [name for primitive in chain for name in primitive.coordinates]
+    problems = Problems()
+
+    def missing(where: str, name: str) -> None:
+        what = f"acts on {name}, which is no coordinate of the tree that the engines use"
+        problems.add(
+            where,
+            what,
+            "let it act on a joint that need not be cut to open the loops",
+            file=mechanism.file,
+        )
+
+    inertia, stiffness, preload = (
+        np.zeros((len(names),) * 2),
+        np.zeros(len(names)),
+        np.zeros(len(names)),
+    )
+    for name, freedom in mechanism.freedoms.items():
+        if freedom.spring is None and freedom.inertia is None:
+            continue
+        if name not in index or (freedom.spring is not None and name not in scalars):
+            missing(f"freedom {name}", name)
+            continue
+        i = index[name]
+        if freedom.inertia is not None:
+            inertia[i, i] += mechanism.value(freedom.inertia)
+        if freedom.spring is not None:
+            stiffness[i] = mechanism.value(freedom.spring.stiffness)
+            preload[i] = stiffness[i] * mechanism.value(freedom.spring.rest)
+
+    def combined(
+        where: str, parts: Sequence[tuple[str, tuple[tuple[str, Expression], ...]]]
+    ) -> Array:
+        """Sums of velocities (n, n_v), by their ratios."""
+        rows = np.zeros((len(parts), len(names)))
+        for row, (part, terms) in zip(rows, parts, strict=True):
+            for name, ratio in terms:
+                if name not in index:
+                    missing(f"{where}.{part}", name)
+                else:
+                    row[index[name]] += mechanism.value(ratio)
+        return rows
+
+    transmission = combined(
+        "actuators", [(actuator.name, actuator.drives) for actuator in mechanism.actuators]
+    )
+    gears = combined(
+        "couplings", [(coupling.name, coupling.terms) for coupling in mechanism.couplings]
+    )
+    for row, actuator in zip(transmission, mechanism.actuators, strict=True):
+        if actuator.inertia is not None:
+            inertia += mechanism.value(actuator.inertia) * np.outer(row, row)
+    EngineError.raise_if_any(problems)
+    return Loads(
+        inertia=inertia,
+        stiffness=stiffness,
+        preload=preload,
+        q_index=tuple(q_names.index(name) if name in scalars else -1 for name in names),
+        transmission=transmission,
+        actuators=tuple(actuator.name for actuator in mechanism.actuators),
+        gears=gears,
+        gear_offsets=np.array(
+            [mechanism.value(coupling.offset) for coupling in mechanism.couplings]
+        ),
+    )

@@ -1,0 +1,309 @@
+"""Tauloop beside the engines: dynamics both ways and Jacobians of one machine over random consistent states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.errors import EngineError, Problems, TauloopError, solving
+from tauloop.common.progress import Progress, Stages
+from tauloop.common.records import dataclass
+from tauloop.compiler.functions.extended import tree_inertias
+from tauloop.compiler.functions.rates import independent_rate_program
+from tauloop.kinematics import RandomStates, random_states
+from tauloop.mechanism.bodies import cables, struts
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Mechanism, Turn
+from tauloop.model import Model
+from tauloop.verification.engines.comparison import (
+    ACTUATOR_JACOBIAN,
+    EMBEDDING,
+    ENGINES,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    OWN_FORWARD,
+    OWN_INVERSE,
+    OWN_UNDER_WRENCH,
+    UNDER_WRENCH,
+    EngineComparison,
+    Verification,
+    acceleration_comparison,
+    force_comparison,
+    frictionless,
+    placed,
+    velocity_comparisons,
+    verification,
+)
+from tauloop.verification.engines.engine import Engine
+from tauloop.verification.engines.in_pinocchio import PinocchioEngine
+from tauloop.verification.engines.motion import NamedMotion
+from tauloop.verification.engines.pinocchio_constraints import (
+    constrained_dynamics,
+    constrained_inverse_dynamics,
+)
+from tauloop.verification.engines.results import EngineAccelerations, EngineForces
+
+#: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes
+#: the other.
+FACTORS = (0.5, 1.5)
+
+#: Largest condition number of a state that is compared, unless another is wanted.
+CONDITION = 1e3
+
+#: Share of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations
+#: are compared.
+LIGHTEST = 1e-6
+
+Comparer = Callable[[Engine], tuple[EngineComparison, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Subject:
+    """What is put beside the engines: the model, its random states, their forces, and others for forward dynamics."""
+
+    model: Model
+    states: RandomStates
+    motion: NamedMotion
+    forces: np.ndarray
+    driving: np.ndarray
+
+    def by_mass_matrix(
+        self, engine: Engine, wrench: np.ndarray | None = None
+    ) -> EngineAccelerations:
+        return engine.forward_dynamics(self.motion, self.driving, wrench)
+
+    def by_solver(self, engine: Engine, wrench: np.ndarray | None = None) -> EngineAccelerations:
+        return constrained_dynamics(
+            _with_solver(engine), engine.states(self.motion), self.driving, wrench
+        )
+
+    def inverse(self, quantity: str) -> Comparer:
+        def solve(engine: Engine) -> EngineForces:
+            if quantity == INVERSE_DYNAMICS:
+                return engine.inverse_dynamics(self.motion)
+            return constrained_inverse_dynamics(_with_solver(engine), engine.states(self.motion))
+
+        return lambda engine: (force_comparison(quantity, engine, solve(engine), self.forces),)
+
+    def under_wrench(self, quantity: str, wrench: np.ndarray) -> Comparer:
+        """Accelerations of the independent coordinates, as simulations have them."""
+        states, model, entry = self.states, self.model, self.model.platform.ports
+        program = independent_rate_program(
+            model.assembly, entry, model.formulation, with_wrench=True
+        ).program
+        n = len(states.q)
+        inputs = {
+            "position": states.position,
+            "velocity": states.velocity,
+            "force": self.driving,
+            "wrench": np.broadcast_to(wrench, (n, len(wrench))),
+            "start": states.q,
+            "theta": np.empty((n, 0)),
+        }
+        outputs, _ = program.run({name: np.ascontiguousarray(x) for name, x in inputs.items()}, n)
+        first, chosen = states.position.shape[1], list(entry.v)
+        a = outputs["rate"][:, first : first + len(chosen)]
+        names = tuple(model.topology.velocity_names[i] for i in chosen)
+        scale = _unit_accelerations(model)[chosen]
+        solve = self.by_mass_matrix if quantity == UNDER_WRENCH else self.by_solver
+        return lambda engine: (
+            acceleration_comparison(quantity, engine, solve(engine, wrench), names, a, scale),
+        )
+
+    def forward(self, quantity: str) -> Comparer:
+        states, model = self.states, self.model
+        solution = model.platform.forward_dynamics(
+            states.position, states.velocity, self.driving, start=states.q
+        )
+        names, scale = model.topology.velocity_names, _unit_accelerations(model)
+        a = np.asarray(solution.a)
+        solve = self.by_mass_matrix if quantity == FORWARD_DYNAMICS else self.by_solver
+        return lambda engine: (
+            acceleration_comparison(quantity, engine, solve(engine), names, a, scale),
+        )
+
+    def jacobians(self) -> Comparer:
+        states, model = self.states, self.model
+        names, scale = model.topology.velocity_names, model.assembly.loops.velocity_scale
+        independent = tuple(names[i] for i in model.platform.ports.v)
+        G = model.platform.embedding(states.position, start=states.q)
+        J = model.platform.actuator_jacobian(states.position, start=states.q)
+        return lambda engine: velocity_comparisons(
+            engine, engine.velocities(self.motion, independent), names, independent, G, J, scale
+        )
+
+
+def _with_solver(engine: Engine) -> PinocchioEngine:
+    if isinstance(engine, PinocchioEngine):
+        return engine
+    what = "its constraints are soft, so that its own dynamics are no reference"
+    raise EngineError.of("constraints", what, "see its tree forces and mass matrix")
+
+
+def _unit_accelerations(model: Model) -> np.ndarray:
+    """What counts as one unit of each acceleration (n_v,): the lighter what it moves, the more.
+
+    Joint spheres of 1e-11 kg m^2 beside links of 1e-5 show rounding of the links' forces a million
+    times larger.
+    """
+    unit = model.assembly.loops.velocity_scale
+    inertia = tree_inertias(model.assembly, model.formulation, model.assembly.q) * unit**2
+    return np.asarray(unit / np.sqrt(np.maximum(inertia / inertia.max(), LIGHTEST)))
+
+
+@solving(EngineError)
+def check_with_engines(
+    mechanism: Mechanism,
+    states: int,
+    rng: np.random.Generator,
+    *,
+    wrench: np.ndarray | None = None,
+    condition: float = CONDITION,
+    engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
+    progress: Progress | None = None,
+) -> Verification:
+    """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
+
+    The engines get positions, velocities and accelerations (or forces) of the machine, close all
+    loops by themselves, and know nothing of Tauloop's equations. Friction is left out on both
+    sides, and so are bounds of tensions.
+
+    Args:
+        mechanism: the machine.
+        states: number of random states.
+        rng: their source.
+        wrench: (6,) force and moment at the tool centre point in the base frame, N and N m: one
+            comparison more.
+        condition: states whose linear blocks have a larger condition number are left out: it
+            multiplies the rounding of both sides.
+        engines: makers of engines by name.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        AssemblyError: the machine does not work as described.
+        EngineError: nothing could be compared; all reasons.
+    """
+    smooth = struts(frictionless(mechanism))
+    comparisons: list[EngineComparison] = []
+    problems = Problems()
+    if cables(mechanism):
+        what = "engines know no bounds of tension"
+        remedy = "cables are compared as rods that push too, forces of redundant winches by the least norm"
+        problems.add("all engines, tensions of cables", what, remedy)
+    wanted: dict[str, Callable[[], Comparer]] = {
+        INVERSE_DYNAMICS: lambda: subject.inverse(INVERSE_DYNAMICS),
+        OWN_INVERSE: lambda: subject.inverse(OWN_INVERSE),
+        FORWARD_DYNAMICS: lambda: subject.forward(FORWARD_DYNAMICS),
+        OWN_FORWARD: lambda: subject.forward(OWN_FORWARD),
+        f"{EMBEDDING}, {ACTUATOR_JACOBIAN}": lambda: subject.jacobians(),
+    }
+    if wrench is not None:
+        wanted[UNDER_WRENCH] = lambda: subject.under_wrench(UNDER_WRENCH, wrench)
+        wanted[OWN_UNDER_WRENCH] = lambda: subject.under_wrench(OWN_UNDER_WRENCH, wrench)
+    if not smooth.actuators:
+        what, remedy = (
+            "the machine has no actuator whose force could be compared",
+            "see its accelerations",
+        )
+        for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
+            problems.add(f"all engines, {quantity}", what, remedy)
+            del wanted[quantity]
+    stages = Stages(progress, 1 + len(engines) + len(wanted))
+    model = _with_locked_joints_fixed(Model(smooth))
+    subject = _subject(model, states, rng, condition)
+    stages.done()
+    ready = dict(_ready(stages.over(engines.items()), model.mechanism, problems))
+    for quantity, prepare in stages.over(wanted.items()):
+        try:
+            compared = prepare()
+        except TauloopError as error:
+            problems += placed(f"all engines, {quantity}", error)
+            continue
+        for name, engine in ready.items():
+            try:
+                comparisons += compared(engine)
+            except EngineError as error:
+                problems += placed(f"{name}, {quantity}", error)
+    different = subject.states.different
+    verified = verification(mechanism, states, comparisons, problems, different)
+    return replace(verified, q=subject.states.q[:different])
+
+
+def _with_locked_joints_fixed(model: Model) -> Model:
+    """Return the model with fixed joints in place of revolute ones that are locked: engines know no locks."""
+    assembly, topology, mechanism = model.assembly, model.topology, model.mechanism
+    angles = {
+        topology.velocity_names[i]: float(assembly.q[topology.q_of_v[i]]) for i in assembly.locked
+    }
+    if not angles:
+        return model
+    references = {
+        tree.joint.name: tuple(map(float, assembly.q[list(tree.q)])) for tree in topology.tree
+    }
+    joints = []
+    for joint in mechanism.joints:
+        if joint.name in angles and joint.kind == "revolute":
+            turns = (*joint.parent.turns, Turn(joint.axes[0], Constant(angles[joint.name])))
+            parent = replace(joint.parent, turns=turns)
+            joint = replace(joint, kind="fixed", parent=parent, axes=(), reference=(), freedoms=())
+        elif joint.name in references:
+            joint = replace(joint, reference=references[joint.name])
+        joints.append(joint)
+    return Model(replace(mechanism, joints=tuple(joints)))
+
+
+def _subject(model: Model, states: int, rng: np.random.Generator, condition: float) -> _Subject:
+    chosen = random_states(model, states, rng, condition=condition)
+    shape = model.topology
+    if model.assembly.passive:
+        chosen, forces = _moved_by_actuators(model, chosen)
+    else:
+        motion = (chosen.position, chosen.velocity, chosen.acceleration)
+        forces = model.platform.inverse_dynamics(*motion, start=chosen.q).force
+    return _Subject(
+        model=model,
+        states=chosen,
+        motion=NamedMotion(
+            q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
+            v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
+            a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
+        ),
+        forces=forces,
+        driving=forces * rng.uniform(*FACTORS, forces.shape),
+    )
+
+
+def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
+    """The states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u).
+
+    All of a state is of one evaluation: near a dead centre of the actuators their positions give
+    coordinates that differ from the given ones by the condition times rounding, which accelerations
+    that go with one set would show as open loops of the other.
+    """
+    entry = model.actuators.ports
+    acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
+    solution = model.hybrid.inverse_dynamics(
+        entry.at(states.q), entry.rates(states.v), acceleration, start=states.q
+    )
+    state, rates = solution.forces.state, model.platform.ports.rates
+    q, v, a = np.asarray(state.q), np.asarray(state.v), np.asarray(state.a)
+    position = model.platform_position(q)
+    moved_states = replace(
+        states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a)
+    )
+    return moved_states, solution.forces.force
+
+
+def _ready(
+    engines: Iterable[tuple[str, Callable[[Mechanism], Engine]]],
+    mechanism: Mechanism,
+    problems: Problems,
+) -> Iterator[tuple[str, Engine]]:
+    """The engines that hold the machine; why others do not goes to the problems."""
+    for name, make in engines:
+        try:
+            yield name, make(mechanism)
+        except EngineError as error:
+            problems += placed(name, error)

@@ -1,0 +1,319 @@
+"""Comparison of given forces, accelerations and Jacobians with those of every engine that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from tauloop.common.errors import EngineError, InputError, Problem, Problems, TauloopError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import Array
+from tauloop.verification.engines.engine import Engine
+from tauloop.verification.engines.in_mujoco import mujoco_engine
+from tauloop.verification.engines.in_pinocchio import pinocchio_engine
+from tauloop.verification.engines.motion import NamedMotion
+from tauloop.verification.engines.results import (
+    EngineAccelerations,
+    EngineForces,
+    EngineResult,
+    EngineVelocities,
+)
+
+#: How each engine is made, by its name.
+ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {
+    "Pinocchio": pinocchio_engine,
+    "MuJoCo": mujoco_engine,
+}
+
+#: Least scale of a sample's forces, as a share of the largest force of all samples: where all
+#: forces of a sample pass through zero a relative difference would say nothing.
+LEAST_SCALE = 1e-3
+
+
+#: What is compared.
+INVERSE_DYNAMICS, FORWARD_DYNAMICS = "inverse dynamics", "forward dynamics"
+UNDER_WRENCH, OWN_UNDER_WRENCH = (
+    "forward dynamics, wrench at the tool",
+    "forward dynamics, wrench, own solver",
+)
+OWN_FORWARD, OWN_INVERSE = "forward dynamics, own solver", "inverse dynamics, own solver"
+EMBEDDING, ACTUATOR_JACOBIAN = "embedding", "actuator Jacobian"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineComparison:
+    """How far given numbers are from one engine's.
+
+    Attributes:
+        quantity: what was compared.
+        engine, version: of the engine.
+        method: by which of the engine's algorithms.
+        largest_difference: largest difference of a number, divided by the largest of its sample
+            (both free of units where they have different ones).
+        sample: where that is, counted from zero.
+        column: of which number: an actuator, a velocity, or a velocity per unit of another.
+        compared: how many numbers of each sample were compared.
+        closure: largest loop residual of the engine, m or rad.
+        closure_rate, closure_acceleration: of the first and second derivatives of the residuals.
+        balance: largest share of the forces that no actuator or constraint of the engine can
+            supply; None where no forces are worked out.
+    """
+
+    quantity: str
+    engine: str
+    version: str
+    method: str
+    largest_difference: float
+    sample: int
+    column: str
+    compared: int
+    closure: float
+    closure_rate: float
+    closure_acceleration: float
+    balance: float | None
+
+    @property
+    def residual(self) -> float:
+        """Largest of the engine's own imbalance and residuals, SI."""
+        own = (self.balance or 0.0, self.closure, self.closure_rate, self.closure_acceleration)
+        return float(np.max(own))
+
+    @property
+    def worst(self) -> float:
+        """Largest of difference and residual: both must be small for the numbers to be right.
+
+        Equal numbers say nothing of states that are off the loops' manifold, hence the residuals.
+        """
+        return float(np.max([self.largest_difference, self.residual]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(Shown):
+    """Comparison with all engines.
+
+    Attributes:
+        mechanism: name of the machine.
+        samples: how many states were compared.
+        different: how many of them are different states; None where the caller chose them.
+        comparisons: one for each engine and quantity that could be compared.
+        not_run: what could not be compared, with the reason.
+        q: coordinates of the different states (N, n_q); None where the caller chose them.
+    """
+
+    mechanism: str
+    samples: int
+    comparisons: tuple[EngineComparison, ...]
+    not_run: tuple[tuple[str, str], ...]
+    different: int | None = None
+    q: Array | None = None
+
+    @property
+    def worst(self) -> float:
+        """The largest `worst` of the engines that ran."""
+        return float(np.max([comparison.worst for comparison in self.comparisons]))
+
+
+def compare_forces(
+    mechanism: Mechanism,
+    motion: NamedMotion,
+    forces: Array,
+    *,
+    engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
+) -> Verification:
+    """Compare actuator forces with those of the engines, at the nominal parameters.
+
+    Args:
+        mechanism: the machine. Engines leave friction out, so `forces` must be those of
+            `frictionless(mechanism)`.
+        motion: states on the loops' manifold, N samples.
+        forces: (N, n_u) in the order of `mechanism.actuators`, N or N m.
+        engines: makers of engines by name.
+
+    Returns:
+        The largest differences, with what the engines say of their own residuals.
+
+    Raises:
+        EngineError: no engine could be run; all reasons.
+        InputError: forces of the wrong shape or not finite, or a motion that does not fit the
+            machine.
+    """
+    forces = _checked(mechanism, motion, forces)
+    comparisons: list[EngineComparison] = []
+    problems = Problems()
+    for name, make in engines.items():
+        try:
+            engine = make(mechanism)
+            comparisons.append(
+                force_comparison(INVERSE_DYNAMICS, engine, engine.inverse_dynamics(motion), forces)
+            )
+        except EngineError as error:
+            problems += placed(name, error)
+    return verification(mechanism, len(forces), comparisons, problems)
+
+
+def placed(where: str, error: TauloopError) -> list[Problem]:
+    """What an error says, with where it came from."""
+    return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]
+
+
+def verification(
+    mechanism: Mechanism,
+    samples: int,
+    comparisons: Sequence[EngineComparison],
+    problems: Problems,
+    different: int | None = None,
+) -> Verification:
+    """What could be compared, and why other things could not.
+
+    Raises:
+        EngineError: nothing could be compared; all reasons.
+    """
+    if not comparisons:
+        raise EngineError(
+            problems or Problem(where="engines", what="none was named", remedy="name an engine")
+        )
+    return Verification(
+        mechanism=mechanism.name,
+        samples=samples,
+        different=different,
+        comparisons=tuple(comparisons),
+        not_run=tuple((problem.where, f"{problem.what}; {problem.remedy}") for problem in problems),
+    )
+
+
+def frictionless(mechanism: Mechanism) -> Mechanism:
+    """The same machine without friction in its joints, telescopic rods and actuators."""
+    return mechanism.without_friction()
+
+
+def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
+    forces = np.asarray(forces, dtype=float)
+    samples = len(next(iter(motion.q.values()))) if motion.q else 0
+    wanted = (samples, len(mechanism.actuators))
+    if forces.shape != wanted or forces.size == 0:
+        raise InputError.of(
+            "forces", f"shape {forces.shape}", f"give (samples, actuators) = {wanted}"
+        )
+    if not np.all(np.isfinite(forces)):
+        raise InputError.of("forces", f"{np.sum(~np.isfinite(forces))} numbers are not finite")
+    return forces
+
+
+def force_comparison(
+    quantity: str, engine: Engine, computed: EngineForces, forces: Array
+) -> EngineComparison:
+    """Inverse dynamics: actuator forces (N, n_u) beside an engine's."""
+    return _comparison(
+        quantity,
+        engine,
+        computed,
+        (computed.forces, forces),
+        computed.actuators,
+        float(np.max(computed.balance)),
+    )
+
+
+def acceleration_comparison(
+    quantity: str,
+    engine: Engine,
+    computed: EngineAccelerations,
+    names: tuple[str, ...],
+    accelerations: Array,
+    scale: Array,
+) -> EngineComparison:
+    """Forward dynamics: accelerations of the velocities that both sides have.
+
+    Args:
+        quantity: by which solver.
+        engine: the engine.
+        computed: its accelerations.
+        names: of the given velocities.
+        accelerations: (N, n_v).
+        scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each
+            other.
+    """
+    ours, theirs = _common(names, computed.names)
+    sides = (computed.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
+    return _comparison(quantity, engine, computed, sides, tuple(names[i] for i in ours))
+
+
+def velocity_comparisons(
+    engine: Engine,
+    computed: EngineVelocities,
+    names: tuple[str, ...],
+    independent: tuple[str, ...],
+    embedding: Array,
+    actuator_jacobian: Array,
+    scale: Array,
+) -> tuple[EngineComparison, ...]:
+    """Jacobians: all velocities that both sides have, and those of actuators, if any, per unit of the independent ones.
+
+    Args:
+        engine: the engine.
+        computed: its velocities.
+        names: of the given velocities.
+        independent: those per unit of which all are.
+        embedding: G (N, n_v, m).
+        actuator_jacobian: A G (N, n_u, m).
+        scale: of the velocities (n_v,), m or 1.
+    """
+    ours, theirs = _common(names, computed.names)
+    unit = scale[[names.index(name) for name in independent]]
+    loads = engine.tree.loads
+    whole = dict(zip(names, scale, strict=True))
+    reach = np.abs(loads.transmission) @ np.array([whole.get(name, 1.0) for name in computed.names])
+    sides: dict[str, tuple[Array, Array, Array, Sequence[str]]] = {
+        EMBEDDING: (
+            computed.embedding[:, theirs],
+            embedding[:, ours],
+            scale[ours],
+            [names[i] for i in ours],
+        ),
+        ACTUATOR_JACOBIAN: (computed.actuator_jacobian, actuator_jacobian, reach, loads.actuators),
+    }
+
+    def comparison(quantity: str) -> EngineComparison:
+        engines_side, own_side, size, rows = sides[quantity]
+        factor, samples = unit / size[:, None], len(own_side)
+        columns = tuple(f"{row} per {column}" for row in rows for column in independent)
+        both = ((side * factor).reshape(samples, -1) for side in (engines_side, own_side))
+        return _comparison(quantity, engine, computed, tuple(both), columns)
+
+    return tuple(comparison(quantity) for quantity, (*_, rows) in sides.items() if rows)
+
+
+def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[list[int], list[int]]:
+    """Places of the names that both have."""
+    both = [name for name in ours if name in theirs]
+    return [ours.index(name) for name in both], [theirs.index(name) for name in both]
+
+
+def _comparison(
+    quantity: str,
+    engine: Engine,
+    result: EngineResult,
+    sides: tuple[Array, ...],
+    columns: tuple[str, ...],
+    balance: float | None = None,
+) -> EngineComparison:
+    computed, claimed = sides
+    size = np.maximum(np.max(np.abs(computed), axis=1), np.max(np.abs(claimed), axis=1))
+    scale = np.maximum(size, LEAST_SCALE * np.max(size))
+    difference = np.abs(claimed - computed) / np.where(scale > 0.0, scale, 1.0)[:, None]
+    sample, column = np.unravel_index(np.argmax(difference), difference.shape)
+    return EngineComparison(
+        quantity=quantity,
+        engine=engine.name,
+        version=engine.version,
+        method=result.method,
+        largest_difference=float(difference[sample, column]),
+        sample=int(sample),
+        column=columns[int(column)],
+        compared=len(columns),
+        **{key: float(np.max(values)) for key, values in asdict(result.residuals).items()},
+        balance=balance,
+    )

@@ -1,0 +1,439 @@
+"""What all engines share: a motion comes in, loops are closed, forces are shared out among the actuators.
+
+An engine proper supplies three things for its tree: how links move, tree forces by its own
+recursive Newton-Euler, and mass matrices by its own composite rigid bodies.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, final
+
+import numpy as np
+
+from tauloop.common.errors import EngineError, InputError
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
+from tauloop.verification.engines.constraints import (
+    ConstraintRows,
+    LinkMotion,
+    anchored_frames,
+    closure,
+    gear_rows,
+    joined,
+)
+from tauloop.verification.engines.least_squares import LeastSquares, times
+from tauloop.verification.engines.motion import NamedMotion, checked
+from tauloop.verification.engines.results import (
+    EngineAccelerations,
+    EngineForces,
+    EngineVelocities,
+    Residuals,
+    TreeStates,
+)
+from tauloop.verification.engines.rigid_tree import RigidTree
+from tauloop.verification.engines.start import start_coordinates
+
+#: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is
+#: rounding.
+LAST_STEP = 1e-10
+MOST_STEPS = 30
+
+#: An unknown that lies in the null space by more than this is not determined.
+UNDETERMINED = 1e-6
+
+#: Of the projected mass matrix: beyond it a freedom has no inertia. Links of very different size
+#: stay below 1e8.
+MOST_CONDITION = 1e13
+
+#: By what of an engine its numbers come; loops are solved here.
+BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
+
+#: Samples worked on at once: bounds the memory for Jacobians.
+CHUNK = 256
+
+#: A result of a piece of a motion.
+Part = TypeVar("Part", bound=Any)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Engine(Shown, ABC):
+    """A rigid-body engine that holds one machine.
+
+    Balls in `link_motion` and `tree_forces` are as engines have them: quaternion (w x y z) and
+    angular velocity of the link nearer the tips, the latter in that link's own axes.
+
+    Attributes:
+        tree: what was written into the engine.
+        name, version: of the engine.
+        library: its Python module.
+        model: the machine as the engine has it, a joint for each link that moves.
+        q_order, v_order: where the tree's coordinates and velocities stand in the model's.
+    """
+
+    tree: RigidTree
+    name: str
+    version: str
+    library: Any
+    model: Any
+    q_order: Array
+    v_order: Array
+
+    @abstractmethod
+    def link_motion(self, q: Array, v: Array) -> LinkMotion:
+        """Motion of the links `tree.anchored` at coordinates (N, n_q) and velocities (N, n_v)."""
+
+    @abstractmethod
+    def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
+        """Forces (N, n_v) that move the links of the tree alone, gravity included."""
+
+    @abstractmethod
+    def mass_matrix(self, q: Array) -> Array:
+        """Mass matrices (N, n_v, n_v) of the links of the tree at coordinates (N, n_q), by composite rigid bodies."""
+
+    @final
+    def states(self, motion: NamedMotion) -> TreeStates:
+        """The tree's states for a motion of the machine.
+
+        Coordinates that the motion gives are taken as they are; all others (rods' angles, joints
+        that are missing in it) follow from the engine's own closure by Newton, then their
+        velocities and accelerations.
+
+        Raises:
+            InputError: the motion has unknown names, a joint in part, wrong shapes or numbers that
+                are not finite.
+            EngineError: the motion leaves coordinates undetermined.
+        """
+        return _joined([self._states(part) for part in _parts(checked(self.tree, motion))])
+
+    @final
+    def inverse_dynamics(self, motion: NamedMotion) -> EngineForces:
+        """Actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
+
+        Constraints may be redundant; so may actuators, which then share with the least sum of
+        squares. What the motion lacks follows from the loops, as in `states`.
+
+        Raises:
+            InputError: as `states`.
+            EngineError: as `states`, or actuators can work against each other.
+        """
+        return _joined(
+            [self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))]
+        )
+
+    @final
+    def forward_dynamics(
+        self, motion: NamedMotion, forces: Array, wrench: Array | None = None
+    ) -> EngineAccelerations:
+        """Accelerations of the tree that actuator forces give: M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
+
+        With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y
+        = P (S u - h - M a_0). So constraints may be redundant and links massless, and nothing is
+        regularised.
+
+        Args:
+            motion: its positions and velocities; its accelerations have no effect.
+            forces: (N, n_u) in the order of the actuators, N or N m.
+            wrench: w (6,), force and moment at the tool centre point in the base frame, N and N m;
+                None: nothing acts.
+
+        Raises:
+            InputError: as `states`, or forces of another shape.
+            EngineError: as `states`, or the tree can move without any inertia.
+        """
+        parts = list(_parts(checked(self.tree, motion)))
+        pieces = np.split(
+            self._checked_forces(parts, forces), np.cumsum([_samples(part) for part in parts])[:-1]
+        )
+        return _joined(
+            [
+                self._forward(self._states(part), u, wrench)
+                for part, u in zip(parts, pieces, strict=True)
+            ]
+        )
+
+    @final
+    def velocities(self, motion: NamedMotion, independent: tuple[str, ...]) -> EngineVelocities:
+        """Velocities of the tree and of the actuators per unit of the independent ones, from K G = 0.
+
+        Args:
+            motion: its positions alone have an effect.
+            independent: names of velocities, as many as the machine has freedoms.
+
+        Raises:
+            InputError: as `states`.
+            EngineError: as `states`, an independent velocity is not in the tree, or they leave
+                others undetermined.
+        """
+        missing = [name for name in independent if name not in self.tree.velocity_names]
+        if missing:
+            what = f"not among the velocities of the tree, where {self.name} cuts these joints"
+            remedy = "choose independent coordinates of joints that are in the tree"
+            raise EngineError.of(", ".join(missing), what, remedy)
+        parts = _parts(checked(self.tree, motion))
+        return _joined([self._velocities(self._states(part), independent) for part in parts])
+
+    @final
+    def own(self, states: TreeStates) -> tuple[Array, Array, Array]:
+        """Coordinates, velocities and accelerations as `link_motion` and `tree_forces` take them."""
+        q = states.q
+        return self._engine_q(q), self._engine_v(q, states.v), self._engine_v(q, states.a)
+
+    @final
+    def file_forces(self, states: TreeStates, tau: Array) -> Array:
+        """Forces (N, n_v) on the engine's velocities as forces on the machine file's."""
+        return self._from_engine(states.q, tau[:, None, None, :])[:, 0, 0]
+
+    @final
+    def whole_mass_matrix(self, states: TreeStates) -> Array:
+        """Mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities: Tᵀ M T of `mass_matrix`."""
+        half = self._from_engine(
+            states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :]
+        )
+        M = self._from_engine(states.q, np.swapaxes(half, 1, 3))[:, :, 0]
+        return M + self.tree.loads.inertia
+
+    def _states(self, motion: NamedMotion) -> TreeStates:
+        names = self.tree.velocity_names
+        unknown = [i for i, name in enumerate(names) if name not in motion.v]
+        q = self._close(start_coordinates(self.tree, motion.q), unknown)
+        v, a = _columns(names, motion.v, len(q)), _columns(names, motion.a, len(q))
+        K = self._closure(q, v)
+        rows = LeastSquares.of(K.jacobian[:, :, unknown])
+        self._require_determined(rows, [names[i] for i in unknown])
+        v[:, unknown] = -rows.solve(times(K.jacobian, v))
+        K = self._closure(q, v)
+        a[:, unknown] = -rows.solve(times(K.jacobian, a) + K.bias)
+        residuals = Residuals(
+            closure=_largest(K.residual),
+            closure_rate=_largest(times(K.jacobian, v)),
+            closure_acceleration=_largest(times(K.jacobian, a) + K.bias),
+        )
+        return TreeStates(
+            names=names, q=q, v=v, a=a, jacobian=K.jacobian, bias=K.bias, residuals=residuals
+        )
+
+    def _inverse(self, states: TreeStates) -> EngineForces:
+        tau = self._forces(states.q, states.v, states.a)
+        u, missing = self._share_out(states.jacobian, tau)
+        return EngineForces(
+            actuators=self.tree.loads.actuators,
+            forces=u,
+            residuals=states.residuals,
+            balance=_largest(missing) / np.maximum(_largest(tau), np.finfo(float).tiny),
+            method=BY_FORCES,
+        )
+
+    @final
+    def tool_forces(self, states: TreeStates, wrench: Array | None) -> Array:
+        """What a wrench (6,) at the tool centre point is on the machine file's velocities: Jᵀ w (N, n_v)."""
+        if wrench is None:
+            return np.zeros_like(states.v)
+        moving = self.link_motion(self._engine_q(states.q), self._engine_v(states.q, states.v))
+        moving = replace(moving, jacobian=self._from_engine(states.q, moving.jacobian))
+        J = anchored_frames(self.tree, moving, [self.tree.tool], states.v).jacobian[:, 0]
+        return np.asarray(np.swapaxes(J, 1, 2) @ np.asarray(wrench, dtype=float))
+
+    def _forward(self, states: TreeStates, u: Array, wrench: Array | None) -> EngineAccelerations:
+        M, K = self.whole_mass_matrix(states), LeastSquares.of(states.jacobian)
+        P = K.null
+        acting = u @ self.tree.loads.transmission + self.tool_forces(states, wrench)
+        forced = acting - self._forces(states.q, states.v, np.zeros_like(states.v))
+        a_0 = K.solve(-states.bias)
+        right = times(P, forced - times(M, a_0))
+        weight = np.trace(M, axis1=1, axis2=2)[:, None, None] / M.shape[1]
+        A = P @ M @ P + weight * (np.eye(M.shape[1]) - P)
+        if np.max(np.linalg.cond(A)) > MOST_CONDITION:
+            what = "can move without any inertia, so that its accelerations are not unique"
+            raise EngineError.of(
+                self.tree.name, what, "give every part that can move by itself a mass"
+            )
+        a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])
+        return EngineAccelerations(
+            names=states.names, accelerations=a, residuals=states.moving(a), method=BY_MASS_MATRIX
+        )
+
+    def _velocities(self, states: TreeStates, independent: tuple[str, ...]) -> EngineVelocities:
+        names, K = states.names, states.jacobian
+        known = [names.index(name) for name in independent]
+        others = [i for i in range(len(names)) if i not in known]
+        rows = LeastSquares.of(K[:, :, others])
+        self._require_determined(rows, [names[i] for i in others])
+        G = np.zeros((len(K), len(names), len(known)))
+        G[:, known] = np.eye(len(known))
+        G[:, others] = -rows.inverse @ K[:, :, known]
+        residuals = replace(states.residuals, closure_rate=_largest((K @ G).reshape(len(K), -1)))
+        jacobian = self.tree.loads.transmission @ G
+        return EngineVelocities(
+            names=names,
+            embedding=G,
+            actuator_jacobian=jacobian,
+            residuals=residuals,
+            method=BY_JACOBIANS,
+        )
+
+    def _checked_forces(self, parts: list[NamedMotion], forces: Array) -> Array:
+        wanted = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
+        forces = np.asarray(forces, dtype=float)
+        if forces.shape != wanted or not np.all(np.isfinite(forces)):
+            count = np.sum(~np.isfinite(forces))
+            what = f"shape {forces.shape}, {count} numbers are not finite"
+            raise InputError.of(
+                "forces", what, f"give finite numbers (samples, actuators) = {wanted}"
+            )
+        return forces
+
+    def _close(self, q: Array, unknown: list[int]) -> Array:
+        """Newton on the unknown coordinates; least squares, for there may be more rows than unknowns."""
+        still = np.zeros((len(q), len(self.tree.velocity_names)))
+        for _ in range(MOST_STEPS if unknown else 0):
+            K = self._closure(q, still)
+            step = still.copy()
+            step[:, unknown] = -LeastSquares.of(K.jacobian[:, :, unknown]).solve(K.residual)
+            q = self._moved(q, step)
+            if np.max(np.abs(step)) < LAST_STEP:
+                break
+        return q
+
+    def _moved(self, q: Array, step: Array) -> Array:
+        """Coordinates after a finite displacement (N, n_v)."""
+        moved = np.empty_like(q)
+        for i, j in enumerate(self.tree.loads.q_index):
+            if j >= 0:
+                moved[:, j] = q[:, j] + step[:, i]
+        for iq, iv, _ in self.tree.balls:
+            moved[:, iq : iq + 4] = turned_quaternion(q[:, iq : iq + 4], step[:, iv : iv + 3])
+        return moved
+
+    def _closure(self, q: Array, v: Array) -> ConstraintRows:
+        moving = self.link_motion(self._engine_q(q), self._engine_v(q, v))
+        loops = closure(
+            self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v
+        )
+        return (
+            loops
+            if len(self.tree.loads.gears) == 0
+            else joined(loops, gear_rows(self.tree.loads, q))
+        )
+
+    def _forces(self, q: Array, v: Array, a: Array) -> Array:
+        """M a + h with rotors and springs (N, n_v).
+
+        An angular acceleration of a ball turns into the engine's axes like a velocity: the rate of
+        the rotation itself acts on w as w × w = 0.
+        """
+        loads = self.tree.loads
+        local = self.tree_forces(self._engine_q(q), self._engine_v(q, v), self._engine_v(q, a))
+        return (
+            self._from_engine(q, local[:, None, None, :])[:, 0, 0]
+            + a @ loads.inertia
+            + loads.springs(q)
+        )
+
+    def _share_out(self, K: Array, tau: Array) -> tuple[Array, Array]:
+        """Actuator forces (N, n_u), and what is missing of the tree forces (N, n_v).
+
+        More actuators than freedoms share the forces with the least sum of squares: of P S u = P
+        tau, with P the projector on the null space of K, the shortest u.
+        """
+        S = self.tree.loads.transmission.T
+        actuators = S.shape[1]
+        motions = LeastSquares.of(K)
+        if actuators > motions.freedoms():
+            shared = LeastSquares.of(motions.null @ S)
+            u, wanted = shared.solve(times(motions.null, tau)), times(motions.null, tau)
+            return u, wanted - times(shared.matrix, u)
+        size = np.linalg.norm(S, axis=0)
+        size[size == 0.0] = 1.0
+        drives = np.broadcast_to(S / size, (len(tau), *S.shape))
+        supply = LeastSquares.of(np.concatenate([drives, np.swapaxes(K, 1, 2)], axis=2))
+        free = supply.undetermined()[:actuators]
+        if np.any(free > UNDETERMINED):
+            names = [
+                name
+                for name, x in zip(self.tree.loads.actuators, free, strict=True)
+                if x > UNDETERMINED
+            ]
+            what = f"can work against each other without moving {self.tree.name}, so their forces are not unique"
+            remedy = "compare poses away from singularities, or a machine with as many actuators as freedoms"
+            raise EngineError.of(f"actuators {', '.join(names)}", what, remedy)
+        x = supply.solve(tau)
+        return x[:, :actuators] / size, tau - times(supply.matrix, x)
+
+    def _require_determined(self, rows: LeastSquares, names: list[str]) -> None:
+        free = [
+            name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED
+        ]
+        if free:
+            what = f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples"
+            remedy = "give these joints too; of a rod's angle: keep the rod off its first axis"
+            raise EngineError.of("motion", what, remedy)
+
+    def _engine_q(self, q: Array) -> Array:
+        """Coordinates with the quaternions of reversed balls inverted."""
+        q = q.copy()
+        for iq, _, is_reversed in self.tree.balls:
+            if is_reversed:
+                q[:, iq + 1 : iq + 4] *= -1.0
+        return q
+
+    def _engine_v(self, q: Array, v: Array) -> Array:
+        """Velocities with the angular ones of balls in the moving link: Rᵀ w, or -w of a reversed one."""
+        v = v.copy()
+        for iq, iv, is_reversed in self.tree.balls:
+            w = v[:, iv : iv + 3]
+            R = quaternion_rotation(q[:, iq : iq + 4])
+            v[:, iv : iv + 3] = -w if is_reversed else times(np.swapaxes(R, 1, 2), w)
+        return v
+
+    def _from_engine(self, q: Array, rows: Array) -> Array:
+        """Rows (N, k, l, n_v) on the engine's velocities, as rows on the file's: the transpose of `_engine_v`."""
+        rows = rows.copy()
+        for iq, iv, is_reversed in self.tree.balls:
+            part = rows[..., iv : iv + 3]
+            R = quaternion_rotation(q[:, iq : iq + 4])
+            rows[..., iv : iv + 3] = -part if is_reversed else part @ np.swapaxes(R, 1, 2)[:, None]
+        return rows
+
+
+def _parts(motion: NamedMotion) -> Iterator[NamedMotion]:
+    """The motion in pieces of at most `CHUNK` samples."""
+    for first in range(0, _samples(motion), CHUNK):
+        piece = slice(first, first + CHUNK)
+        yield NamedMotion(
+            q={name: x[piece] for name, x in motion.q.items()},
+            v={name: x[piece] for name, x in motion.v.items()},
+            a={name: x[piece] for name, x in motion.a.items()},
+        )
+
+
+def _samples(motion: NamedMotion) -> int:
+    return len(next(iter(motion.q.values())))
+
+
+def _joined(parts: list[Part]) -> Part:
+    """One result from those of pieces: arrays put together, all else as in the first."""
+    if len(parts) == 1:
+        return parts[0]
+    values = {
+        field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])
+    }
+    return type(parts[0])(**{name: _put_together(pieces) for name, pieces in values.items()})
+
+
+def _put_together(pieces: list[Any]) -> Any:
+    if isinstance(pieces[0], np.ndarray):
+        return np.concatenate(pieces)
+    return _joined(pieces) if is_dataclass(pieces[0]) else pieces[0]
+
+
+def _columns(names: tuple[str, ...], values: Mapping[str, Array], samples: int) -> Array:
+    """Columns (N, n) by name; zero where not given."""
+    return np.stack([values.get(name, np.zeros(samples)) for name in names], axis=1)
+
+
+def _largest(x: Array) -> Array:
+    return np.max(np.abs(x), axis=1, initial=0.0)

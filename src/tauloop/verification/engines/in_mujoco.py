@@ -1,0 +1,160 @@
+"""The machine in MuJoCo: its recursive Newton-Euler and Jacobians, none of its soft constraints.
+
+`mj_inverse` would regularise the multipliers of loops, so MuJoCo holds the tree alone and `mj_rne`,
+which is what `mj_inverse` computes tree forces by, is called itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import Array, rotation_quaternion
+from tauloop.verification.engines.building import rigid_tree
+from tauloop.verification.engines.constraints import LinkMotion
+from tauloop.verification.engines.engine import Engine
+from tauloop.verification.engines.optional import engine_module
+from tauloop.verification.engines.rigid_tree import GROUND, RigidTree
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MujocoEngine(Engine):
+    """A machine written into a MuJoCo model.
+
+    Attributes:
+        bodies: body numbers of the links `tree.anchored`.
+    """
+
+    bodies: tuple[int, ...]
+
+    def link_motion(self, q: Array, v: Array) -> LinkMotion:
+        """Poses of bodies, `mj_jac` at their origins, and `mj_jacDot` times the velocities."""
+        mj, model, data = self.library, self.model, self.library.MjData(self.model)
+        shape = (len(q), len(self.bodies))
+        R, p = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
+        J, J_rate = np.empty((*shape, 6, model.nv)), np.empty((*shape, 6, model.nv))
+        for i, (q_i, v_i) in enumerate(zip(q, v, strict=True)):
+            self._set(data, q_i, v_i)
+            for k, body in enumerate(self.bodies):
+                origin = data.xpos[body].copy()
+                R[i, k], p[i, k] = data.xmat[body].reshape(3, 3), origin
+                mj.mj_jac(model, data, J[i, k, :3], J[i, k, 3:], origin, body)
+                mj.mj_jacDot(model, data, J_rate[i, k, :3], J_rate[i, k, 3:], origin, body)
+        J, J_rate = J[..., self.v_order], J_rate[..., self.v_order]
+        return LinkMotion(
+            rotation=R, position=p, jacobian=J, bias=np.einsum("nkij,nj->nki", J_rate, v)
+        )
+
+    def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
+        """Tree forces by `mj_rne`."""
+        data, tau = self.library.MjData(self.model), np.empty_like(v)
+        for i, (q_i, v_i, a_i) in enumerate(zip(q, v, a, strict=True)):
+            self._set(data, q_i, v_i)
+            data.qacc[self.v_order] = a_i
+            self.library.mj_rne(self.model, data, 1, tau[i])
+        return tau[:, self.v_order]
+
+    def mass_matrix(self, q: Array) -> Array:
+        """Mass matrices by `mj_makeM`, in the tree's order."""
+        mj, model, data = self.library, self.model, self.library.MjData(self.model)
+        M = np.empty((len(q), model.nv, model.nv))
+        for i, q_i in enumerate(q):
+            self._set(data, q_i, np.zeros(model.nv))
+            mj.mj_makeM(model, data)
+            mj.mj_fullM(model, data, M[i])
+        return M[:, self.v_order[:, None], self.v_order]
+
+    def _set(self, data: Any, q: Array, v: Array) -> None:
+        data.qpos[self.q_order], data.qvel[self.v_order] = q, v
+        self.library.mj_kinematics(self.model, data)
+        self.library.mj_comPos(self.model, data)
+        self.library.mj_comVel(self.model, data)
+
+
+def mujoco_engine(mechanism: Mechanism) -> MujocoEngine:
+    """The mechanism in MuJoCo, at its nominal parameters and without friction.
+
+    Raises:
+        EngineError: MuJoCo is not installed, or the mechanism cannot be represented.
+    """
+    mj = engine_module("mujoco", "MuJoCo")
+    tree = rigid_tree(mechanism)
+    model = _model(mj, tree)
+    moving = [
+        model.joint(f"joint {i}") for i, link in enumerate(tree.links) if link.primitive is not None
+    ]
+    sizes = [
+        (len(primitive.coordinates), len(primitive.velocities)) for primitive in tree.primitives
+    ]
+    pairs = list(zip(moving, sizes, strict=True))
+    return MujocoEngine(
+        tree=tree,
+        name="MuJoCo",
+        version=mj.__version__,
+        library=mj,
+        model=model,
+        bodies=tuple(model.body(f"link {i}").id for i in tree.anchored),
+        q_order=np.array(
+            [joint.qposadr[0] + k for joint, (n, _) in pairs for k in range(n)], dtype=int
+        ),
+        v_order=np.array(
+            [joint.dofadr[0] + k for joint, (_, n) in pairs for k in range(n)], dtype=int
+        ),
+    )
+
+
+def _model(mj: Any, tree: RigidTree) -> Any:
+    """Compile with unit masses, then write the true ones.
+
+    The compiler refuses moving bodies without mass or with a zero moment of inertia, which slender
+    rods and the links between two joints have, and it would make impossible inertias possible; the
+    model's own fields take them as they are, and nothing used here divides by a mass.
+    """
+    spec = mj.MjSpec()
+    spec.option.gravity = tree.gravity
+    kinds = {
+        "hinge": mj.mjtJoint.mjJNT_HINGE,
+        "slide": mj.mjtJoint.mjJNT_SLIDE,
+        "ball": mj.mjtJoint.mjJNT_BALL,
+    }
+    bodies = {GROUND: spec.worldbody.add_body(name="base")}
+    moments = np.zeros((len(tree.links), 3))
+    for i, link in enumerate(tree.links):
+        center, axes = np.zeros(3), np.eye(3)
+        if link.inertia is not None:
+            center = link.inertia.center
+            moments[i], axes = np.linalg.eigh(link.inertia.about_center)
+            axes[:, 2] *= np.sign(np.linalg.det(axes))
+        bodies[i] = bodies[link.parent].add_body(
+            name=f"link {i}",
+            pos=link.at.position,
+            quat=rotation_quaternion(link.at.rotation),
+            mass=1.0,
+            ipos=center,
+            iquat=rotation_quaternion(axes),
+            inertia=np.ones(3),
+            explicitinertial=True,
+        )
+        if link.primitive is not None:
+            bodies[i].add_joint(
+                name=f"joint {i}", type=kinds[link.primitive.kind], axis=link.primitive.axis
+            )
+    model = spec.compile()
+    for i, link in enumerate(tree.links):
+        number = model.body(f"link {i}").id
+        model.body_mass[number] = 0.0 if link.inertia is None else link.inertia.mass
+        model.body_inertia[number] = moments[i]
+    # about the mass centres of subtrees MuJoCo sums all forces: by unit masses they would be far
+    # from the machine
+    model.body_subtreemass[:] = model.body_mass
+    for number in range(model.nbody - 1, 0, -1):
+        model.body_subtreemass[model.body_parentid[number]] += model.body_subtreemass[number]
+    # the compiler keeps the unit inertia of bodies whose mass matrix is a diagonal, unless they are
+    # marked as others
+    model.body_simple[:] = 0
+    model.dof_simplenum[:] = 0
+    return model

@@ -1,0 +1,63 @@
+"""Least squares on batches of small matrices that may lack rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.mechanism.poses import Array
+
+#: Singular values below this share of the largest count as zero: far above rounding, far below
+#: machines in use.
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeastSquares:
+    """Solver of A x = b with the least residual and then the shortest x.
+
+    Attributes:
+        matrix: A (N, m, n).
+        inverse: its pseudo-inverse (N, n, m).
+        null: projector (N, n, n) on what A does not see.
+    """
+
+    matrix: Array
+    inverse: Array
+    null: Array
+
+    @staticmethod
+    def of(matrix: Array) -> LeastSquares:
+        """The solver for a batch of matrices (N, m, n), by singular values."""
+        samples, rows, columns = matrix.shape
+        if not rows or not columns:
+            null = np.broadcast_to(np.eye(columns), (samples, columns, columns))
+            return LeastSquares(
+                matrix=matrix, inverse=np.zeros((samples, columns, rows)), null=null
+            )
+        U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
+        is_kept = s > RANK_TOLERANCE * s[:, :1]
+        V = np.swapaxes(Vt, -1, -2) * is_kept[:, None, :]
+        reciprocal = np.divide(1.0, s, where=is_kept, out=np.zeros_like(s))
+        inverse = (V * reciprocal[:, None, :]) @ np.swapaxes(U, -1, -2)
+        return LeastSquares(
+            matrix=matrix, inverse=inverse, null=np.eye(columns) - V @ np.swapaxes(V, -1, -2)
+        )
+
+    def solve(self, right: Array) -> Array:
+        """Unknowns x (N, n) for right sides (N, m), with one step of iterative refinement."""
+        x = times(self.inverse, right)
+        return x + times(self.inverse, right - times(self.matrix, x))
+
+    def freedoms(self) -> int:
+        """Dimension of the null space, the largest over the samples."""
+        return int(np.max(np.rint(np.trace(self.null, axis1=1, axis2=2)), initial=0.0))
+
+    def undetermined(self) -> Array:
+        """How far each unknown lies in the null space, largest over the samples (n,): 0 determined, 1 free."""
+        return np.max(np.linalg.norm(self.null, axis=-1), axis=0)
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """A x for matrices (N, m, n) and vectors (N, n)."""
+    return np.einsum("nij,nj->ni", matrix, vector)

@@ -1,0 +1,130 @@
+"""What an engine is given: coordinates, velocities and accelerations by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.common.errors import InputError, Problem, Problems
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.equations.ports import numbers
+from tauloop.mechanism.model import Joint
+from tauloop.mechanism.poses import Array
+from tauloop.mechanism.suggestions import unknown_names
+from tauloop.verification.engines.rigid_tree import RigidTree
+
+#: Largest error of a quaternion's norm that is taken for rounding.
+QUATERNION_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NamedMotion(Shown):
+    """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
+
+    Joints may be missing (those that were cut, for one), but not in part. Angular velocities of
+    free and spherical joints are those of the child against the parent, in the joint's frame on the
+    parent; x, y, z are rates in that frame too.
+
+    Attributes:
+        q: coordinates (N,), m, rad or quaternions w x y z.
+        v: velocities (N,), m/s or rad/s.
+        a: accelerations (N,): rates of v.
+    """
+
+    q: Mapping[str, Array]
+    v: Mapping[str, Array]
+    a: Mapping[str, Array]
+
+
+def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
+    """The motion as arrays, with unit quaternions.
+
+    Raises:
+        InputError: unknown names, joints given in part, unequal shapes, numbers that are not
+            finite, quaternions that are not unit quaternions. All at once.
+    """
+    problems = Problems()
+    joints = [placed.joint for placed in tree.joints.values()]
+    lengths = {rod.name for rod in tree.rods if rod.is_telescopic}
+    q_names = {name for joint in joints for name in joint.coordinate_names} | lengths
+    v_names = {name for joint in joints for name in joint.velocity_names} | lengths
+    parts = (("q", motion.q, q_names), ("v", motion.v, v_names), ("a", motion.a, v_names))
+    arrays = {
+        part: {name: numbers(x, f"{part}.{name}") for name, x in entries.items()}
+        for part, entries, _ in parts
+    }
+    for part, entries, known in parts:
+        what = "no such coordinate" if part == "q" else "no such velocity"
+        problems += unknown_names(entries, sorted(known), what, part + "[{!r}]")
+    problems += [problem for joint in joints for problem in _in_part(motion, joint)]
+    problems += [
+        Problem(
+            where=name,
+            what="not given in all of q, v and a",
+            remedy="give length, rate and acceleration",
+        )
+        for name in lengths
+        if len({name in entries for _, entries, _ in parts}) > 1
+    ]
+    shapes = sorted({x.shape for entries in arrays.values() for x in entries.values()})
+    if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
+        problems.add("motion", f"arrays of shapes {shapes}", "give one number per sample, (N,)")
+    for part, entries in arrays.items():
+        for name, x in entries.items():
+            if not np.all(np.isfinite(x)):
+                problems.add(
+                    f"{part}[{name!r}]", f"{np.sum(~np.isfinite(x))} numbers are not finite", ""
+                )
+    InputError.raise_if_any(problems)
+    for joint in joints:
+        _normalise(joint, arrays["q"])
+    return NamedMotion(q=arrays["q"], v=arrays["v"], a=arrays["a"])
+
+
+def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
+    """A joint is wholly given or wholly missing."""
+    wanted = [
+        (motion.q, joint.coordinate_names),
+        (motion.v, joint.velocity_names),
+        (motion.a, joint.velocity_names),
+    ]
+    present = [name in entries for entries, names in wanted for name in names]
+    if all(present) or not any(present):
+        return []
+    missing = [
+        f"{part}[{name!r}]"
+        for part, (entries, names) in zip("qva", wanted, strict=True)
+        for name in names
+        if name not in entries
+    ]
+    return [
+        Problem(
+            where=f"joint {joint.name}",
+            what=f"given in part: {', '.join(missing)} missing",
+            remedy="give all its coordinates, velocities and accelerations, or none",
+        )
+    ]
+
+
+def _normalise(joint: Joint, q: dict[str, Array]) -> None:
+    """Divide the quaternion of a joint, if there is one, by its norm.
+
+    Raises:
+        InputError: the norm is off by more than rounding.
+    """
+    names = [
+        name
+        for name in joint.coordinate_names[-4:]
+        if name.split(".")[-1] in ("qw", "qx", "qy", "qz")
+    ]
+    if joint.kind not in ("spherical", "free") or names[0] not in q:
+        return
+    norm = np.sqrt(sum(q[name] ** 2 for name in names))
+    worst = float(np.max(np.abs(norm - 1.0)))
+    if worst > QUATERNION_TOLERANCE:
+        what = f"quaternions whose norm differs from one by up to {worst:.3g}"
+        raise InputError.of(f"joint {joint.name}", what, "give unit quaternions w, x, y, z")
+    for name in names:
+        q[name] = q[name] / norm

@@ -1,0 +1,26 @@
+"""Engines are optional: a missing one is said, with what installs it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tauloop.common.errors import EngineError
+
+
+def engine_module(module: str, name: str) -> Any:
+    """An engine's Python module.
+
+    Args:
+        module: name to import.
+        name: of the engine, for the message.
+
+    Raises:
+        EngineError: it is not installed, or its shared libraries cannot be loaded.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise EngineError.of(
+            name, f"cannot be imported ({error})", "pip install tauloop[engines]"
+        ) from error

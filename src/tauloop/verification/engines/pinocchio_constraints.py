@@ -1,0 +1,257 @@
+"""Pinocchio's own constrained dynamics, both ways: its proximal solver, and mimic joints for couplings.
+
+Nothing of `tauloop.verification.engines.constraints` takes part in the accelerations; it only tells
+afterwards what is left open. Pinocchio closes loops by points that coincide and by welds: a cut
+revolute joint becomes two points on its axis, six rows where five would do, and welds of parallel
+linkages repeat each other, so that the solver's regularisation mu is needed. It leaves no bias: the
+proximal iterations take it out again (1e-6 and 1e-12 give the same accelerations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import EngineError, Problems
+from tauloop.mechanism.poses import Array
+from tauloop.verification.engines.in_pinocchio import PinocchioEngine
+from tauloop.verification.engines.least_squares import LeastSquares, times
+from tauloop.verification.engines.pinocchio_mimics import mimic_solver
+from tauloop.verification.engines.results import EngineAccelerations, EngineForces, TreeStates
+from tauloop.verification.engines.rigid_tree import GROUND, Anchor, Constraint
+
+#: Regularisation for redundant rows: with none the solver silently gives nonsense. Others need one
+#: iteration more.
+MU = 1e-8
+#: Where the proximal iteration stops, and after how many steps.
+ACCURACY, MOST_ITERATIONS = 1e-14, 50
+#: Condition number, free of units, beyond which Pinocchio cannot invert the tree's mass matrix.
+MOST_CONDITION = 1e12
+#: Of the actuators' accelerations per force, free of units: beyond it forces are not unique.
+MOST_ACTUATOR_CONDITION = 1e10
+#: Distance of the second point of a revolute joint along its axis, m: of the size of machines.
+AXIS_LENGTH = 0.1
+#: Two directions are the same when they differ by less.
+SAME_DIRECTION = 1e-12
+
+#: What the numbers come from.
+SOLVER, MIMICS = "its constraint solver", "its mimic joints"
+
+
+def constrained_dynamics(
+    engine: PinocchioEngine, states: TreeStates, forces: Array, wrench: Array | None = None
+) -> EngineAccelerations:
+    """Accelerations of the tree by `constraintDynamics`; of a tree with couplings by mimic joints.
+
+    Args:
+        engine: Pinocchio with the machine.
+        states: positions and velocities.
+        forces: of the actuators (N, n_u), N or N m.
+        wrench: (6,) at the tool centre point in the base frame, N and N m.
+
+    Raises:
+        EngineError: the loops need more than points and welds, rotors couple joints, the tree has
+            parts without inertia, or the solver gives no numbers.
+    """
+    a = _solver(engine, states)(
+        _applied(engine, states, forces) + engine.tool_forces(states, wrench)
+    )
+    return EngineAccelerations(
+        names=states.names, accelerations=a, residuals=states.moving(a), method=_method(engine)
+    )
+
+
+def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) -> EngineForces:
+    """Actuator forces that give the actuators the accelerations of the states, by forward dynamics alone.
+
+    Accelerations are affine in forces, a(u) = a(0) + B u, so that n_u + 1 runs give B and A B u = A
+    (a - a(0)), with A from velocities to those of the actuators; one run more corrects u. Passive
+    freedoms move as they will, which is hybrid inverse dynamics; of redundant actuators' forces
+    those with the least sum of squares are taken.
+
+    Args:
+        engine: Pinocchio with the machine.
+        states: positions, velocities and accelerations, the latter of the actuators alone.
+
+    Raises:
+        EngineError: as `constrained_dynamics`, or actuators can work against each other.
+    """
+    solve, loads = _solver(engine, states), engine.tree.loads
+    A, samples = loads.transmission, len(states.q)
+
+    def accelerations(u: Array) -> Array:
+        return solve(_applied(engine, states, u))
+
+    u = np.zeros((samples, len(A)))
+    start = accelerations(u)
+    columns = [accelerations(u + unit) - start for unit in np.eye(len(A))]
+    response = np.stack([column @ A.T for column in columns], axis=2)
+    if len(A) > LeastSquares.of(states.jacobian).freedoms():
+        inverse = np.linalg.pinv(response, rcond=1 / MOST_ACTUATOR_CONDITION, hermitian=True)
+    else:
+        _require_unique(engine, response)
+        inverse = np.linalg.inv(response)
+    solution = start
+    for _ in range(2):
+        u = u + times(np.asarray(inverse), (states.a - solution) @ A.T)
+        solution = accelerations(u)
+    M = engine.whole_mass_matrix(states)
+    missing, needed = times(M, states.a - solution), times(M, states.a)
+    largest = np.maximum(np.abs(needed).max(axis=1), np.abs(u @ A).max(axis=1))
+    return EngineForces(
+        actuators=loads.actuators,
+        forces=u,
+        residuals=states.moving(solution),
+        balance=np.abs(missing).max(axis=1) / np.maximum(largest, np.finfo(float).tiny),
+        method=_method(engine),
+    )
+
+
+def _require_unique(engine: PinocchioEngine, response: Array) -> None:
+    if _worst_condition(response) > MOST_ACTUATOR_CONDITION:
+        what = f"can work against each other without moving {engine.tree.name}, so their forces are not unique"
+        remedy = "compare poses away from singularities"
+        where = f"actuators {', '.join(engine.tree.loads.actuators)}"
+        raise EngineError.of(where, what, remedy)
+
+
+def _worst_condition(matrices: Array) -> float:
+    """Largest condition number of square matrices (N, n, n), free of units by their diagonals."""
+    size = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
+    size = np.where(size > 0.0, size, 1.0)
+    return float(np.max(np.linalg.cond(matrices / (size[:, :, None] * size[:, None, :]))))
+
+
+def _method(engine: PinocchioEngine) -> str:
+    return MIMICS if len(engine.tree.loads.gears) else SOLVER
+
+
+def _applied(engine: PinocchioEngine, states: TreeStates, forces: Array) -> Array:
+    """Forces of actuators and springs on the machine file's velocities (N, n_v)."""
+    loads = engine.tree.loads
+    return np.asarray(forces @ loads.transmission - loads.springs(states.q))
+
+
+def _solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
+    """Accelerations (N, n_v) from forces (N, n_v), both on the machine file's velocities."""
+    _require_representable(engine, states)
+    return (
+        mimic_solver(engine, states)
+        if len(engine.tree.loads.gears)
+        else _proximal_solver(engine, states)
+    )
+
+
+def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
+    pin = engine.library
+    model = pin.Model(engine.model)
+    armature = np.zeros(model.nv)
+    armature[engine.v_order] = np.diag(engine.tree.loads.inertia)
+    model.armature = armature
+    contacts = pin.StdVec_RigidConstraintModel()
+    contacts.extend(_contacts(engine, states, model))
+    workspaces = pin.StdVec_RigidConstraintData()
+    workspaces.extend(contact.createData() for contact in contacts)
+    settings = pin.ProximalSettings(ACCURACY, MU, MOST_ITERATIONS)
+    data = model.createData()
+    pin.initConstraintDynamics(model, data, contacts, workspaces)
+
+    def solve(tau: Array) -> Array:
+        samples = engine.model_states(states, tau)
+        a = np.array(
+            [
+                pin.constraintDynamics(model, data, *each, contacts, workspaces, settings)
+                for each in samples
+            ]
+        )
+        if not np.all(np.isfinite(a)):
+            what = f"its solver gives no numbers in {np.sum(~np.isfinite(a).all(axis=1))} of {len(a)} samples"
+            raise EngineError.of(engine.tree.name, what, "look for poses near singularities")
+        # orthogonal blocks take velocities and forces between the two sets of axes, so one map
+        # serves both
+        return engine.file_forces(states, a[:, engine.v_order])
+
+    return solve
+
+
+def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
+    tree, problems = engine.tree, Problems()
+    for constraint in tree.constraints:
+        if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
+            what = f"demands {len(constraint.points)} rows of points and {len(constraint.directions)} of directions"
+            remedy = "Pinocchio closes loops by points that coincide and welds; see forward dynamics by its mass matrix"
+            problems.add(constraint.name, what, remedy)
+    if len(tree.loads.gears) and tree.constraints:
+        what = "couple coordinates of a machine with loops"
+        remedy = "Pinocchio's constraint solver refuses its mimic joints; see forward dynamics by its mass matrix"
+        problems.add("couplings", what, remedy)
+    if np.any(tree.loads.inertia != np.diag(np.diag(tree.loads.inertia))):
+        problems.add("rotors", "couple joints", "Pinocchio has one rotor for each joint")
+    if _worst_condition(engine.whole_mass_matrix(states)) > MOST_CONDITION:
+        what = "has parts without inertia, so that its mass matrix cannot be inverted"
+        problems.add(tree.name, what, "give every part a mass")
+    EngineError.raise_if_any(problems)
+
+
+def _is_point(constraint: Constraint) -> bool:
+    return len(constraint.points) == 3 and not len(constraint.directions)
+
+
+def _is_weld(constraint: Constraint) -> bool:
+    return len(constraint.points) == 3 and len(constraint.directions) == 3
+
+
+def _axis(constraint: Constraint) -> Array | None:
+    """Axis (3,) of a revolute joint in its second frame: the one direction that both pairs share; else None."""
+    if len(constraint.points) != 3 or len(constraint.directions) != 2:
+        return None
+    first, second = constraint.directions[:, 1]
+    return np.asarray(first) if np.max(np.abs(first - second)) < SAME_DIRECTION else None
+
+
+def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterator[Any]:
+    """Pinocchio's constraints: a weld, a point, or two points on an axis."""
+    pin = engine.library
+    for constraint in engine.tree.constraints:
+        origins = (np.zeros(3), np.zeros(3))
+        places = [origins]
+        axis = _axis(constraint)
+        if axis is not None:
+            across = np.cross(constraint.directions[0, 0], constraint.directions[1, 0])
+            places.append(
+                (
+                    AXIS_LENGTH * _sense(engine, states, constraint, across, axis) * across,
+                    AXIS_LENGTH * axis,
+                )
+            )
+        kind = pin.ContactType.CONTACT_6D if _is_weld(constraint) else pin.ContactType.CONTACT_3D
+        for offsets in places:
+            ends: list[Any] = []
+            for anchor, offset in zip((constraint.first, constraint.second), offsets, strict=True):
+                joint, link = _carrier(engine, anchor)
+                frame = pin.SE3(anchor.at.rotation, anchor.at.position) * pin.SE3(np.eye(3), offset)
+                ends += [joint, link * frame]
+            yield pin.RigidConstraintModel(kind, model, *ends, pin.ReferenceFrame.LOCAL)
+
+
+def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
+    """Joint that carries an anchor's link, and the link's frame on it."""
+    if anchor.link == GROUND:
+        return 0, engine.library.SE3.Identity()
+    frame = engine.model.frames[engine.frames[engine.tree.anchored.index(anchor.link)]]
+    return frame.parentJoint, frame.placement
+
+
+def _sense(
+    engine: PinocchioEngine, states: TreeStates, constraint: Constraint, across: Array, axis: Array
+) -> float:
+    """Whether the axis in the first frame points as that in the second does (+1) or against it, loops closed."""
+    moving = engine.link_motion(*engine.own(states)[:2])
+    place = {link: i for i, link in enumerate(engine.tree.anchored)}
+    directions = []
+    for anchor, direction in ((constraint.first, across), (constraint.second, axis)):
+        R = np.eye(3) if anchor.link == GROUND else moving.rotation[0, place[anchor.link]]
+        directions.append(R @ anchor.at.rotation @ direction)
+    return float(np.sign(directions[0] @ directions[1]))

@@ -1,0 +1,112 @@
+"""What engines give back, with what shows how far it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.common.shown import Shown
+from tauloop.mechanism.poses import Array
+from tauloop.verification.engines.least_squares import times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Residuals:
+    """How well an engine's own loops are closed, per sample (N,).
+
+    Attributes:
+        closure: largest residual, m or rad.
+        closure_rate, closure_acceleration: of its first and second derivatives.
+    """
+
+    closure: Array
+    closure_rate: Array
+    closure_acceleration: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeStates(Shown):
+    """States of an engine's tree with closed loops, as machine files have them (N samples).
+
+    Attributes:
+        names: of the velocities.
+        q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
+        jacobian: K of all constraint rows (N, n_c, n_v).
+        bias: (dK/dt) v (N, n_c).
+        residuals: of the loops.
+    """
+
+    names: tuple[str, ...]
+    q: Array
+    v: Array
+    a: Array
+    jacobian: Array
+    bias: Array
+    residuals: Residuals
+
+    def moving(self, a: Array) -> Residuals:
+        """Residuals with other accelerations (N, n_v)."""
+        left = np.max(np.abs(times(self.jacobian, a) + self.bias), axis=1, initial=0.0)
+        return replace(self.residuals, closure_acceleration=left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineResult(Shown):
+    """What every result of an engine carries.
+
+    Attributes:
+        residuals: of the loops.
+        method: by which of the engine's algorithms.
+    """
+
+    residuals: Residuals
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineForces(EngineResult):
+    """Actuator forces by an engine.
+
+    Attributes:
+        actuators: names.
+        forces: (N, n_u), N or N m; friction is left out.
+        balance: largest force that neither actuators nor constraints can supply, divided by the
+            largest tree force of that sample (N,). Not small when the motion needs an actuator that
+            is not there.
+    """
+
+    actuators: tuple[str, ...]
+    forces: Array
+    balance: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineAccelerations(EngineResult):
+    """Accelerations that actuator forces give, by an engine.
+
+    Attributes:
+        names: of the tree's velocities.
+        accelerations: (N, n_v).
+        residuals: of the loops, with these accelerations.
+    """
+
+    names: tuple[str, ...]
+    accelerations: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineVelocities(EngineResult):
+    """Velocities per unit of the independent ones, by an engine.
+
+    Attributes:
+        names: of the tree's velocities.
+        embedding: G (N, n_v, m).
+        actuator_jacobian: A G (N, n_u, m).
+        residuals: of the loops; `closure_rate` is the largest entry of K G.
+    """
+
+    names: tuple[str, ...]
+    embedding: Array
+    actuator_jacobian: Array

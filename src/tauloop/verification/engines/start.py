@@ -1,0 +1,89 @@
+"""Where the engines start: poses and angles of everything that a motion does not give, worked out from what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Joint
+from tauloop.mechanism.poses import Array, FramePose, turned
+from tauloop.mechanism.primitives import joint_coordinates, joint_pose, spread
+from tauloop.verification.engines.rigid_tree import PlacedJoint, RigidTree
+
+
+def body_poses(
+    joints: Mapping[str, PlacedJoint],
+    tree: tuple[str, ...],
+    coordinates: Mapping[str, Array],
+    samples: int,
+) -> dict[str, FramePose]:
+    """Poses (N) of all bodies in the base frame.
+
+    They are spread from the base over those joints, cut or not, whose coordinates are given; a body
+    that cannot be reached so is set by its tree joint at the reference coordinates.
+
+    Args:
+        joints: all joints.
+        tree: names of the joints of the tree, from the base outwards.
+        coordinates: (N,) by name.
+        samples: N.
+    """
+    poses = {BASE: FramePose(np.broadcast_to(np.eye(3), (samples, 3, 3)), np.zeros((samples, 3)))}
+    order = [joints[name].joint for name in dict.fromkeys((*tree, *joints))]
+    known = [
+        joint for joint in order if all(name in coordinates for name in joint.coordinate_names)
+    ]
+
+    def across(joint: Joint) -> FramePose:
+        names, start = joint.coordinate_names, joint.reference or JOINT_KINDS[joint.kind].neutral
+        values = {
+            q: coordinates.get(q, np.full(samples, x)) for q, x in zip(names, start, strict=True)
+        }
+        return (
+            joints[joint.name].parent
+            @ joint_pose(joint, values)
+            @ joints[joint.name].child.inverse()
+        )
+
+    spread(poses, known, across)
+    for name in tree:
+        spread(spread(poses, [joints[name].joint], across), known, across)
+    return poses
+
+
+def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Array:
+    """Coordinates (N, n_q) of the tree: as given, the others from the poses of the bodies at their two ends.
+
+    On the loops' manifold these are exact, so that Newton only has to polish them.
+    """
+    samples = len(next(iter(coordinates.values())))
+    poses = body_poses(tree.joints, tree.tree, coordinates, samples)
+    filled = dict(coordinates)
+    for name in tree.tree:
+        placed = tree.joints[name]
+        joint = placed.joint
+        if not all(q in coordinates for q in joint.coordinate_names):
+            parent, child = (
+                poses[joint.parent.body] @ placed.parent,
+                poses[joint.child.body] @ placed.child,
+            )
+            values = joint_coordinates(joint, parent.inverse() @ child)
+            filled |= dict(zip(joint.coordinate_names, values.T, strict=True))
+    for rod in tree.rods:
+        frame = poses[rod.start[0]] @ rod.start[1]
+        d = (poses[rod.end[0]] @ rod.end[1]).position - frame.position
+        length = np.linalg.norm(d, axis=-1)
+        x, y, z = turned(
+            np.swapaxes(frame.rotation, -1, -2), d / np.where(length > 0.0, length, 1.0)[:, None]
+        ).T
+        # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
+        filled |= dict(
+            zip(rod.angles, (np.arctan2(-y, z), np.arcsin(np.clip(x, -1.0, 1.0))), strict=True)
+        )
+        if rod.is_telescopic and rod.name not in coordinates:
+            filled[rod.name] = length
+    q = np.empty((samples, len(tree.coordinate_names)))
+    for i, name in enumerate(tree.coordinate_names):
+        q[:, i] = filled[name]
+    return q

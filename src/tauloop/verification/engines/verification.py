@@ -1,0 +1,184 @@
+"""Verification of a machine: its dynamics and Jacobians beside those of every engine that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.datasets import Variable, rows
+from tauloop.common.errors import Problems
+from tauloop.common.options import Options, option
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.equations.named_values import TOOL, wrench_of
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.omissions import omission_evidence
+from tauloop.model import Model
+from tauloop.verification.engines.check import CONDITION, check_with_engines
+from tauloop.verification.engines.comparison import (
+    FORWARD_DYNAMICS,
+    OWN_FORWARD,
+    OWN_INVERSE,
+    OWN_UNDER_WRENCH,
+    UNDER_WRENCH,
+    EngineComparison,
+)
+
+#: Largest relative difference that passes; rounding through the loops' conditioning stays well
+#: below.
+TOLERANCE = 1e-9
+#: States that are kept to be shown.
+SHOWN = 24
+#: Accelerations pass through the mass matrix as well, whose condition number multiplies the
+#: rounding; and so do forces that are worked out from them.
+TOLERANCES = dict.fromkeys(
+    (FORWARD_DYNAMICS, OWN_FORWARD, OWN_INVERSE, UNDER_WRENCH, OWN_UNDER_WRENCH), 1e-8
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions(Options):
+    """What is compared.
+
+    Attributes:
+        states: how many random consistent states.
+        seed: seed of the random states.
+        wrench: also with this at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
+        condition: leave out states whose linear blocks have a larger condition number; it
+            multiplies the rounding of both sides.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.VerifyOptions(states=3, seed=2).states
+        3
+    """
+
+    states: int = option(1000, least=1)
+    seed: int = option(0, least=0)
+    wrench: tuple[float, ...] | None = option(None, read=wrench_of)
+    condition: float = option(CONDITION, least=1.0)
+
+    def _note_mismatches(self, problems: Problems) -> None:
+        if self.wrench is not None and len(self.wrench) != len(TOOL.columns):
+            problems.add(
+                "wrench", f"has {len(self.wrench)} numbers", f"give {', '.join(TOOL.columns)}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedMachine(Result):
+    """A machine beside engines; its evidence has the worst figure of each comparison.
+
+    Attributes:
+        machine: its name.
+        options: what was compared.
+        different: how many states are different.
+        comparisons: one for each engine and quantity that could be compared.
+        not_run: what could not be compared, with the reason; it does not count.
+        mechanism: the machine.
+        q: its coordinates at the first of the different states (N, n_q), to show them.
+    """
+
+    machine: str
+    options: VerifyOptions
+    different: int | None
+    comparisons: tuple[EngineComparison, ...]
+    not_run: tuple[tuple[str, str], ...]
+    mechanism: Mechanism
+    q: np.ndarray
+
+    def variables(self) -> Iterator[Variable]:
+        """Largest difference of every comparison, and the engine's own residual."""
+        labels = (f"{row.quantity}: {row.engine}, {row.method}" for row in self.comparisons)
+        names = ("largest_difference", "residual")
+        return rows(
+            "comparison",
+            labels,
+            **{name: [getattr(row, name) for row in self.comparisons] for name in names},
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        options = self.options
+        return {
+            "machine": self.machine,
+            "states": options.states,
+            "different_states": self.different,
+            "condition": options.condition,
+            "seed": options.seed,
+            "wrench": options.wrench,
+            "tolerance": TOLERANCE,
+            "tolerances": TOLERANCES,
+            "status": self.status,
+            "engines": self.comparisons,
+            "not_run": [{"engine": where, "reason": reason} for where, reason in self.not_run],
+        }
+
+
+def agrees(row: EngineComparison) -> bool:
+    """Whether a comparison is within its tolerance."""
+    return bool(row.worst <= TOLERANCES.get(row.quantity, TOLERANCE))
+
+
+def verify(
+    machine: Mechanism | Model,
+    options: VerifyOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> VerifiedMachine:
+    """Compare inverse and forward dynamics and Jacobians with every engine on random consistent states.
+
+    The engines close all loops by themselves and know nothing of Tauloop's equations (see
+    `tauloop.verification.engines.check`).
+
+    Args:
+        machine: a mechanism, or its model.
+        options: how many states, and what acts on them.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        AssemblyError: the machine does not work as described.
+        EngineError: nothing could be compared; all reasons.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.verify(tl.load("four_bar"), tl.VerifyOptions(states=3)).status.value
+        'ok'
+    """
+    options = options or VerifyOptions()
+    mechanism = machine.mechanism if isinstance(machine, Model) else machine
+    rng, wrench = (
+        np.random.default_rng(options.seed),
+        None if options.wrench is None else np.array(options.wrench),
+    )
+    checks = check_with_engines(
+        mechanism,
+        options.states,
+        rng,
+        wrench=wrench,
+        condition=options.condition,
+        progress=progress,
+    )
+    return VerifiedMachine(
+        machine=mechanism.name,
+        options=options,
+        different=checks.different,
+        comparisons=checks.comparisons,
+        not_run=checks.not_run,
+        mechanism=mechanism,
+        q=np.asarray(checks.q)[:SHOWN],
+        evidence=omission_evidence(mechanism)
+        + tuple(
+            Evidence(
+                name=f"{row.quantity}, {row.engine}, {row.method}",
+                value=row.worst,
+                upper=TOLERANCES.get(row.quantity, TOLERANCE),
+                advice=f"disagrees at state {row.sample}, {row.column}",
+            )
+            for row in checks.comparisons
+        ),
+        provenance=provenance(options={"seed": options.seed, "states": options.states}),
+    )

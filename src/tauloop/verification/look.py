@@ -1,0 +1,265 @@
+"""What this computer has for Tauloop: versions, compiler, cache, extras, and how to get what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from tauloop.common.errors import EngineError
+from tauloop.common.processes import cores
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence, Result, provenance
+from tauloop.compiler.c import CacheOptions, Interpreted, compiled_cache
+from tauloop.compiler.c.calling.compiler import Compiler, find_compiler
+from tauloop.formats import load
+from tauloop.mechanism import machine_index
+from tauloop.model import Model, load_function
+
+#: Bits of vector registers by the macro that compilers define where the processor has them, the
+#: widest first.
+WIDTHS = (
+    ("__AVX512F__", 512),
+    ("__AVX2__", 256),
+    ("__AVX__", 256),
+    ("__SSE2__", 128),
+    ("__ARM_NEON", 128),
+)
+#: What each extra is for.
+USES = {
+    "parquet": "logs in Parquet",
+    "hdf5": "logs in HDF5 and of MATLAB 7.3",
+    "ros": "logs as bags of ROS",
+    "engines": "verify: MuJoCo and Pinocchio",
+    "tuning": "genetic algorithm and fronts of tune",
+    "consistency": "physically consistent identification",
+    "view": "the viewer, films, solids",
+    "report": "reports and demo: pages that play",
+    "film": "films as MP4",
+    "fmu": "FMUs: checks, and those of others",
+    "xacro": "xacro: templates of URDF and SDF",
+    "sensitivity": "Sobol indices of studies",
+    "cluster": "studies on the workers of a cluster",
+    "jax": "dynamics and derivatives in JAX",
+    "torch": "the same in PyTorch",
+    "gpu": "batches on an NVIDIA GPU",
+}
+#: How far compiled functions may differ from the interpreter, relative.
+SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPart:
+    """One thing that Tauloop uses.
+
+    Attributes:
+        name: what it is.
+        state: its version or value; "" if it is missing.
+        use: what it is for.
+        remedy: the command that brings it; "" if nothing is missing.
+    """
+
+    name: str
+    state: str
+    use: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup(Result):
+    """What there is, and what is missing; evidence says whether compiled functions are right here.
+
+    Attributes:
+        parts: one after the other.
+    """
+
+    parts: tuple[CheckedPart, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return self.plain_data("parts")
+
+    @property
+    def missing(self) -> tuple[CheckedPart, ...]:
+        """Parts that are not there."""
+        return tuple(part for part in self.parts if not part.state)
+
+
+def doctor() -> Checkup:
+    """Look at this computer: versions, compiler, vector width, cores, cache, extras, GPU.
+
+    A machine's inverse dynamics are compiled and compared with the interpreter, at random states: a
+    compiler that is there may still be broken.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> [part.name for part in tl.doctor().parts][:2]
+        ['tauloop', 'Python']
+    """
+    compiler = find_compiler()
+    parts = (*_python(), *_compiler(compiler), *_cache(), *_extras(), _linuxcnc(), _gpu())
+    return Checkup(
+        parts=parts,
+        evidence=() if compiler is None else _compiled(),
+        provenance=provenance(options={}),
+    )
+
+
+def _python() -> tuple[CheckedPart, ...]:
+    packages = ("casadi", "numpy", "scipy", "xarray")
+    own = metadata_of("tauloop")
+    place = Path(__file__).parents[1]
+    return (
+        CheckedPart(
+            name="tauloop",
+            state=own.version if own else "not installed as a package",
+            use=str(place),
+        ),
+        CheckedPart(name="Python", state=platform.python_version(), use=sys.executable),
+        *(CheckedPart(name=name, state=metadata.version(name)) for name in packages),
+    )
+
+
+def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
+    """The compiler, the vector registers that it may use, and cores."""
+    count = CheckedPart(name="cores", state=str(cores()))
+    use = "compiled functions: 10 to 100 times faster"
+    if compiler is None:
+        system = {
+            "Darwin": "xcode-select --install",
+            "Linux": "apt install gcc, or what your system has in its place",
+        }
+        return CheckedPart(
+            name="C compiler",
+            state="",
+            use=use,
+            remedy=system.get(platform.system(), "install gcc or clang"),
+        ), count
+    version = compiler.identity.partition("\n")[0]
+    width = next((bits for macro, bits in WIDTHS if f" {macro} " in compiler.identity), 64)
+    return (
+        CheckedPart(name="C compiler", state=version, use=compiler.path),
+        CheckedPart(name="vector width", state=f"{width} bit"),
+        count,
+    )
+
+
+def _cache() -> tuple[CheckedPart, ...]:
+    cache = compiled_cache(CacheOptions())
+    state = f"{len(cache.libraries)} libraries, {cache.size / 1e6:.1f} MB"
+    return (CheckedPart(name="cache", state=state, use=str(cache.folder)),)
+
+
+def _extras() -> tuple[CheckedPart, ...]:
+    """Every package that an extra for users brings, by what the installed distribution says."""
+    own = metadata_of("tauloop")
+    needs = [
+        re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", need)
+        for need in (own.requires or [] if own else [])
+    ]
+    brought = [
+        (match[1], match[2])
+        for match in needs
+        if match and match[2] in USES and match[1] != "tauloop"
+    ]
+    # of a package that several bring, the first of them here
+    extras = dict(sorted(brought, key=lambda pair: [*USES].index(pair[1]), reverse=True))
+    parts = []
+    for package, extra in extras.items():
+        package_metadata = metadata_of(package)
+        state = package_metadata.version if package_metadata else ""
+        parts.append(
+            CheckedPart(
+                name=package,
+                state=state,
+                use=USES[extra],
+                remedy="" if state else install_command(extra),
+            )
+        )
+    return tuple(parts)
+
+
+def _linuxcnc() -> CheckedPart:
+    """What builds modules for LinuxCNC; it comes with LinuxCNC itself."""
+    return CheckedPart(
+        name="LinuxCNC",
+        state=shutil.which("halcompile") or "",
+        use="building and running what `export linuxcnc` writes",
+        remedy="apt install linuxcnc-uspace linuxcnc-uspace-dev",
+    )
+
+
+def _gpu() -> CheckedPart:
+    """NVIDIA's GPU."""
+    program = shutil.which("nvidia-smi")
+    asked = [program or "", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        name = (
+            subprocess.run(
+                asked, capture_output=True, text=True, timeout=10, check=True
+            ).stdout.strip()
+            if program
+            else ""
+        )
+    except (OSError, subprocess.SubprocessError):
+        name = ""
+    return CheckedPart(name="GPU", state=name or "none", use="batches of `tauloop.gpu`")
+
+
+def install_command(extra: str) -> str:
+    """The command that brings an extra to this very environment: a clone installs itself, another takes the package."""
+    own = metadata_of("tauloop")
+    origin = json.loads((own.read_text("direct_url.json") if own else None) or "{}")
+    is_clone = bool(origin.get("dir_info", {}).get("editable")) or own is None
+    what = f"-e '.[{extra}]'" if is_clone else f"'tauloop[{extra}]'"
+    has_pip = importlib.util.find_spec("pip") is not None
+    return (
+        f"{sys.executable} -m pip install {what}"
+        if has_pip
+        else f"uv pip install --python {sys.executable} {what}"
+    )
+
+
+def metadata_of(package: str) -> metadata.Distribution | None:
+    """What is installed of a package; None if nothing is."""
+    try:
+        return metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _compiled() -> tuple[Evidence, ...]:
+    """Whether a function can be compiled here, and how far it is from the interpreter at random states."""
+    machine = next(row.name for row in machine_index().machines if row.group == "core")
+    model = Model(load(machine), evaluator=Interpreted())
+    x = model.platform.ports.at(model.assembly.states)
+    v = np.ones_like(x)
+    right = np.asarray(model.platform.inverse_dynamics(x, v, v).force)
+    name = "functions that the compiler makes, of 1 tried"
+    # made now: one from the cache would prove nothing
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        try:
+            made = np.asarray(load_function(machine, folder=Path(folder))(x, v, v))
+        except EngineError as error:
+            return (Evidence(name=name, value=0.0, lower=1.0, advice=str(error)),)
+    advice = "the compiler makes wrong code: put another one before it on the path"
+    off = float(np.abs(made - right).max() / np.abs(right).max())
+    return (
+        Evidence(name=name, value=1.0, lower=1.0),
+        Evidence(
+            name="their relative difference from interpreted ones",
+            value=off,
+            upper=SAME,
+            advice=advice,
+        ),
+    )

@@ -1,0 +1,251 @@
+"""A page of sections, each of pieces: one file, nothing from outside, every name as text.
+
+A tree of elements is built and written by the standard library, which escapes all text; data of
+figures stand in scripts of JSON, in which nothing can end a script.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tauloop.common.errors import EngineError, TauloopError
+from tauloop.common.files import write_text
+from tauloop.common.progress import Progress, Stages
+from tauloop.display.page_records import PageRecord
+from tauloop.display.pieces import MotionScene, Picture, Piece, Plot, Rows, Words
+from tauloop.viewer.pages.plots import figure
+from tauloop.viewer.pages.scenes import scene_page
+
+#: Browsers let a page with this rule, and the frames in it, fetch nothing that the page does not
+#: hold.
+INSIDE = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
+#: Characters of a cell for which a column of a page is too narrow.
+LONG = 48
+#: Characters, a gap of two behind each column, that stand side by side on a telephone.
+NARROW = 40
+#: What stands above doubts, and above what a section says of its own making.
+CAREFUL, MADE = "What to be careful about", "What was done, with which files"
+
+
+def write_page(
+    path: str | Path,
+    title: str,
+    records: Sequence[PageRecord],
+    introduction: Iterable[str] = (),
+    progress: Progress | None = None,
+) -> Path:
+    """Write a page, beside the file first and then renamed.
+
+    Args:
+        path: the file.
+        title: heading; a page of one record has that record's alone.
+        records: what it shows, a section each: doubts come first, then the machine beside what
+            moves with it, then the rest in order, and how it was made.
+        introduction: paragraphs below the heading.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        EngineError: plotly or viser is not installed, and a plot or a machine in motion is shown.
+        InputError: the folder cannot be written.
+    """
+    html = ET.Element("html", lang="en")
+    head = add(html, "head")
+    add(head, "meta", charset="utf-8")
+    add(head, "meta", **{"http-equiv": "Content-Security-Policy", "content": INSIDE})
+    add(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
+    add(head, "title", title)
+    add(head, "style", _own("page.css"))
+    body = add(html, "body")
+    if len(records) != 1:
+        add(body, "h1", title)
+    for text in introduction:
+        add(body, "p", text)
+    if len(records) > 1:
+        links = add(add(body, "nav"), "ul")
+        for number, shown in enumerate(records):
+            item = add(links, "li")
+            add(item, "a", shown.title, href=f"#{number}")
+            add(item, "span", shown.status, class_=f"status {shown.status}")
+    stages = Stages(progress, 1 + sum(len(shown.pieces) for shown in records))
+    for number, shown in enumerate(records):
+        _section(body, shown, str(number), stages)
+    if any(isinstance(piece, Plot) for shown in records for piece in shown.pieces):
+        add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
+        add(body, "script", _own("page.js"))
+    written = write_text(
+        path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n"
+    )
+    stages.done()
+    return written
+
+
+def _section(body: ET.Element, shown: PageRecord, name: str, stages: Stages) -> None:
+    part = add(body, "section", id=name)
+    heading = add(part, "h2", shown.title)
+    add(heading, "span", shown.status, class_=f"status {shown.status}")
+    doubts = [
+        piece for piece in shown.pieces if isinstance(piece, Words) and piece.tone == "doubtful"
+    ]
+    moving = [
+        piece
+        for piece in shown.pieces
+        if isinstance(piece, MotionScene) or getattr(piece, "over_time", False)
+    ]
+    rest = [piece for piece in shown.pieces if piece not in doubts and piece not in moving]
+    if lines := [doubt for doubt in stages.over(doubts) if not doubt.text.startswith("status: ")]:
+        careful = add(part, "div", class_="careful")
+        add(careful, "h3", CAREFUL)
+        items = add(careful, "ul")
+        for doubt in lines:
+            add(items, "li", doubt.text.removeprefix("doubtful: "))
+    if scenes := [piece for piece in moving if isinstance(piece, MotionScene)]:
+        bench = add(part, "div", class_="bench" if len(scenes) < len(moving) else "")
+        _put(add(bench, "div", class_="scenes"), stages.over(scenes))
+        if len(scenes) < len(moving):
+            _put(add(bench, "div"), stages.over(piece for piece in moving if piece not in scenes))
+    elif moving:
+        _put(add(part, "div", class_="plots"), stages.over(moving))
+    _put(part, stages.over(rest))
+    if shown.made:
+        details = add(part, "details", open="")
+        add(details, "summary", MADE)
+        _put(add(details, "div", class_="made"), shown.made)
+
+
+def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
+    """Pieces one after the other; plots that follow each other stand side by side where there is room."""
+    row: ET.Element | None = None
+    for piece in pieces:
+        if isinstance(piece, Plot) and parent.get("class") is None and parent.tag == "section":
+            row = add(parent, "div", class_="plots") if row is None else row
+            _element(piece, row)
+        else:
+            row = None
+            _element(piece, parent)
+
+
+@singledispatch
+def _element(piece: Any, parent: ET.Element) -> None:
+    """Put a piece into an element."""
+    raise TypeError(f"{type(piece).__name__} is no piece of a page")
+
+
+@_element.register
+def _words(piece: Words, parent: ET.Element) -> None:
+    if piece.tone == "code":
+        add(add(parent, "pre"), "code", piece.text)
+    elif piece.tone == "heading":
+        add(parent, "h3", piece.text)
+    elif piece.tone == "item":
+        items = parent[-1] if len(parent) and parent[-1].tag == "ul" else add(parent, "ul")
+        add(items, "li", piece.text)
+    elif not piece.text.startswith("status: "):  # it stands beside the heading
+        add(parent, "p", piece.text, class_=piece.tone if piece.tone != "plain" else "")
+
+
+@_element.register
+def _table(piece: Rows, parent: ET.Element) -> None:
+    longest = max((len(text) for cells in piece.cells for text in cells), default=0)
+    columns = zip(piece.heads, *piece.cells, strict=True)
+    across = sum(
+        2 + max(len(line) for text in column for line in text.split("\n")) for column in columns
+    )
+    parent = add(
+        parent, "div", class_="table long" if longest > LONG or across > NARROW else "table"
+    )
+    if piece.title:
+        add(parent, "h3", piece.title)
+    table = add(add(parent, "div", class_="wide"), "table")
+    kinds = [
+        "number" if is_number else "" for is_number in piece.numeric or [False] * len(piece.heads)
+    ]
+    line = add(add(table, "thead"), "tr")
+    for head, kind in zip(piece.heads, kinds, strict=True):
+        add(line, "th", head, scope="col", class_=kind)
+    rows = add(table, "tbody")
+    for cells in piece.cells:
+        line = add(rows, "tr")
+        for text, kind, head in zip(cells, kinds, piece.heads, strict=True):
+            cell = add(line, "td", text, class_=kind, **{"data-head": head})
+            if "\n" in text:  # the paper's figure above ours
+                cell.text = ""
+                for i, part in enumerate(text.split("\n")):
+                    add(cell, "span", part, class_="lower" if i else "upper")
+    if piece.note:
+        add(parent, "p", piece.note, class_="note")
+
+
+@_element.register
+def _plot(piece: Plot, parent: ET.Element) -> None:
+    frame = add(parent, "figure", class_="plot" + (" moving" if piece.over_time else ""))
+    add(frame, "figcaption", piece.title)
+    drawing = figure(piece)
+    add(frame, "div", class_="drawing", style=f"height: {drawing['layout']['height']}px")
+    add(frame, "script", _inside_script(drawing), type="application/json")
+    if piece.note:
+        add(frame, "p", piece.note, class_="note")
+
+
+@_element.register
+def _scene(piece: MotionScene, parent: ET.Element) -> None:
+    frame = add(parent, "figure", class_="scene")
+    add(frame, "figcaption", piece.title)
+    try:
+        page, picture = scene_page(piece)
+    except EngineError:
+        raise
+    except TauloopError as error:
+        for problem in error.problems:
+            add(frame, "p", f"The machine cannot be shown: {problem}", class_="doubtful")
+        return
+    frame.set("data-from", f"{piece.time[0]:.9g}")
+    frame.set("data-to", f"{piece.time[-1]:.9g}")
+    add(frame, "iframe", srcdoc=page, sandbox="allow-scripts", title=piece.title)
+    data = base64.b64encode(picture).decode()
+    alt = f"{piece.title}: at {piece.time[0]:.4g}"
+    add(frame, "img", class_="still", src=f"data:image/png;base64,{data}", alt=alt)
+    add(frame, "p", piece.note, class_="note")
+
+
+@_element.register
+def _picture(piece: Picture, parent: ET.Element) -> None:
+    frame = add(parent, "figure", class_="picture")
+    data = base64.b64encode(piece.svg.encode()).decode()
+    add(frame, "img", src=f"data:image/svg+xml;base64,{data}", alt=piece.caption)
+    add(frame, "figcaption", piece.caption)
+
+
+def _inside_script(data: Any) -> str:
+    """JSON that neither ends a script nor begins a comment in one."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _packed_plotly() -> str:
+    """The code of plotly.js as the Python package brings it, packed: 4.8 MB are 1.9 MB so; browsers unpack it."""
+    if find_spec("plotly") is None:
+        raise EngineError.of("plotly", "is not installed", "pip install 'tauloop[report]'")
+    code = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(code, mtime=0)).decode()
+
+
+def _own(name: str) -> str:
+    return files("tauloop.viewer.pages").joinpath(name).read_text(encoding="utf-8")
+
+
+def add(
+    parent: ET.Element, tag: str, text: str = "", *, class_: str = "", **attributes: str
+) -> ET.Element:
+    """A new element at the end of another, with a text."""
+    element = ET.SubElement(parent, tag, attributes | ({"class": class_} if class_ else {}))
+    element.text = text
+    return element

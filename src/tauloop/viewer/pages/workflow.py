@@ -1,0 +1,134 @@
+"""One call from results, or their files, to a page: `write_report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tauloop.common.datasets import Variable
+from tauloop.common.errors import InputError, Problems
+from tauloop.common.options import Options
+from tauloop.common.progress import Progress
+from tauloop.common.records import dataclass
+from tauloop.common.result import Result, provenance
+from tauloop.display.page_records import PageRecord, page_record
+from tauloop.display.pieces import MotionScene, Piece, Plot, Rows
+from tauloop.display.record_reading import read_record
+from tauloop.viewer.pages.document import write_page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(Options):
+    """How a report is written.
+
+    Attributes:
+        title: heading of a report of several results.
+        film: whether the machine is shown in motion; it takes 0.9 MB for each result that has one.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> tl.ReportOptions(title="My arm", film=False).title
+        'My arm'
+    """
+
+    title: str = "Report"
+    film: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenReport(Result):
+    """A report that was written.
+
+    Attributes:
+        path: the page.
+        size: bytes of it.
+        records: what it shows.
+    """
+
+    path: Path
+    size: int
+    records: tuple[PageRecord, ...]
+
+    def variables(self) -> Iterator[Variable]:
+        """How much the page shows of every result."""
+        yield Variable(
+            name="result", values=[item.title for item in self.records], over=("result",)
+        )
+        for name, kind in (("tables", Rows), ("plots", Plot), ("scenes", MotionScene)):
+            counts = [len(self.titles(item, kind)) for item in self.records]
+            yield Variable(name=name, values=counts, over=("result",))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``: what the page shows, not the samples."""
+        shown = [
+            {
+                "kind": item.kind,
+                "title": item.title,
+                "status": item.status,
+                "tables": self.titles(item, Rows),
+                "plots": self.titles(item, Plot),
+                "scenes": self.titles(item, MotionScene),
+            }
+            for item in self.records
+        ]
+        return self.plain_data("size", path=str(self.path), results=shown)
+
+    @staticmethod
+    def titles(shown: PageRecord, kind: type[Piece]) -> list[str]:
+        """Headings of the tables, plots or machines of a record."""
+        return [piece.title for piece in shown.pieces if isinstance(piece, kind)]  # type: ignore[union-attr]
+
+
+def write_report(
+    results: object | Iterable[object],
+    path: str | Path,
+    options: ReportOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> WrittenReport:
+    """Write results as one HTML page that plays, needs no network and can be printed.
+
+    Args:
+        results: one or several: results of workflows, their records, or JSON files that commands
+            wrote with ``--json-file``.
+        path: the page.
+        options: how.
+        progress: called with what is done and what there is to do.
+
+    Raises:
+        InputError: a file that is no result, or a damaged one, with everything that is wrong; or no
+            result at all.
+        EngineError: plotly or viser is not installed.
+
+    Examples:
+        >>> import tauloop as tl
+        >>> fall = tl.simulate(tl.load("four_bar"), tl.SimulationOptions(duration=0.05))
+        >>> tl.write_report(fall, "fall.html", tl.ReportOptions(film=False)).path.name
+        'fall.html'
+    """
+    options = options or ReportOptions()
+    several = results if isinstance(results, list | tuple) else [results]
+    problems, records = Problems(), list[PageRecord]()
+    for item in several:
+        with problems.collecting(InputError):
+            made = read_record(item) if isinstance(item, str | Path) else item
+            records.append(made if isinstance(made, PageRecord) else page_record(made))
+    if not several:
+        problems.add("results", "there is none", "give at least one")
+    InputError.raise_if_any(problems)
+    if not options.film:
+        records = [
+            replace(item, pieces=tuple(p for p in item.pieces if not isinstance(p, MotionScene)))
+            for item in records
+        ]
+    title = options.title if len(records) > 1 else records[0].title
+    written = write_page(path, title, records, progress=progress)
+    return WrittenReport(
+        path=written,
+        size=written.stat().st_size,
+        records=tuple(records),
+        evidence=(),
+        provenance=provenance(options={"title": options.title, "film": options.film}, packages=()),
+    )

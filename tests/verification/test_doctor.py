@@ -1,0 +1,100 @@
+"""What `tauloop doctor` says of this computer, of one without a compiler, and of one whose compiler fails."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import tauloop as tl
+from conftest import ROOT
+from tauloop.cli.screen import Screen
+from tauloop.common.result import Status
+from tauloop.compiler.c.calling.compiler import compiler_path
+from tauloop.display.health_table import health_lines
+from tauloop.verification import look
+
+NEEDS_COMPILER = pytest.mark.skipif(compiler_path() is None, reason="needs a C compiler")
+
+
+def parts(health: look.Checkup) -> dict[str, str]:
+    return {part.name: part.state for part in health.parts}
+
+
+@NEEDS_COMPILER
+def test_it_names_what_is_there_and_compiles_a_function_that_is_right() -> None:
+    health = tl.doctor()
+    states = parts(health)
+    assert states["numpy"] == metadata.version("numpy")
+    assert int(states["cores"]) == len(os.sched_getaffinity(0))
+    assert int(states["vector width"].removesuffix(" bit")) in (64, 128, 256, 512)
+    assert health.status is Status.OK
+    assert 0.0 < health.evidence[1].value < 1e-12
+
+
+def test_without_a_compiler_it_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    health = tl.doctor()
+    assert health.status is Status.OK  # slower, and right
+    assert health.evidence == ()
+    remedies = {part.name: part.remedy for part in health.missing}
+    assert "gcc" in remedies["C compiler"]
+    assert remedies["LinuxCNC"] == "apt install linuxcnc-uspace linuxcnc-uspace-dev"
+
+
+def test_a_compiler_that_fails_is_doubted_with_its_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\necho out of order >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    health = tl.doctor()
+    assert health.status is Status.DOUBTFUL
+    assert "out of order" in health.evidence[0].advice
+
+
+def test_a_missing_package_comes_with_the_command_for_this_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = look.metadata_of
+    monkeypatch.setattr(
+        look, "metadata_of", lambda name: None if name == "viser" else original(name)
+    )
+    if original("tauloop") is None:
+        pytest.skip("Tauloop is not installed as a package here")
+    (viser,) = [part for part in tl.doctor().missing if part.name == "viser"]
+    assert viser.remedy.startswith(sys.executable) or viser.remedy.startswith(
+        "uv pip install --python"
+    )
+    assert "[view]'" in viser.remedy
+
+
+def test_commands_that_bring_what_is_missing_stand_on_one_line() -> None:
+    parts = tuple(
+        look.CheckedPart(name=name, state="", remedy=f"{'/long' * 30}/pip install '{name}'")
+        for name in "ab"
+    )
+    lines = [*health_lines(look.Checkup(parts=parts, evidence=(), provenance={}))]
+    screen = Screen(width=60, file=io.StringIO())
+    for line in lines:
+        screen.print(line, soft_wrap=line.no_wrap is True)  # as commands do
+    assert all(f"$ {part.remedy}\n" in screen.file.getvalue() for part in parts)
+
+
+def test_every_extra_for_users_is_looked_at() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {*look.USES} == {*project["optional-dependencies"]} - {
+        "all",
+        "dev",
+        "docs",
+        "fuzz",
+        "bench",
+    }
