@@ -149,6 +149,6 @@ def test_the_pages_have_code_to_look_at():
 
 def test_every_page_has_a_place_in_the_documentation() -> None:
     """`make docs` refuses a page that the order of the site leaves out; this says so at once."""
-    order = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    order = set(re.findall(r"[\w/.-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     assert set(pages) == order

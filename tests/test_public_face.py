@@ -68,7 +68,7 @@ def test_a_package_lists_its_public_names_and_nothing_else(package: ModuleType):
 
 def test_the_tab_key_shows_the_packages_too():
     rooms = [name for name in dir(tauloop) if isinstance(getattr(tauloop, name), ModuleType)]
-    assert {"drives", "logs", "motion", "report"} <= set(rooms)
+    assert {"drives", "logs", "motion", "display"} <= set(rooms)
     assert all(
         getattr(tauloop, name) is importlib.import_module(f"tauloop.{name}") for name in rooms
     )
@@ -244,7 +244,7 @@ def test_every_public_dataclass_that_can_hold_much_shows_itself_in_short():
 
 #: Modules whose algorithm somebody else has found, or printed first.
 ALGORITHMS = """
-assembly/nearest
+equations/assembly/nearest
 calibration/judging/gauges
 calibration/judging/identifiability
 calibration/judging/validation
@@ -273,14 +273,14 @@ identification/regression/base_parameters
 identification/regression/data
 integrate/integrators
 integrate/tableau
-kinematics/homotopy
-kinematics/homotopy_monodromy
+kinematics/homotopy/paths
+kinematics/homotopy/monodromy
 kinematics/singularities
 mechanism/drive_line
 motion/fourier
 motion/laws
 motion/multisine
-programs/extended
+compiler/functions/extended
 simulation/events
 simulation/routes
 """.split()

@@ -29,8 +29,17 @@ from tauloop.model import FunctionOptions
 #: Packages that are slow to import: each takes from 0.05 to 0.6 s.
 SLOW = ("casadi", "matplotlib", "numpy", "pandas", "pydantic", "scipy", "xarray", "yaml")
 #: Packages whose public names are imported late.
-ROOMS = ("assembly", "codegen", "formats", "kinematics", "mechanism", "model", "programs", "report")
-LATE = ("tauloop", *(f"tauloop.{room}" for room in ROOMS))
+LATE = (
+    "tauloop",
+    "tauloop.compiler",
+    "tauloop.compiler.c",
+    "tauloop.display",
+    "tauloop.equations.assembly",
+    "tauloop.formats",
+    "tauloop.kinematics",
+    "tauloop.mechanism",
+    "tauloop.model",
+)
 #: Columns of a terminal, and what stands before a command's summary in the list of commands.
 WIDTH, BEFORE = 78, len("  workspace  ")
 
@@ -93,7 +102,7 @@ def test_a_log_as_plain_arrays_needs_no_data_frames(tmp_path):
         "time [s],position.motor [rad],force.motor [N m]\n0,1,2\n1,2,3\n2,3,4\n", encoding="ascii"
     )
     code = "from tauloop.logs import read_signals; assert len(read_signals(sys.argv[1]).time) == 3"
-    assert slow(code, str(log)) == {"numpy", "scipy", "yaml"}
+    assert slow(code, str(log)) <= {"numpy", "scipy", "yaml"}
 
 
 def test_identification_needs_no_data_frames():
@@ -116,7 +125,7 @@ def homes(package: str) -> dict[str, str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tauloop."):
             table |= {
-                alias.name: str(node.module) for alias in node.names if alias.name != "lazy_names"
+                alias.name: str(node.module) for alias in node.names if alias.asname
             }
     return table
 

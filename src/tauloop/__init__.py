@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
+from tauloop.common.deprecated import MovedModules
 from tauloop.common.errors import (
     AssemblyError as AssemblyError,
     DescriptionError as DescriptionError,
@@ -19,12 +21,17 @@ from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop import (
+        authoring as authoring,
         calibration as calibration,
-        display as report,
+        common as common,
+        compiler as compiler,
+        display as display,
         drives as drives,
-        estimation as estimation,
+        dynamics as dynamics,
+        equations as equations,
+        export as export,
         formats as formats,
-        geometry as solids,
+        geometry as geometry,
         gpu as gpu,
         hil as hil,
         identification as identification,
@@ -36,6 +43,8 @@ if TYPE_CHECKING:
         motion as motion,
         simulation as simulation,
         study as study,
+        testing as testing,
+        verification as verification,
         viewer as viewer,
     )
     from tauloop.authoring import (
@@ -50,7 +59,7 @@ if TYPE_CHECKING:
         calibrate as calibrate,
         plan_poses as plan_poses,
     )
-    from tauloop.compiler import Forces as Forces, State as State, c as codegen
+    from tauloop.compiler import Forces as Forces, State as State
     from tauloop.display import plot as plot
     from tauloop.drives import (
         BallbarOptions as BallbarOptions,
@@ -68,9 +77,7 @@ if TYPE_CHECKING:
         DynamicsOptions as DynamicsOptions,
         inverse_dynamics as inverse_dynamics,
     )
-    from tauloop.equations import assembly as assembly
     from tauloop.equations.assembly import Assembly as Assembly
-    from tauloop.export import controller as realtime, fmu as fmu, linuxcnc as linuxcnc
     from tauloop.export.c import ExportOptions as ExportOptions, export_c as export_c
     from tauloop.export.controller import (
         ControllerOptions as ControllerOptions,
@@ -157,7 +164,7 @@ if TYPE_CHECKING:
         load_study as load_study,
         run_study as run_study,
     )
-    from tauloop.verification import doctor as doctor, engines as engines
+    from tauloop.verification import doctor as doctor
     from tauloop.verification.engines.verification import (
         VerifyOptions as VerifyOptions,
         verify as verify,
@@ -173,3 +180,6 @@ else:
 
 #: Version of the distribution.
 __version__ = "0.1.0"
+
+# Old import paths work for one more release.
+sys.meta_path.append(MovedModules())

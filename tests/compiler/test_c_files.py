@@ -29,18 +29,18 @@ HEADERS = f"-I{sysconfig.get_path('include')}"
 @pytest.mark.parametrize(
     ("name", "flags"),
     [
-        ("codegen/helpers.c", ("-std=c99", "-Wno-unused-function", *SIZES)),
+        ("compiler/c/printing/helpers.c", ("-std=c99", "-Wno-unused-function", *SIZES)),
         (
-            "codegen/single.c",
+            "compiler/c/printing/single.c",
             ("-std=c99", "-Wno-unused-function", "-Wconversion", "-Wdouble-promotion"),
         ),
-        ("codegen/caller.c", ("-std=c11", HEADERS)),
+        ("compiler/c/calling/caller.c", ("-std=c11", HEADERS)),
         ("model/check.c", ("-std=c99", "-Wno-unused-function", *LIMITS)),
     ],
 )
 def test_a_file_compiles_by_itself_without_warnings(name: str, flags: tuple[str, ...]):
     if (
-        name == "codegen/caller.c"
+        name == "compiler/c/calling/caller.c"
         and not (Path(sysconfig.get_path("include")) / "Python.h").exists()
     ):
         pytest.skip("no headers of Python")

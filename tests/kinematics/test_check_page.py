@@ -19,11 +19,11 @@ CASES = ROOT / "tests" / "cases"
 PAGE = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
 #: Where the messages of `check` are made: whole modules, and a function of one that has more.
 MODULES = (
-    "assembly/assembly.py",
-    "assembly/closing.py",
-    "assembly/coordinates.py",
-    "assembly/reference_pose.py",
-    "assembly/motor_candidates.py",
+    "equations/assembly/assembly.py",
+    "equations/assembly/closing.py",
+    "equations/assembly/coordinates.py",
+    "equations/assembly/reference_pose.py",
+    "equations/assembly/motor_candidates.py",
     "kinematics/inspection.py",
 )
 CABLES = ("mechanism/bodies.py", "unbounded_note")

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 #: Components of these tests, in C.
-SOURCES = Path(__file__).parents[1] / "linuxcnc"
+SOURCES = Path(__file__).parents[1] / "export"
 #: What Debian's packages linuxcnc-uspace and linuxcnc-uspace-dev bring.
 PROGRAMS = ("linuxcnc", "halcompile", "halcmd", "runuser")
 #: The ordinary user: LinuxCNC refuses root. There is always one of that name, and it owns nothing.

@@ -10,24 +10,7 @@ import _ast  # `ast` takes longer to import than all late names to read
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
 from typing import Any
-
-
-def public_names(package: str) -> tuple[Callable[[], list[str]], list[str]]:
-    """The function ``__dir__`` of a package, and its ``__all__``: what it has imported from its modules.
-
-    Args:
-        package: its full name; this is its last statement.
-    """
-    own = {"annotations", public_names.__name__}
-    imported = vars(sys.modules[package]).items()
-    public = sorted(
-        name
-        for name, value in imported
-        if not (name.startswith("_") or name in own or isinstance(value, ModuleType))
-    )
-    return public.copy, public
 
 
 def lazy_names(
@@ -56,8 +39,9 @@ def lazy_names(
 
     def resolve(name: str) -> Any:
         if name not in places:
-            text = f"module {package!r} has no attribute {name!r}"
-            raise AttributeError(text, name=name, obj=module)  # so that Python says what is near
+            from tauloop.common.deprecated import old_name
+
+            return old_name(package, name)
         value = (
             import_module(f"{package}.{name}")
             if name in rooms

@@ -71,9 +71,13 @@ class _OwnPart(ReportPart):
 
 
 def _function(place: str) -> Any:
-    """A function of a module of reports; where it is named like its module, the module alone is said."""
-    module, _, name = place.partition(".")
-    return getattr(import_module(f"tauloop.display.{module}"), name or module)
+    """Return a function of a module: of this package, or of another one after a colon.
+
+    The name of the function may be left out where it is the name of the module.
+    """
+    package, _, rest = place.rpartition(":")
+    module, _, name = rest.partition(".")
+    return getattr(import_module(f"tauloop.{package or 'display'}.{module}"), name or module)
 
 
 _SIMULATIONS = (
@@ -105,20 +109,20 @@ _OWN = (
     _OwnPart(
         "Excitation", "excitation_table.excitation_tables", "excitation_figure", "excitation_page"
     ),
-    _OwnPart("Export", "export_table.export_tables"),
+    _OwnPart("Export", "export:tables.export_tables"),
     _OwnPart("ExternalWrench", "wrench_table.wrench_tables", "wrench_figure", "wrench_page"),
     _OwnPart("FastestMotion", "fastest_table.fastest_tables", "fastest_figure", "motion_page"),
-    _OwnPart("FoldedLogs", "fold_table.fold_tables"),
-    _OwnPart("FmuExport", "fmu_table.fmu_tables"),
+    _OwnPart("FoldedLogs", "study:fold_tables"),
+    _OwnPart("FmuExport", "export.fmu:tables.fmu_tables"),
     _OwnPart("FittedPlant", "plant_table.plant_tables"),
     _OwnPart("Checkup", "health_table.health_lines"),
     _OwnPart("HitDetection", "hit_table.hit_tables", "hit_figure", "hit_page"),
     _OwnPart("Inspection", "machine_tables.check_tables", "machine_figure.reference_figure"),
     _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
     _OwnPart("LinkParameters", "link_table.link_tables"),
-    _OwnPart("ControllerExport", "export_table.controller_tables"),
-    _OwnPart("PlantRun", "plant_run_table.plant_run_tables"),
-    _OwnPart("LinuxcncExport", "export_table.linuxcnc_tables"),
+    _OwnPart("ControllerExport", "export:tables.controller_tables"),
+    _OwnPart("PlantRun", "hil:tables.plant_run_tables"),
+    _OwnPart("LinuxcncExport", "export:tables.linuxcnc_tables"),
     _OwnPart(
         "MachineIdentification",
         "machine_identification_tables",
@@ -140,7 +144,7 @@ _OWN = (
     _OwnPart("Reduction", "reduction_table.reduction_tables"),
     _OwnPart("RoundTrip", *_SIMULATIONS),
     _OwnPart("Simulation", *_SIMULATIONS),
-    _OwnPart("StudyResult", "study_table.study_tables"),
+    _OwnPart("StudyResult", "study:tables.study_tables"),
     _OwnPart("SwingComparison", *_SIMULATIONS),
     _OwnPart("Transfer", "transfer_table.transfer_tables"),
     _OwnPart("Tuning", "tuning_table.tuning_tables"),

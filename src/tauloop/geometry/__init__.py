@@ -7,9 +7,15 @@ Examples:
     True
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.geometry.body_frames import frames as frames
-from tauloop.geometry.machine import machine_solids as machine_solids, parts as parts
-from tauloop.geometry.triangle_meshes import triangles as triangles
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.geometry.body_frames import frames as frames
+    from tauloop.geometry.machine import machine_solids as machine_solids, parts as parts
+    from tauloop.geometry.triangle_meshes import triangles as triangles
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -53,7 +53,7 @@ def kernel_name(function: CFunction) -> str:
 
 def device_text(body: str, note: str, precision: Precision = Precision.DOUBLE) -> str:
     """A whole file: the words for both compilers, helpers as the functions need them, and the functions."""
-    head = [f"/* {comment(note)} */", c_file("tauloop.compiler.c", "kernels.h")]
+    head = [f"/* {comment(note)} */", c_file("tauloop.compiler.c.printing", "kernels.h")]
     written = precision.written(body)
     return "\n".join([*head, *used_helpers(written), written])
 

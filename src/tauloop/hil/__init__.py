@@ -6,10 +6,16 @@ Examples:
     1000.0
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.hil.client import PlantClient as PlantClient, PlantMeasurement as PlantMeasurement
-from tauloop.hil.options import PlantOptions as PlantOptions
-from tauloop.hil.plant import CompiledPlant as CompiledPlant
-from tauloop.hil.run import PlantRun as PlantRun, run_plant as run_plant
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.hil.client import PlantClient as PlantClient, PlantMeasurement as PlantMeasurement
+    from tauloop.hil.options import PlantOptions as PlantOptions
+    from tauloop.hil.plant import CompiledPlant as CompiledPlant
+    from tauloop.hil.run import PlantRun as PlantRun, run_plant as run_plant
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

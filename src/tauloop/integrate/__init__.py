@@ -6,14 +6,20 @@ Examples:
     1e-09
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.integrate.integrators import (
-    DormandPrince as DormandPrince,
-    Integrator as Integrator,
-    Method as Method,
-    Radau as Radau,
-    RungeKutta4 as RungeKutta4,
-)
-from tauloop.integrate.tableau import Tableau as Tableau, chained as chained
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.integrate.integrators import (
+        DormandPrince as DormandPrince,
+        Integrator as Integrator,
+        Method as Method,
+        Radau as Radau,
+        RungeKutta4 as RungeKutta4,
+    )
+    from tauloop.integrate.tableau import Tableau as Tableau, chained as chained
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tauloop.compiler.expressions import ProgramSpec
 
 #: The packages that a function's text depends on, and the libraries that it counts on.
-_MAKERS = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
+_MAKERS = ("common", "mechanism", "formats", "equations", "compiler", "model")
 _LIBRARIES = ("casadi", "numpy", "scipy")
 _SOURCES = (".py", ".c")
 _PACKAGE = Path(__file__).parent.parent

@@ -6,78 +6,91 @@ Examples:
     ['3-4-5', '4-5-6-7', 'cycloidal', 'parabolic', 'trapezoidal']
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
-from tauloop.motion.cycles.planning import (
-    CycleLeg as CycleLeg,
-    PlannedCycle as PlannedCycle,
-    plan_cycle as plan_cycle,
-)
-from tauloop.motion.cycles.stations import (
-    CycleList as CycleList,
-    CycleStation as CycleStation,
-    load_cycle as load_cycle,
-    loads_cycle as loads_cycle,
-)
-from tauloop.motion.fastest.changes import limited_law as limited_law
-from tauloop.motion.fastest.law import ProfileLaw as ProfileLaw
-from tauloop.motion.fastest.limits import PathLimits as PathLimits, PathRows as PathRows
-from tauloop.motion.fastest.planning import (
-    FastestLaw as FastestLaw,
-    fastest_law as fastest_law,
-    law_rate as law_rate,
-)
-from tauloop.motion.fourier import FourierSeries as FourierSeries
-from tauloop.motion.free.obstacles import (
-    BoxObstacle as BoxObstacle,
-    Obstacle as Obstacle,
-    SphereObstacle as SphereObstacle,
-)
-from tauloop.motion.free.planning import (
-    Aim as Aim,
-    FreeMotion as FreeMotion,
-    FreePlanner as FreePlanner,
-)
-from tauloop.motion.free.rows import Surroundings as Surroundings
-from tauloop.motion.laws import (
-    LAWS as LAWS,
-    POLYNOMIAL_345 as POLYNOMIAL_345,
-    POLYNOMIAL_4567 as POLYNOMIAL_4567,
-    Cycloidal as Cycloidal,
-    Law as Law,
-    Parabolic as Parabolic,
-    PolynomialLaw as PolynomialLaw,
-    Progress as Progress,
-    Trapezoidal as Trapezoidal,
-)
-from tauloop.motion.limits import fastest_rate as fastest_rate, tightest_limit as tightest_limit
-from tauloop.motion.multisine import Multisine as Multisine, random_multisine as random_multisine
-from tauloop.motion.paths import (
-    AxisTurn as AxisTurn,
-    Curve as Curve,
-    Ellipse as Ellipse,
-    Line as Line,
-    Path as Path,
-    SampledPath as SampledPath,
-    Together as Together,
-    sheared_ellipse as sheared_ellipse,
-    turn_between as turn_between,
-)
-from tauloop.motion.planning import (
-    PlannedMotion as PlannedMotion,
-    StrokeOptions as StrokeOptions,
-    plan_motion as plan_motion,
-)
-from tauloop.motion.sampled import SampledMotion as SampledMotion
-from tauloop.motion.strokes import Stroke as Stroke, stroke as stroke
-from tauloop.motion.timing import (
-    MachineLimits as MachineLimits,
-    PeakAcceleration as PeakAcceleration,
-    PeakSpeed as PeakSpeed,
-    Seconds as Seconds,
-    Timing as Timing,
-    peak as peak,
-)
-from tauloop.motion.trajectory import PeakForce as PeakForce, Trajectory as Trajectory, plan as plan
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.motion.clothoids import Chain as Chain, Clothoid as Clothoid, polyline as polyline
+    from tauloop.motion.cycles.planning import (
+        CycleLeg as CycleLeg,
+        PlannedCycle as PlannedCycle,
+        plan_cycle as plan_cycle,
+    )
+    from tauloop.motion.cycles.stations import (
+        CycleList as CycleList,
+        CycleStation as CycleStation,
+        load_cycle as load_cycle,
+        loads_cycle as loads_cycle,
+    )
+    from tauloop.motion.fastest.changes import limited_law as limited_law
+    from tauloop.motion.fastest.law import ProfileLaw as ProfileLaw
+    from tauloop.motion.fastest.limits import PathLimits as PathLimits, PathRows as PathRows
+    from tauloop.motion.fastest.planning import (
+        FastestLaw as FastestLaw,
+        fastest_law as fastest_law,
+        law_rate as law_rate,
+    )
+    from tauloop.motion.fourier import FourierSeries as FourierSeries
+    from tauloop.motion.free.obstacles import (
+        BoxObstacle as BoxObstacle,
+        Obstacle as Obstacle,
+        SphereObstacle as SphereObstacle,
+    )
+    from tauloop.motion.free.planning import (
+        Aim as Aim,
+        FreeMotion as FreeMotion,
+        FreePlanner as FreePlanner,
+    )
+    from tauloop.motion.free.rows import Surroundings as Surroundings
+    from tauloop.motion.laws import (
+        LAWS as LAWS,
+        POLYNOMIAL_345 as POLYNOMIAL_345,
+        POLYNOMIAL_4567 as POLYNOMIAL_4567,
+        Cycloidal as Cycloidal,
+        Law as Law,
+        Parabolic as Parabolic,
+        PolynomialLaw as PolynomialLaw,
+        Progress as Progress,
+        Trapezoidal as Trapezoidal,
+    )
+    from tauloop.motion.limits import fastest_rate as fastest_rate, tightest_limit as tightest_limit
+    from tauloop.motion.multisine import (
+        Multisine as Multisine,
+        random_multisine as random_multisine,
+    )
+    from tauloop.motion.paths import (
+        AxisTurn as AxisTurn,
+        Curve as Curve,
+        Ellipse as Ellipse,
+        Line as Line,
+        Path as Path,
+        SampledPath as SampledPath,
+        Together as Together,
+        sheared_ellipse as sheared_ellipse,
+        turn_between as turn_between,
+    )
+    from tauloop.motion.planning import (
+        PlannedMotion as PlannedMotion,
+        StrokeOptions as StrokeOptions,
+        plan_motion as plan_motion,
+    )
+    from tauloop.motion.sampled import SampledMotion as SampledMotion
+    from tauloop.motion.strokes import Stroke as Stroke, stroke as stroke
+    from tauloop.motion.timing import (
+        MachineLimits as MachineLimits,
+        PeakAcceleration as PeakAcceleration,
+        PeakSpeed as PeakSpeed,
+        Seconds as Seconds,
+        Timing as Timing,
+        peak as peak,
+    )
+    from tauloop.motion.trajectory import (
+        PeakForce as PeakForce,
+        Trajectory as Trajectory,
+        plan as plan,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

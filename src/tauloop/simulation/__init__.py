@@ -7,96 +7,102 @@ Examples:
     'ok'
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.integrate.events import Event as Event, Occurrence as Occurrence
-from tauloop.integrate.integrators import (
-    DormandPrince as DormandPrince,
-    Integrator as Integrator,
-    Radau as Radau,
-    RungeKutta4 as RungeKutta4,
-)
-from tauloop.simulation.cables.result import (
-    CableEvent as CableEvent,
-    CableSimulation as CableSimulation,
-)
-from tauloop.simulation.cables.simulation import simulate_cables as simulate_cables
-from tauloop.simulation.controllers.laws import (
-    Compensation as Compensation,
-    Controller as Controller,
-    Loop as Loop,
-    Sampling as Sampling,
-)
-from tauloop.simulation.controllers.many import (
-    ManyControlledMotions as ManyControlledMotions,
-    follow_many as follow_many,
-)
-from tauloop.simulation.controllers.predictive import PredictiveTracking as PredictiveTracking
-from tauloop.simulation.controllers.run import (
-    ControlledMotion as ControlledMotion,
-    follow as follow,
-    prepared_loop as prepared_loop,
-)
-from tauloop.simulation.controllers.workflow import (
-    ControlComparison as ControlComparison,
-    ControlOptions as ControlOptions,
-    control as control,
-)
-from tauloop.simulation.forces import (
-    ConstantForce as ConstantForce,
-    Feedback as Feedback,
-    ForceLaw as ForceLaw,
-    InverseDynamicsForce as InverseDynamicsForce,
-    ToolForce as ToolForce,
-    Wrench as Wrench,
-)
-from tauloop.simulation.many import (
-    ManySimulations as ManySimulations,
-    simulate_many as simulate_many,
-)
-from tauloop.simulation.planned.cycles import (
-    Cycle as Cycle,
-    CycleOptions as CycleOptions,
-    LegLimits as LegLimits,
-    MotorLoad as MotorLoad,
-    TriedCycle as TriedCycle,
-    cycle as cycle,
-)
-from tauloop.simulation.planned.fastest import (
-    ActiveLimit as ActiveLimit,
-    FastestMotion as FastestMotion,
-    FastestOptions as FastestOptions,
-    TriedMotion as TriedMotion,
-    fastest_motion as fastest_motion,
-)
-from tauloop.simulation.planned.limit_options import LimitOptions as LimitOptions
-from tauloop.simulation.planned.transfers import (
-    LeastDistance as LeastDistance,
-    Transfer as Transfer,
-    TransferOptions as TransferOptions,
-    transfer as transfer,
-)
-from tauloop.simulation.round_trips import RoundTrip as RoundTrip, round_trip as round_trip
-from tauloop.simulation.routes import (
-    Baumgarte as Baumgarte,
-    ExtendedSpace as ExtendedSpace,
-    IndependentCoordinates as IndependentCoordinates,
-    Multipliers as Multipliers,
-    Projected as Projected,
-    Route as Route,
-)
-from tauloop.simulation.simulation import (
-    Simulation as Simulation,
-    Simulator as Simulator,
-    start_state as start_state,
-)
-from tauloop.simulation.stepping.steps import Ending as Ending
-from tauloop.simulation.swing_comparison import SwingComparison as SwingComparison
-from tauloop.simulation.workflow import (
-    Integration as Integration,
-    RoundTripOptions as RoundTripOptions,
-    SimulationOptions as SimulationOptions,
-    SwingOptions as SwingOptions,
-    simulate as simulate,
-)
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.integrate.events import Event as Event, Occurrence as Occurrence
+    from tauloop.integrate.integrators import (
+        DormandPrince as DormandPrince,
+        Integrator as Integrator,
+        Radau as Radau,
+        RungeKutta4 as RungeKutta4,
+    )
+    from tauloop.simulation.cables.result import (
+        CableEvent as CableEvent,
+        CableSimulation as CableSimulation,
+    )
+    from tauloop.simulation.cables.simulation import simulate_cables as simulate_cables
+    from tauloop.simulation.controllers.laws import (
+        Compensation as Compensation,
+        Controller as Controller,
+        Loop as Loop,
+        Sampling as Sampling,
+    )
+    from tauloop.simulation.controllers.many import (
+        ManyControlledMotions as ManyControlledMotions,
+        follow_many as follow_many,
+    )
+    from tauloop.simulation.controllers.predictive import PredictiveTracking as PredictiveTracking
+    from tauloop.simulation.controllers.run import (
+        ControlledMotion as ControlledMotion,
+        follow as follow,
+        prepared_loop as prepared_loop,
+    )
+    from tauloop.simulation.controllers.workflow import (
+        ControlComparison as ControlComparison,
+        ControlOptions as ControlOptions,
+        control as control,
+    )
+    from tauloop.simulation.forces import (
+        ConstantForce as ConstantForce,
+        Feedback as Feedback,
+        ForceLaw as ForceLaw,
+        InverseDynamicsForce as InverseDynamicsForce,
+        ToolForce as ToolForce,
+        Wrench as Wrench,
+    )
+    from tauloop.simulation.many import (
+        ManySimulations as ManySimulations,
+        simulate_many as simulate_many,
+    )
+    from tauloop.simulation.planned.cycles import (
+        Cycle as Cycle,
+        CycleOptions as CycleOptions,
+        LegLimits as LegLimits,
+        MotorLoad as MotorLoad,
+        TriedCycle as TriedCycle,
+        cycle as cycle,
+    )
+    from tauloop.simulation.planned.fastest import (
+        ActiveLimit as ActiveLimit,
+        FastestMotion as FastestMotion,
+        FastestOptions as FastestOptions,
+        TriedMotion as TriedMotion,
+        fastest_motion as fastest_motion,
+    )
+    from tauloop.simulation.planned.limit_options import LimitOptions as LimitOptions
+    from tauloop.simulation.planned.transfers import (
+        LeastDistance as LeastDistance,
+        Transfer as Transfer,
+        TransferOptions as TransferOptions,
+        transfer as transfer,
+    )
+    from tauloop.simulation.round_trips import RoundTrip as RoundTrip, round_trip as round_trip
+    from tauloop.simulation.routes import (
+        Baumgarte as Baumgarte,
+        ExtendedSpace as ExtendedSpace,
+        IndependentCoordinates as IndependentCoordinates,
+        Multipliers as Multipliers,
+        Projected as Projected,
+        Route as Route,
+    )
+    from tauloop.simulation.simulation import (
+        Simulation as Simulation,
+        Simulator as Simulator,
+        start_state as start_state,
+    )
+    from tauloop.simulation.stepping.steps import Ending as Ending
+    from tauloop.simulation.swing_comparison import SwingComparison as SwingComparison
+    from tauloop.simulation.workflow import (
+        Integration as Integration,
+        RoundTripOptions as RoundTripOptions,
+        SimulationOptions as SimulationOptions,
+        SwingOptions as SwingOptions,
+        simulate as simulate,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

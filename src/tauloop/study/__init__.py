@@ -13,25 +13,33 @@ Examples:
 
 from __future__ import annotations
 
-from tauloop.common.lazy import public_names
-from tauloop.study.file import Study as Study, load_study as load_study, loads_study as loads_study
-from tauloop.study.folder import StudyFolder as StudyFolder
-from tauloop.study.many_logs import (
-    FoldedLogs as FoldedLogs,
-    FoldOptions as FoldOptions,
-    fold_logs as fold_logs,
-)
-from tauloop.study.pose_accuracy import (
-    AccuracyOptions as AccuracyOptions,
-    PoseErrors as PoseErrors,
-    accuracy as accuracy,
-)
-from tauloop.study.reductions import ScalarSummary as ScalarSummary, StudyResult as StudyResult
-from tauloop.study.variations import VariedInput as VariedInput
-from tauloop.study.workflow import (
-    StudyOptions as StudyOptions,
-    read_results as read_results,
-    run_study as run_study,
-)
+from typing import TYPE_CHECKING
 
-__dir__, __all__ = public_names(__name__)
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.study.file import (
+        Study as Study,
+        load_study as load_study,
+        loads_study as loads_study,
+    )
+    from tauloop.study.folder import StudyFolder as StudyFolder
+    from tauloop.study.many_logs import (
+        FoldedLogs as FoldedLogs,
+        FoldOptions as FoldOptions,
+        fold_logs as fold_logs,
+    )
+    from tauloop.study.pose_accuracy import (
+        AccuracyOptions as AccuracyOptions,
+        PoseErrors as PoseErrors,
+        accuracy as accuracy,
+    )
+    from tauloop.study.reductions import ScalarSummary as ScalarSummary, StudyResult as StudyResult
+    from tauloop.study.variations import VariedInput as VariedInput
+    from tauloop.study.workflow import (
+        StudyOptions as StudyOptions,
+        read_results as read_results,
+        run_study as run_study,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

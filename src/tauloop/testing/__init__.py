@@ -7,26 +7,32 @@ when all is well:
         check_loss(Tukey())
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.testing.calibration import (
-    check_instrument as check_instrument,
-    check_loss as check_loss,
-)
-from tauloop.testing.conformance import ConformanceError as ConformanceError
-from tauloop.testing.dynamics import check_formulation as check_formulation
-from tauloop.testing.formats import check_format as check_format
-from tauloop.testing.identification import check_estimator as check_estimator
-from tauloop.testing.joints import check_joint as check_joint
-from tauloop.testing.machines import (
-    planar_loop as planar_loop,
-    serial_chain as serial_chain,
-    six_legs as six_legs,
-)
-from tauloop.testing.report import check_report_part as check_report_part
-from tauloop.testing.simulation import (
-    check_controller as check_controller,
-    check_integrator as check_integrator,
-    check_route as check_route,
-)
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.testing.calibration import (
+        check_instrument as check_instrument,
+        check_loss as check_loss,
+    )
+    from tauloop.testing.conformance import ConformanceError as ConformanceError
+    from tauloop.testing.dynamics import check_formulation as check_formulation
+    from tauloop.testing.formats import check_format as check_format
+    from tauloop.testing.identification import check_estimator as check_estimator
+    from tauloop.testing.joints import check_joint as check_joint
+    from tauloop.testing.machines import (
+        planar_loop as planar_loop,
+        serial_chain as serial_chain,
+        six_legs as six_legs,
+    )
+    from tauloop.testing.report import check_report_part as check_report_part
+    from tauloop.testing.simulation import (
+        check_controller as check_controller,
+        check_integrator as check_integrator,
+        check_route as check_route,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -7,11 +7,17 @@ Examples:
     'four_bar.png'
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.viewer.film import save_film as save_film
-from tauloop.viewer.layers import Layers as Layers
-from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback
-from tauloop.viewer.viewer import Viewer as Viewer
-from tauloop.viewer.workflow import View as View, ViewOptions as ViewOptions, view as view
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.viewer.film import save_film as save_film
+    from tauloop.viewer.layers import Layers as Layers
+    from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback
+    from tauloop.viewer.viewer import Viewer as Viewer
+    from tauloop.viewer.workflow import View as View, ViewOptions as ViewOptions, view as view
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -59,7 +59,7 @@ def library_files(
         f"src/{stem}.hpp": cpp_text(stem, cases, single=single),
         f"test/{stem}_check.c": files[f"{stem}_check.c"],
         f"examples/{stem}_example/{stem}_example.ino": _sketch(stem, cases[0], single=single),
-        "CMakeLists.txt": c_file("tauloop.model", "library.cmake")
+        "CMakeLists.txt": c_file("tauloop.export.c", "library.cmake")
         .replace("@NAME@", stem)
         .replace("@VERSION@", numbers),
         "library.properties": _properties(stem, description, numbers),
@@ -90,7 +90,7 @@ def cpp_text(stem: str, cases: Sequence[Case], *, single: bool) -> str:
             f'#include "{stem}.h"',
             "",
         ),
-        c_file("tauloop.model", "view.hpp").replace("@NAME@", space).strip(),
+        c_file("tauloop.export.c", "view.hpp").replace("@NAME@", space).strip(),
         "",
         "/* Whether evidence is good: within reach, regular, converged, and numbers all through. */",
         f"inline bool is_good(view<const {real}, 4> health) noexcept",

@@ -203,7 +203,7 @@ def check_text(
         f"#define SMALLEST_PIVOT {pivot!r}",
         f"#define CONVERGED {converged!r}",
         "",
-        c_file("tauloop.model", "check.c"),
+        c_file("tauloop.export.c", "check.c"),
     ]
     for case in cases:
         lines += _check(case, batch=batch)

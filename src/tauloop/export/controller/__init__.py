@@ -6,20 +6,26 @@ Examples:
     'pd'
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.export.controller.controller import (
-    FLAGS as FLAGS,
-    CompiledController as CompiledController,
-    ControllerSample as ControllerSample,
-)
-from tauloop.export.controller.export import (
-    ControllerExport as ControllerExport,
-    export_controller as export_controller,
-)
-from tauloop.export.controller.law import (
-    GeneratedLaw as GeneratedLaw,
-    control_compiled as control_compiled,
-)
-from tauloop.export.controller.options import ControllerOptions as ControllerOptions
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.export.controller.controller import (
+        FLAGS as FLAGS,
+        CompiledController as CompiledController,
+        ControllerSample as ControllerSample,
+    )
+    from tauloop.export.controller.export import (
+        ControllerExport as ControllerExport,
+        export_controller as export_controller,
+    )
+    from tauloop.export.controller.law import (
+        GeneratedLaw as GeneratedLaw,
+        control_compiled as control_compiled,
+    )
+    from tauloop.export.controller.options import ControllerOptions as ControllerOptions
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -6,14 +6,23 @@ Examples:
     '3'
 """
 
-from tauloop.common.lazy import public_names
-from tauloop.export.fmu.coupling import FmuCoupling as FmuCoupling
-from tauloop.export.fmu.export import (
-    FmuExport as FmuExport,
-    FmuOptions as FmuOptions,
-    export_fmu as export_fmu,
-)
-from tauloop.export.fmu.master import co_simulate as co_simulate
-from tauloop.export.fmu.variables import FmuVariable as FmuVariable, FmuVariables as FmuVariables
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.export.fmu.coupling import FmuCoupling as FmuCoupling
+    from tauloop.export.fmu.export import (
+        FmuExport as FmuExport,
+        FmuOptions as FmuOptions,
+        export_fmu as export_fmu,
+    )
+    from tauloop.export.fmu.master import co_simulate as co_simulate
+    from tauloop.export.fmu.variables import (
+        FmuVariable as FmuVariable,
+        FmuVariables as FmuVariables,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

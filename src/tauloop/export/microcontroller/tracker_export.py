@@ -169,7 +169,7 @@ def _samples(model: Model, *, has_start: bool) -> dict[str, np.ndarray]:
 
 def _filled(name: str, tokens: dict[str, str]) -> str:
     """Return a text of this package with its tokens replaced."""
-    text = c_file("tauloop.simulation.observers", name)
+    text = c_file("tauloop.export.microcontroller", name)
     for token, value in tokens.items():
         text = text.replace(f"@{token}@", value)
     return text

@@ -151,7 +151,7 @@ def export_ros2(
         ExportOptions(functions=("kinematics",), entry=ACTUATORS, outputs=("q",), name="machine"),
         progress=progress,
     )
-    folder_of_texts = resources("tauloop.authoring") / "ros2"
+    folder_of_texts = resources("tauloop.export.ros2") / "texts"
     texts = {f"src/{text}": (folder_of_texts / text).read_text("utf-8") for text in _TEXTS}
     texts |= {
         f"src/{file}": kinematics.files[file]

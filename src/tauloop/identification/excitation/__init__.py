@@ -1,8 +1,14 @@
 """Optimised excitation: motions that tell the parameters best, under all limits of the machine."""
 
-from tauloop.common.lazy import public_names
-from tauloop.identification.excitation.design import excite as excite
-from tauloop.identification.excitation.options import ExcitationOptions as ExcitationOptions
-from tauloop.identification.excitation.result import Excitation as Excitation
+from __future__ import annotations
 
-__dir__, __all__ = public_names(__name__)
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.identification.excitation.design import excite as excite
+    from tauloop.identification.excitation.options import ExcitationOptions as ExcitationOptions
+    from tauloop.identification.excitation.result import Excitation as Excitation
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -161,9 +162,12 @@ def choose_channels(
             for field, value in options:
                 if all(_current(p, field, name) == value for p in chosen):
                     continue
+                changed: list[dict[str, Any]] = [
+                    {field: {**getattr(p, field), name: value}} for p in chosen
+                ]
                 trial = tuple(
-                    replace(p, **{field: {**getattr(p, field), name: value}}) for p in chosen
-                )  # type: ignore[arg-type]
+                    replace(p, **change) for p, change in zip(chosen, changed, strict=True)
+                )
                 errors = errors_of(trial)
                 if (
                     overall(errors) * (1.0 + BETTER) <= overall(best)

@@ -137,7 +137,7 @@ def paths_text(printed: PrintedSystem) -> str:
     point = "const tl_complex *x, const tl_complex *y"
     body = [
         *head,
-        c_file("tauloop.kinematics", "homotopy.c"),
+        c_file("tauloop.kinematics.homotopy", "homotopy.c"),
         *_routine(f"tl_values({point}, tl_complex *F, tl_complex *J)", function, ("F", "J", None)),
         *_routine(
             f"tl_rates({point}, const tl_complex *rate, tl_complex *J, tl_complex *r)",

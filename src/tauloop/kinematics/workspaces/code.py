@@ -220,7 +220,7 @@ class PoseKernel:
         arguments = ", ".join(["1", *(places[port.name] for port in function.arguments)])
         body = [
             *(f"#define TL_{name} {size}" for name, size in defined.items()),
-            c_file("tauloop.kinematics", "workspace.c"),
+            c_file("tauloop.kinematics.workspaces", "workspace.c"),
             thread_text(function, frozenset()),
             "static void tl_closed(const double *position, const double *start, const double *held, tl_pose *pose)",
             "{",

@@ -198,7 +198,10 @@ def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> Non
 @functools.cache
 def _binding() -> ModuleType | None:
     """The extension module, or None where there is no compiler, no header, or no room."""
-    headers, source = Path(sysconfig.get_path("include")), c_file("tauloop.compiler.c", "caller.c")
+    headers, source = (
+        Path(sysconfig.get_path("include")),
+        c_file("tauloop.compiler.c.calling", "caller.c"),
+    )
     parts = (source, sys.version, str(headers), *compiler_stamp(), *processor_stamp())
     module = (
         cache_folder() / f"caller-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"

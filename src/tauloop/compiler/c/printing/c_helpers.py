@@ -42,7 +42,9 @@ def pieces() -> dict[str, str]:
 def _pieces(file: str) -> dict[str, str]:
     """The pieces of a file."""
     mark = r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*"
-    _, *parts = re.split(mark, c_file("tauloop.compiler.c", file), flags=re.MULTILINE | re.DOTALL)
+    _, *parts = re.split(
+        mark, c_file("tauloop.compiler.c.printing", file), flags=re.MULTILINE | re.DOTALL
+    )
     return {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 

@@ -47,12 +47,14 @@ class RowKernel(Protocol):
 
 def row_kernel_text(body: str) -> str:
     """A whole file: the words for both compilers, helpers as the text needs them, and the text."""
-    return "\n".join([c_file("tauloop.compiler.c", "kernels.h"), *used_helpers(body), body])
+    return "\n".join(
+        [c_file("tauloop.compiler.c.printing", "kernels.h"), *used_helpers(body), body]
+    )
 
 
 def without_headers(text: str) -> str:
     """A text with the words for both compilers in front, in place of the headers that it includes."""
-    return c_file("tauloop.compiler.c", "kernels.h") + _INCLUDE.sub("", text)
+    return c_file("tauloop.compiler.c.printing", "kernels.h") + _INCLUDE.sub("", text)
 
 
 def row_kernel_letters(numbers: int, arrays: int) -> str:

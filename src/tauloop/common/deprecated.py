@@ -1,0 +1,114 @@
+"""Names of earlier versions, which work for one more release with a DeprecationWarning.
+
+The tables below are the only place that knows an old name. Imports, attributes of packages and the
+page on migration follow from them.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+#: Release in which the old names are removed.
+REMOVED_IN = "0.3"
+#: Old packages and modules, each with the packages that have its public names now.
+MODULES: Mapping[str, tuple[str, ...]] = {
+    "tauloop.assembly": ("tauloop.equations.assembly", "tauloop.equations"),
+    "tauloop.codegen": ("tauloop.compiler.c",),
+    "tauloop.conversion": ("tauloop.authoring", "tauloop.export.ros2"),
+    "tauloop.datasets": ("tauloop.common.datasets",),
+    "tauloop.engines": ("tauloop.verification.engines", "tauloop.verification"),
+    "tauloop.errors": ("tauloop.common.errors",),
+    "tauloop.estimation": (
+        "tauloop.simulation.observers",
+        "tauloop.identification.online",
+        "tauloop.export.microcontroller",
+    ),
+    "tauloop.extensions": ("tauloop.common.extensions",),
+    "tauloop.fmu": ("tauloop.export.fmu",),
+    "tauloop.health": ("tauloop.verification",),
+    "tauloop.linuxcnc": ("tauloop.export.linuxcnc",),
+    "tauloop.options": ("tauloop.common.options",),
+    "tauloop.pages": ("tauloop.viewer.pages",),
+    "tauloop.programs": ("tauloop.compiler",),
+    "tauloop.progress": ("tauloop.common.progress",),
+    "tauloop.realtime": ("tauloop.export.controller",),
+    "tauloop.reduction": ("tauloop.mechanism.reduction",),
+    "tauloop.report": ("tauloop.display",),
+    "tauloop.result": ("tauloop.common.result",),
+    "tauloop.solids": ("tauloop.geometry",),
+    "tauloop.templates": ("tauloop.authoring",),
+}
+#: Packages that gave public names to others, each with the packages that have these names now.
+SPLIT_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "tauloop.drives": ("tauloop.export.drive_control",),
+    "tauloop.kinematics": ("tauloop.dynamics", "tauloop.geometry"),
+    "tauloop.model": ("tauloop.export.c",),
+}
+
+
+def warn(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that a name is deprecated, at the line of the caller that uses it.
+
+    Args:
+        old: the deprecated name.
+        new: the name that replaces it.
+        stacklevel: frames between that line and this function, as in `warnings.warn`.
+    """
+    warnings.warn(
+        f"{old} is deprecated and will be removed in Tauloop {REMOVED_IN}: use {new}",
+        DeprecationWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def old_name(package: str, name: str) -> Any:
+    """Return what a package had under a name that is now elsewhere, with a warning.
+
+    Raises:
+        AttributeError: no package has this name.
+    """
+    if f"{package}.{name}" in MODULES:
+        return import_module(f"{package}.{name}")
+    return _found_in(package, name, MODULES.get(package) or SPLIT_PACKAGES.get(package, ()))
+
+
+def _found_in(package: str, name: str, places: Sequence[str]) -> Any:
+    for place in places:
+        module = import_module(place)
+        if name in getattr(module, "__all__", vars(module)):
+            warn(f"{package}.{name}", f"{place}.{name}", stacklevel=4)
+            return getattr(module, name)
+    text = f"module {package!r} has no attribute {name!r}"
+    raise AttributeError(text, name=name, obj=sys.modules.get(package))
+
+
+class _MovedModule:
+    """A loader of a module that passes on the names of the packages that replace it."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module under its old name."""
+        module = ModuleType(spec.name, f"Deprecated: see {', '.join(MODULES[spec.name])}.")
+        module.__getattr__ = lambda name: old_name(spec.name, name)  # type: ignore[method-assign]
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: names are looked up when they are used."""
+
+
+class MovedModules:
+    """A finder of modules under their old names; asked after all others."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return how an old module is loaded, or None for every other name."""
+        return ModuleSpec(fullname, _MovedModule()) if fullname in MODULES else None  # type: ignore[arg-type]
