@@ -65,8 +65,8 @@ torch-test: $(BIN)/python
 	out/torch/bin/python -m pytest -n 0 --nightly tests/model/test_torch_face.py tests/gpu/test_strangers_arrays.py $(ARGS)
 
 # Each with compiled code of its own, in out/processors.
-processors-test: TESTS ?= $(addprefix tests/,assembly calibration codegen drives equations estimation hil identification \
-    integrate kinematics model motion programs realtime reduction simulation study)
+processors-test: TESTS ?= $(addprefix tests/,calibration compiler drives dynamics equations export hil identification \
+    integrate kinematics mechanism model motion simulation study)
 processors-test: $(ALL)
 	@for processor in avx2 sse2; do \
 	    echo "== $$processor"; $(BIN)/python -m pytest -n 2 --processor $$processor $(TESTS) $(ARGS) || exit 1; \
@@ -86,11 +86,11 @@ wheel-test: $(BIN)/python
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir out/wheel .
 	$(BIN)/python -m venv out/wheel/environment
 	out/wheel/environment/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
-	out/wheel/environment/bin/python -I tests/use_wheel.py
+	out/wheel/environment/bin/python -I tools/use_wheel.py
 
 # What a new user does, read from the README and the first tutorial.
 walk: $(BIN)/python
-	$(BIN)/python tests/walk.py
+	$(BIN)/python tools/walk.py
 
 nightly-versions: $(BIN)/python
 	$(BIN)/python -m pip install --quiet uv
@@ -117,7 +117,7 @@ check: $(ALL)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	git ls-files -z | xargs -0 $(BIN)/python tests/hygiene.py
+	git ls-files -z | xargs -0 $(BIN)/python tools/hygiene.py
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 fix: $(ALL)
@@ -135,13 +135,13 @@ guard: $(ALL)
 	$(BIN)/python benchmarks/guard.py $(ARGS)
 
 docs: $(DOCS)
-	$(BIN)/python tests/gallery_pages.py --films
+	$(BIN)/python tools/gallery_pages.py --films
 	$(BIN)/mkdocs build --strict $(ARGS)
 
 # KINDS="gallery viewing": some of them.
 pictures: KINDS ?=
 pictures: $(ALL) $(DOCS)
-	$(BIN)/python tests/site_pictures.py $(KINDS)
+	$(BIN)/python tools/site_pictures.py $(KINDS)
 
 clean:
 	rm -rf __pycache__ .venv site dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -57,9 +57,9 @@ STARTS_THE_PROGRAM = {
     "papers/tests/test_pages.py": "a report of what the command of a package wrote is compared with its page",
     "papers/tests/test_reproduce.py": "the papers' own command",
     "tests/compiler/test_sanitizers.py": "whole processes under sanitizers",
-    "tests/full_disks.py": "full disks, in a namespace of its own",
-    "tests/interrupted.py": "Ctrl-C, and what is left of processes",
-    "tests/kills.py": "kills while files are written",
+    "tools/full_disks.py": "full disks, in a namespace of its own",
+    "tools/interrupted.py": "Ctrl-C, and what is left of processes",
+    "tools/kills.py": "kills while files are written",
     "tests/test_examples.py": "commands of the examples, as their pages have them",
     "tests/testing/test_extensions.py": "installed packages in processes of their own",
     "tests/test_files.py": "every command refuses the files that it cannot write before its work",
@@ -68,7 +68,7 @@ STARTS_THE_PROGRAM = {
     "tests/test_interrupted.py": "Ctrl-C",
     "tests/test_killed.py": "kills",
     "tests/test_start_up.py": "what commands import, and how quick they are",
-    "tests/use_wheel.py": "the wheel in an empty environment",
+    "tools/use_wheel.py": "the wheel in an empty environment",
 }
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
@@ -504,7 +504,7 @@ def test_tests_call_functions_and_the_program_is_started_where_no_function_would
     root = PACKAGE.parents[1]
     files = [
         path.relative_to(root)
-        for folder in ("tests", "papers/tests")
+        for folder in ("tests", "tools", "papers/tests")
         for path in (root / folder).rglob("*.py")
     ]
     start = {

@@ -42,7 +42,11 @@ def faults(full: str, left: str, *names: str) -> list[str]:
         pytest.skip(reason)
     command = [*UNSHARE, sys.executable, "full_disks.py", full, left, *names]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1] / "tools",
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

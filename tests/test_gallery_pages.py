@@ -23,7 +23,7 @@ def test_the_pages_are_what_the_command_writes() -> None:
     kept = {
         path.name: path.read_text(encoding="utf-8") for path in gallery_pages.PAGES.glob("*.md")
     }
-    assert kept == gallery_pages.texts(), "write them anew: python tests/gallery_pages.py"
+    assert kept == gallery_pages.texts(), "write them anew: python tools/gallery_pages.py"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_picture_is_of_the_machine(name: str) -> None:
         shown = np.asarray(kept.convert("RGB"), dtype=float)
     drawn = gallery_pages.stage(name).picture(0, gallery_pages.WIDE, gallery_pages.HIGH)
     assert np.abs(shown - drawn).mean() < ALIKE, (
-        f"draw it anew: python tests/gallery_pages.py --pictures {name}"
+        f"draw it anew: python tools/gallery_pages.py --pictures {name}"
     )
     assert (drawn < 200).any(axis=2).mean() > 0.01  # something is there
 

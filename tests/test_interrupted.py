@@ -26,7 +26,11 @@ def faults(delays: str, *names: str, ending: signal.Signals = signal.SIGINT) -> 
     """What did not end soon, ended with another code, or left something behind."""
     command = [sys.executable, "interrupted.py", ending.name, delays, *names]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1] / "tools",
     )
     assert done.returncode == 0, done.stderr
     document = [entry for entry in json.loads(done.stdout) if entry is not None]

@@ -39,7 +39,11 @@ EVERY_KIND = (
 def harmed(kills: int, *names: str) -> list[str]:
     command = [sys.executable, "kills.py", str(kills), *names]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1] / "tools",
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -93,7 +93,7 @@ def test_every_public_name_is_on_one_page_of_the_api():
     shown = [name for page in pages for name in SHOWN.findall(page)]
     counted = Counter("".join(names) for names in shown)
     public = {name for package in PACKAGES for name in package.__all__}
-    assert sorted(public - counted.keys()) == []  # `python tests/api_pages.py` brings them there
+    assert sorted(public - counted.keys()) == []  # `python tools/api_pages.py` brings them there
     assert [name for name, count in counted.items() if count > 1] == []
     elsewhere = {"Evidence", "Formulation", "Result", "Status", "Tabular", "Variable"}
     # of tauloop.common.result, tauloop.common.datasets and equations.formulations

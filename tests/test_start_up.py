@@ -124,9 +124,7 @@ def homes(package: str) -> dict[str, str]:
     table = {}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tauloop."):
-            table |= {
-                alias.name: str(node.module) for alias in node.names if alias.asname
-            }
+            table |= {alias.name: str(node.module) for alias in node.names if alias.asname}
     return table
 
 
@@ -190,7 +188,10 @@ def test_a_machine_is_studied_without_what_simulates_draws_or_reads_logs(words):
 
 def test_a_model_needs_no_program_and_nothing_that_runs_one():
     code = "import tauloop; tauloop.Model(tauloop.load('delta'))"
-    tells = "print([n for n in sys.modules if n.startswith(('tauloop.compiler.c', 'tauloop.compiler.functions.motion', 'scipy'))])"
+    tells = (
+        "print([n for n in sys.modules if n.startswith(('tauloop.compiler.c', "
+        "'tauloop.compiler.functions.motion', 'scipy'))])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; {code}; {tells}"],
         capture_output=True,

@@ -48,7 +48,7 @@ def test_a_page_prints_what_it_says_and_its_notebook_runs(name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_notebook_is_that_of_its_page(name: str) -> None:
-    """`python tests/tutorial_pages.py` writes it; it has no outputs, and its blocks in their order."""
+    """`python tools/tutorial_pages.py` writes it; it has no outputs, and its blocks in their order."""
     assert (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8") == written(name)
     cells = [cell for cell in notebook(name).cells if cell.cell_type == "code"]
     assert not any(cell.outputs for cell in cells)

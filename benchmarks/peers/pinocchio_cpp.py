@@ -322,7 +322,7 @@ def _lines(
 
 
 def _rows(peer: PeerTree, states: PeerStates) -> list[list[tuple[bool, Array, Array]]]:
-    """The chosen constraint rows of each constraint, numbered as `tauloop.verification.engines` does: points, then directions."""
+    """Return the chosen rows of each constraint: points, then directions, as in our engines."""
     constraints = peer.tree.constraints
     every = [(k, True, e, np.zeros(3)) for k, c in enumerate(constraints) for e in c.points]
     every += [

@@ -200,7 +200,7 @@ def test_every_command_has_an_example_and_no_other_has():
 def test_the_page_of_commands_says_what_the_program_says():
     """Options, defaults, examples and exit codes."""
     assert command_pages.PAGE.read_text(encoding="utf-8") == command_pages.updated(), (
-        "run tests/command_pages.py"
+        "run tools/command_pages.py"
     )
     assert {
         name for names in command_pages.PAGES.values() for name in names.split()

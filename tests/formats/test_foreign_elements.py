@@ -45,7 +45,7 @@ SDF_ELEMENTS = {
 
 def test_the_page_follows_from_the_table() -> None:
     page = foreign_elements_page.PAGE.read_text(encoding="utf-8")
-    assert page == foreign_elements_page.text(), "run python tests/foreign_elements_page.py"
+    assert page == foreign_elements_page.text(), "run python tools/foreign_elements_page.py"
 
 
 def test_an_element_is_in_one_list() -> None:

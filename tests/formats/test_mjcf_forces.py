@@ -65,7 +65,10 @@ def own_accelerations(machine: tl.Mechanism, q: list[float], v: list[float]) -> 
     return np.linalg.solve(platform.mass_matrix(x)[0], -platform.bias(x, xd)[0])
 
 
-TENDON = '<tendon><fixed name="belt" %s><joint joint="shoulder" coef="1"/><joint joint="wrist" coef="-2"/></fixed></tendon>'
+TENDON = (
+    '<tendon><fixed name="belt" %s><joint joint="shoulder" coef="1"/>'
+    '<joint joint="wrist" coef="-2"/></fixed></tendon>'
+)
 STATES = ([0.2, -0.3], [0.5, 0.4])
 
 

@@ -457,7 +457,10 @@ def test_sdf_follows_the_same_rule(tmp_path: Path) -> None:
 
 def test_joints_of_an_mjcf_may_be_named(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
-    body = '<body name="{}"><joint name="{}" axis="0 1 0"/><inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>{}</body>'
+    body = (
+        '<body name="{}"><joint name="{}" axis="0 1 0"/>'
+        '<inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>{}</body>'
+    )
     inner = body.format("fore", "elbow", "")
     motor = '<actuator><motor name="m" joint="elbow" gear="9"/></actuator>'
     path.write_text(

@@ -368,7 +368,8 @@ def test_weight_that_is_switched_off(tmp_path: Path) -> None:
 def test_what_acts_in_the_file_and_not_here_is_left_out_by_name(tmp_path: Path) -> None:
     drag = "<velocity_decay><linear>0.1</linear></velocity_decay>"
     buoyancy = '<plugin filename="gz-sim-buoyancy-system" name="gz::sim::systems::Buoyancy"/>'
-    text = f'<world name="w">{buoyancy}{arm(lower=LOWER + drag, axis="<dynamics><damping>1</damping></dynamics>")}</world>'
+    damped = arm(lower=LOWER + drag, axis="<dynamics><damping>1</damping></dynamics>")
+    text = f'<world name="w">{buoyancy}{damped}</world>'
     assert set(read(tmp_path, text).omitted_forces) == {
         "the drag (velocity_decay) of link lower",
         "the forces of the plugin 'gz::sim::systems::Buoyancy'",

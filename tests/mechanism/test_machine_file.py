@@ -909,7 +909,7 @@ def test_elements_of_a_leg_are_named_from_outside() -> None:
 
 def test_the_pages_keys_are_those_of_the_schema() -> None:
     assert PAGE.read_text(encoding="utf-8") == machine_file_page.updated(), (
-        "run python tests/machine_file_page.py"
+        "run python tools/machine_file_page.py"
     )
 
 

@@ -175,7 +175,10 @@ def output_with(folder: Path, *arguments: str) -> str:
 
 
 def test_an_installed_package_brings_a_loss(tmp_path: Path):
-    entries = "[tauloop.losses]\ntukey = weights:TUKEY\nhuber = weights:TUKEY\nclass = weights:Tukey\nlost = nowhere:IT\n"
+    entries = (
+        "[tauloop.losses]\ntukey = weights:TUKEY\nhuber = weights:TUKEY\nclass = "
+        "weights:Tukey\nlost = nowhere:IT\n"
+    )
     installed(tmp_path, "weights", "loss", entries, code="TUKEY = Tukey()\n")
     code = """
 from tauloop import InputError

@@ -1,3 +1,4 @@
-"""Errors, results, options, files, progress and processes; knows no machine and imports no other
-package.
+"""Errors, results, options, files, progress and processes.
+
+This package knows no machine and imports no other package.
 """

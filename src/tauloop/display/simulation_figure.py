@@ -82,7 +82,10 @@ def cable_figure(result: CableSimulation, *, title: str = "Simulation") -> Figur
     """
     entry = result.platform
     count = sum(event.is_slack for event in result.events)
-    what = f"{result.machine}: {result.time[-1]:.4g} of {result.duration:g} s ({result.ending.value}), slack {count} times"
+    what = (
+        f"{result.machine}: {result.time[-1]:.4g} of {result.duration:g} s "
+        f"({result.ending.value}), slack {count} times"
+    )
     figure, panels = _panels(2, title, what)
     columns = [result.coordinate(name) for name in entry.columns]
     _lines(panels[0], "position", result.time, entry.columns, entry.units, columns)

@@ -1,3 +1,4 @@
-"""Machines for other programs: C, controllers, FMUs, LinuxCNC, ROS 2. No package below the
-command line imports it.
+"""Machines for other programs: C, controllers, FMUs, LinuxCNC, ROS 2.
+
+Only the command line and the packages that run exported code import this package.
 """

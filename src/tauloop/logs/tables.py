@@ -245,7 +245,10 @@ class CsvTable(Table):
             kind, what = "cells that are not numbers", f"{text[:40]!r} is not a number"
             remedy = "remove the text or do not map this column"
             if has_decimal_comma(text):
-                remedy = "export with a decimal point instead of a comma: here it may as well separate cells or thousands"
+                remedy = (
+                    "export with a decimal point instead of a comma: here it may as well "
+                    "separate cells or thousands"
+                )
         findings.add(kind, f"column {self.names[column]!r}", what, remedy, self.file, line)
         return math.nan
 

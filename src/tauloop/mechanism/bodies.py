@@ -186,7 +186,10 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
         cursor.problem("the numbers are too large for a body", "check units and exponents")
         return False
     (least, middle, largest), allowance = principal
-    moments = f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} and {largest:.6g} kg m^2"
+    moments = (
+        f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} "
+        f"and {largest:.6g} kg m^2"
+    )
     key = "inertia" if cursor.has("inertia") else ""
     if least < -allowance:
         cursor.problem(

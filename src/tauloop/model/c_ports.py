@@ -31,7 +31,10 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
         for p in model.parameters
     ]
     entries = (f"{row} / {p.name}" for row, _, p in pairs)
-    weights = "w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from preloads; 1 for all alike"
+    weights = (
+        "w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from "
+        "preloads; 1 for all alike"
+    )
     holding = (
         "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
     )

@@ -311,7 +311,10 @@ def _require_regular(stroke: Stroke) -> None:
     what = (
         f"passes through a singularity ({kind}) at {stroke.place(stroke.worst)}: condition number "
     )
-    remedy = "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
+    remedy = (
+        "stay away from poses where the actuators lose control of the platform, or it no longer "
+        "determines the legs"
+    )
     raise PoseError.of("path", f"{what}{stroke.condition:.3g}", remedy)
 
 

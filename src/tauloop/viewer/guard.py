@@ -75,7 +75,10 @@ class Guard:
             port: of this end of its connection.
         """
         if len(hosts) != 1 or hosts[0].lower() not in self._served(address, port):
-            return "Refused: the Host of this request is not the address served here. Open the address that was printed."
+            return (
+                "Refused: the Host of this request is not the address served here. "
+                "Open the address that was printed."
+            )
         if len(origins) > 1 or any(
             origin.lower() != f"http://{hosts[0].lower()}" for origin in origins
         ):

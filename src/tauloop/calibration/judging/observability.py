@@ -101,6 +101,9 @@ def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
         raise InputError.of("jacobians", what, remedy)
     bad = ~np.isfinite(J).all(axis=(1, 2))
     if bad.any():
-        what = f"{int(bad.sum())} of {len(J)} poses have numbers that are not finite, first pose {int(bad.argmax()) + 1}"
+        what = (
+            f"{int(bad.sum())} of {len(J)} poses have numbers that are not finite, first pose "
+            f"{int(bad.argmax()) + 1}"
+        )
         raise InputError.of("jacobians", what, "leave unreachable and singular poses out")
     return J

@@ -238,7 +238,10 @@ def _rows_together(
         size = count if is_any_number else instrument.poses
         if size < 2 or count % size:
             what = f"has {count} rows, and each reading belongs to {max(size, 2)} poses"
-            remedy = f"give the poses of one reading one after the other, or number the readings in a column {TOGETHER!r}"
+            remedy = (
+                "give the poses of one reading one after the other, or number the readings in a "
+                f"column {TOGETHER!r}"
+            )
             raise InputError.of("rows", what, remedy, file=table.file)
         return np.arange(count).reshape(-1, size)
     _, first, group = np.unique(marks, return_index=True, return_inverse=True)

@@ -302,7 +302,10 @@ def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
     except np.linalg.LinAlgError as error:
         bad = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
         listed = ", ".join(str(i) for i in bad[:LISTED])
-        what = f"singular pose (of the measurement: its coordinates do not follow from it) in pose {listed} of {len(F_v)}"
+        what = (
+            "singular pose (of the measurement: its coordinates do not follow from it) in pose "
+            f"{listed} of {len(F_v)}"
+        )
         where = station.series.instrument.name
         raise PoseError.of(where, what, "leave these poses out") from error
 

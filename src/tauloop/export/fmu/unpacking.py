@@ -38,7 +38,10 @@ def require_unpackable(path: Path, limit: float | None = None) -> None:
         members = packed.infolist()
     problems, name = Problems(), str(path)
     size, own = sum(max(member.file_size, BLOCK) for member in members), path.stat().st_size
-    larger = "raise the limit (fmu_limit, --fmu-limit, in MB) if you trust the file, or export it without large resources"
+    larger = (
+        "raise the limit (fmu_limit, --fmu-limit, in MB) if you trust the file, or export it "
+        "without large resources"
+    )
     stated = f"unpacks to {size / 1e6:.5g} MB"
     if size > (LARGEST if limit is None else limit):
         allowed = (LARGEST if limit is None else limit) / 1e6

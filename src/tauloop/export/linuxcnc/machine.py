@@ -224,7 +224,8 @@ def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
     Examples:
         >>> import numpy as np, tauloop as tl
         >>> layout = tl.export.linuxcnc.machine_layout(tl.Model(tl.load("gantry_tau_3dof")))
-        >>> tl.export.linuxcnc.platform_positions(layout, np.array([[10.0, 0.0, -200.0, 0.0, 0.0, 0.0]])).round(6).tolist()
+        >>> pose = np.array([[10.0, 0.0, -200.0, 0.0, 0.0, 0.0]])
+        >>> tl.export.linuxcnc.platform_positions(layout, pose).round(6).tolist()
         [[0.01, 0.0, 0.0]]
     """
     angles = world[:, 3:] * (layout.turns == 2) + world[:, 3:] * [0, 0, layout.turns == 1]

@@ -61,7 +61,8 @@ def export_encoder_fit(
 
     Examples:
         >>> import tauloop as tl
-        >>> fit = tl.export.microcontroller.export_encoder_fit(tl.load("five_bar"), ("motor_1", "motor_2", "platform.x"))
+        >>> encoders = ("motor_1", "motor_2", "platform.x")
+        >>> fit = tl.export.microcontroller.export_encoder_fit(tl.load("five_bar"), encoders)
         >>> [port["name"] for port in fit.manifest["functions"][0]["outputs"]]
         ['q', 'reading_residual', 'standardised', 'move']
     """

@@ -1,4 +1,4 @@
-"""Expand a xacro file: a program of its own, which `tauloop.formats.xml.xacro` starts and which reads no file of Tauloop's.
+"""Expand a xacro file: a separate program, which `tauloop.formats.xml.xacro` starts.
 
 A xacro file is a program: its expressions are Python, and it includes other files. The `xacro`
 package keeps neither to itself: inside a comprehension or a lambda expressions reach every

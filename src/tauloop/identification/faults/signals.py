@@ -40,7 +40,10 @@ def clipped(
             if left is not None and left[limit.at].all():
                 continue
             word = "largest" if limit.is_upper else "smallest"
-            what = f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more in a row: "
+            what = (
+                f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, "
+                f"{PLATEAU} or more in a row: "
+            )
             remedy = "excite less, raise the drive's limit, or leave these samples out"
             problems.add(f"{quantity}.{name}", f"{what}it is clipped{limit.why}", remedy)
     return tuple(problems)

@@ -65,7 +65,10 @@ def unexcited(
             for i in np.argsort(-shares)[:NAMED]
             if shares[i] >= SHARE * shares.max()
         ]
-        what = f"its motion says nothing of {' with '.join(named)}: forces show it {size / sizes[0]:.1g} times as much as "
+        what = (
+            f"its motion says nothing of {' with '.join(named)}: forces show it "
+            f"{size / sizes[0]:.1g} times as much as "
+        )
         remedy = "record a motion in which these axes move with changing speeds, directions and accelerations"
         problems.add("log", f"{what}the best direction (above {LEFT_OUT:g} is asked)", remedy)
     return tuple(problems)

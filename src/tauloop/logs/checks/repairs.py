@@ -116,7 +116,10 @@ def _require_short_gaps(time: np.ndarray, missing: np.ndarray, gaps: FillGaps | 
             "time", what, "cut the log there: it contains several recordings, or the clock was set"
         )
     for k in np.flatnonzero(missing > longest)[:1]:
-        what = f"{missing[k]} samples are missing after t = {time[k]:.10g} s, and {longest} in a row may be interpolated"
+        what = (
+            f"{missing[k]} samples are missing after t = {time[k]:.10g} s, and {longest} in a "
+            "row may be interpolated"
+        )
         problems.add(
             "time", what, f"cut the log there, or fill longer gaps (--fill-gaps {missing[k]})"
         )

@@ -118,7 +118,7 @@ def pairs(
 def pairs_reader(
     where: str, example: str = "x=0.1", *, bare: bool = False
 ) -> Callable[[Any], dict[str, str]]:
-    """What reads `pairs` for a field of options (`tauloop.common.options.option`); the arguments are those of `pairs`."""
+    """Return a function that reads `pairs` for a field of options, with the arguments of `pairs`."""
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:
         problems = Problems()

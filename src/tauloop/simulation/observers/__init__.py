@@ -1,6 +1,4 @@
-"""Estimators that a controller needs: forces from outside, speeds from encoders, poses from
-redundant encoders.
-"""
+"""Observers for controllers: external forces, speeds from encoders, poses from redundant encoders."""
 
 from __future__ import annotations
 

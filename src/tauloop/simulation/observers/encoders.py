@@ -172,7 +172,10 @@ def _fitted(
     worst = np.unravel_index(np.argmax(np.abs(standardised)), standardised.shape)
     redundancy = len(names) - n
     unit = encoder_units(model)[names[worst[1]]]
-    advice = f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} {unit} in sample {worst[0]}: "
+    advice = (
+        f"{names[worst[1]]} disagrees with the other encoders, by {residual[worst]:.3g} {unit} "
+        f"in sample {worst[0]}: "
+    )
     advice += "check its zero, its scale and its coupling, or calibrate the machine's lengths"
     return EncoderFit(
         evidence=(

@@ -381,7 +381,10 @@ class _Hit:
                 estimate=runs[0].struck[name],
             )
         best = observers["momentum"]
-        advice = "the blow is smaller than what the model's errors look like: identify masses and friction, or slow down"
+        advice = (
+            "the blow is smaller than what the model's errors look like: identify masses and "
+            "friction, or slow down"
+        )
         return HitDetection(
             evidence=(
                 Evidence(

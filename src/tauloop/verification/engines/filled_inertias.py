@@ -40,7 +40,10 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         filled = _filled(inertia.about_center, directions)
         if np.diag(filled).min() < 0.0:
             moment = float(np.diag(inertia.about_center).min())
-            what = f"a moment of inertia about its mass centre is {moment:.3g} kg m^2, and the link turns so that it acts"
+            what = (
+                f"a moment of inertia about its mass centre is {moment:.3g} kg m^2, and the link "
+                "turns so that it acts"
+            )
             problems.add(link.name, what, "correct the inertia: no body has a negative moment")
         links.append(replace(link, inertia=replace(inertia, about_center=filled)))
     EngineError.raise_if_any(problems)

@@ -1,4 +1,4 @@
-"""Files of the package that a number passes from a machine's YAML to a torque: `python tests/trace_files.py`.
+"""Files of the package that a number passes from a machine's YAML to a torque: `python tools/trace_files.py`.
 
 Counted are the files whose functions are called between `tauloop.load` and the forces of
 `inverse_dynamics`, interpreted. All modules are imported before, so that what runs at import does

@@ -1,4 +1,4 @@
-"""Pictures of pages that explain: ``python tests/explanation_pictures.py [NAME ...]`` writes docs/pictures/NAME.png.
+"""Pictures of pages that explain: ``python tools/explanation_pictures.py [NAME ...]`` writes docs/pictures/NAME.png.
 
 Each is drawn from what the library computes, so that a picture shows what the code does.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import casadi as ca
 import matplotlib as mpl

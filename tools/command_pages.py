@@ -1,4 +1,4 @@
-"""``python tests/command_pages.py``: bring docs/command-line.md to the program's own help; a test says when to."""
+"""``python tools/command_pages.py``: bring docs/command-line.md to the program's own help; a test says when to."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tauloop.common.options import KEY
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 #: Lines between which the commands stand.
 START, END = (
-    "<!-- written by tests/command_pages.py: start -->\n",
-    "<!-- written by tests/command_pages.py: end -->\n",
+    "<!-- written by tools/command_pages.py: start -->\n",
+    "<!-- written by tools/command_pages.py: end -->\n",
 )
 #: An option that so many commands have, in the same words, is explained once; so are so many
 #: options of an earlier one.

@@ -1,4 +1,4 @@
-"""``python tests/site_pictures.py`` (`make pictures`): all pictures of the site anew, or those of some kinds.
+"""``python tools/site_pictures.py`` (`make pictures`): all pictures of the site anew, or those of some kinds.
 
 Every kind has its own command, which may be used alone; a test says that no picture of docs/ is
 outside them.
@@ -29,10 +29,10 @@ class Kind(NamedTuple):
 
 KINDS = {
     "gallery": Kind(
-        ("gallery/*.png", "moving.gif"), (f"{ROOT}/tests/gallery_pages.py --pictures --readme",)
+        ("gallery/*.png", "moving.gif"), (f"{ROOT}/tools/gallery_pages.py --pictures --readme",)
     ),
-    "explanations": Kind(("pictures/*.png",), (f"{ROOT}/tests/explanation_pictures.py",)),
-    "tutorials": Kind(("tutorials/*.png",), (f"{ROOT}/tests/tutorial_pages.py --run",)),
+    "explanations": Kind(("pictures/*.png",), (f"{ROOT}/tools/explanation_pictures.py",)),
+    "tutorials": Kind(("tutorials/*.png",), (f"{ROOT}/tools/tutorial_pages.py --run",)),
     "viewing": Kind(
         ("viewing.png",),
         (

@@ -1,4 +1,4 @@
-"""``python tests/foreign_elements_page.py``: write docs/foreign-elements.md from the table of elements."""
+"""``python tools/foreign_elements_page.py``: write docs/foreign-elements.md from the table of elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ HEADINGS = {
 }
 HEAD = f"""# Elements of URDF, SDF and MJCF
 
-Written by `tests/foreign_elements_page.py` from the table of `tauloop.formats.xml.foreign_elements`, which the readers use.
+Written by `tools/foreign_elements_page.py` from the table of
+`tauloop.formats.xml.foreign_elements`, which the readers use.
 
 Every element of a file that Tauloop imports is in one of three lists: it is read, it is harmless, or it is refused by
 name, for the machine would be another one without it. An element that is in none of the lists is a problem that

@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "dependencies.md"
 #: Between these lines the page is written by this program.
-BEGIN, END = "<!-- written by tests/licences.py -->", "<!-- end -->"
+BEGIN, END = "<!-- written by tools/licences.py -->", "<!-- end -->"
 #: What packages say in their licence file only.
 IN_FILE = {"atheris": "Apache-2.0", "fmpy": "BSD-2-Clause", "xacro": "BSD-3-Clause"}
 #: Families of licences by what their names hold: copyleft (whoever passes changes on owes their

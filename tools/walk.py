@@ -1,4 +1,4 @@
-"""``python tests/walk.py``: from the README to a verified machine of one's own, in an empty environment, and its time.
+"""``python tools/walk.py``: from the README to a verified machine of one's own, in an empty environment, and its time.
 
 What a new user does, without knowledge of the repository: a clone, the commands of the README's
 first two blocks, those of the first tutorial. All of them are read from these texts; none is

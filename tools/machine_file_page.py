@@ -1,4 +1,4 @@
-"""``python tests/machine_file_page.py``: write the keys of docs/machine-file.md from the JSON Schema."""
+"""``python tools/machine_file_page.py``: write the keys of docs/machine-file.md from the JSON Schema."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tauloop.mechanism import json_schema
 
 PAGE = Path(__file__).parents[1] / "docs" / "machine-file.md"
 #: Lines between which the tables stand.
-START = "<!-- written by tests/machine_file_page.py: start -->\n"
-END = "<!-- written by tests/machine_file_page.py: end -->\n"
+START = "<!-- written by tools/machine_file_page.py: start -->\n"
+END = "<!-- written by tools/machine_file_page.py: end -->\n"
 SCHEMA = json_schema()
 #: Definitions that stand for a value of any kind.
 VALUES = ("value", "number_or_text")

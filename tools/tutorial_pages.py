@@ -1,4 +1,4 @@
-"""``python tests/tutorial_pages.py``: the tutorials' notebooks; with ``--run`` their outputs and pictures anew, too.
+"""``python tools/tutorial_pages.py``: the tutorials' notebooks; with ``--run`` their outputs and pictures anew, too.
 
 A tutorial is written once, as docs/tutorials/NAME.md: commands in blocks of ``bash``, code in
 blocks of ``python``, and behind each block that prints something a block of ``text`` with what it

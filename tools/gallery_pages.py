@@ -1,4 +1,4 @@
-"""``python tests/gallery_pages.py``: the gallery's pages and pictures; with ``--films`` what moves (`make docs`).
+"""``python tools/gallery_pages.py``: the gallery's pages and pictures; with ``--films`` what moves (`make docs`).
 
 Pages (docs/gallery/*.md) are made from the machine files' own words, and a test compares them.
 Pictures (PNG) and the README's moving picture are drawn by ``--pictures`` and ``--readme``. Films
@@ -16,7 +16,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np
 import PIL.Image

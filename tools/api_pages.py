@@ -1,4 +1,4 @@
-"""``python tests/api_pages.py``: bring docs/api/*.md to the public names that there are; a test says when to."""
+"""``python tools/api_pages.py``: bring docs/api/*.md to the public names that there are; a test says when to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print the size of each package in lines of code and in tokens: ``python tests/code_size.py``.
+"""Print the size of each package in lines of code and in tokens: ``python tools/code_size.py``.
 
 The size is a trend to watch, not a limit. Tokens do not change when lines are packed or split.
 Docstrings, comments, blank lines and imports do not count, and an f-string is one token.
