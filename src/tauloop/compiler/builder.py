@@ -81,10 +81,11 @@ class ProgramBuilder:
     def _needed(self, *expressions: ca.SX) -> list[str]:
         """Names of the symbols that expressions depend on, in order of their declaration."""
         stack = ca.vertcat(*(ca.vec(e) for e in expressions))
+        used = {symbol.element_hash() for symbol in ca.symvar(stack)}
         return [
             name
             for name, symbol in self._symbols.items()
-            if symbol.numel() and ca.depends_on(stack, symbol)
+            if any(element.element_hash() in used for element in symbol.elements())
         ]
 
     def evaluate(self, outputs: dict[str, ca.SX]) -> None:

@@ -28,6 +28,9 @@ CLOSED = 1e-10
 ROUNDED_NUMBERS = 1e-5
 #: Steps that close loops end at this residual, characteristic lengths (or pure number): rounding.
 ROUNDING = 1e-14
+#: Loops that are closed to this residual are done where a step leaves more than this share of it:
+#: the rounding of long chains of links is larger than `ROUNDING`.
+NEARLY_ROUNDING, STAGNATION = 1e-12, 0.5
 #: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the
 #: projection.
 PROJECTION_CUTOFF = 1e-6
@@ -142,7 +145,7 @@ def _full_step(
     U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
     kept = (s >= least * s[:, :1]) & (s < most * s[:, :1])
     inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    return np.asarray(-np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi))
+    return -_along_singular_vectors(U, inverse, Vt, loops.row_scale * phi)
 
 
 @one_blas_thread()
@@ -164,38 +167,57 @@ def close_loops(
     """
     if not loops.names:
         return q, np.zeros(len(q))
-    weight = loops.row_scale
     movable = np.ones(loops.topology.n_v)
     movable[list(held)] = 0.0
-    damping = np.full(len(q), 1e-3)
+    q = np.array(q, dtype=float)
     phi, K = loops.residuals(q)
     lost = ~(np.isfinite(phi).all(axis=1) & np.isfinite(K).all(axis=(1, 2)))
-    phi[lost], K[lost] = 0.0, 0.0
-    cost = np.sum((weight * phi) ** 2, axis=1)
+    phi[lost] = 0.0
+    cost = np.sum((loops.row_scale * phi) ** 2, axis=1)
+    damping = np.full(len(q), 1e-3)
+    open_samples = np.flatnonzero(loops.openings(phi) >= ROUNDING)
     for _ in range(iterations):
-        if loops.openings(phi).max() < ROUNDING:
+        if not open_samples.size:
             break
-        J = loops.scaled(K) * movable
-        U, s, Vt = np.linalg.svd(J, full_matrices=False)
-        s = np.where(s > PROJECTION_CUTOFF * s[:, :1], s, 0.0)
-        filtered = s / (s**2 + (damping * s[:, 0] ** 2)[:, None] + 1e-300)
-        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, filtered, U, weight * phi) * loops.velocity_scale
-        longest = np.abs(step / loops.velocity_scale).max(axis=1)
-        step *= np.minimum(1.0, 0.3 / np.maximum(longest, 1e-300))[:, None]
-        trial = integrate(loops.topology, q, step)
+        i = open_samples
+        step = _damped_step(loops, phi[i], loops.scaled(K[i]) * movable, damping[i])
+        trial = integrate(loops.topology, q[i], step)
         trial_phi, trial_K = loops.residuals(trial)
-        trial_cost = np.sum((weight * trial_phi) ** 2, axis=1)
-        better = trial_cost < cost
-        q = np.where(better[:, None], trial, q)
-        phi = np.where(better[:, None], trial_phi, phi)
-        K = np.where(better[:, None, None], trial_K, K)
-        cost = np.where(better, trial_cost, cost)
-        damping = np.where(
-            better, np.where(damping < 1e-12, 0.0, damping * 0.1), np.maximum(damping, 1e-12) * 10
-        )
-        if not better.any() and damping.min() > 1e3:
+        trial_cost = np.sum((loops.row_scale * trial_phi) ** 2, axis=1)
+        is_better = trial_cost < cost[i]
+        # Rounding grows with the machine: closed loops that hardly close further are done.
+        gains_little = trial_cost > STAGNATION**2 * cost[i]
+        j = i[is_better]
+        q[j], phi[j], K[j] = trial[is_better], trial_phi[is_better], trial_K[is_better]
+        cost[j] = trial_cost[is_better]
+        smaller = np.where(damping[i] < 1e-12, 0.0, damping[i] * 0.1)
+        larger = np.maximum(damping[i], 1e-12) * 10
+        damping[i] = np.where(is_better, smaller, larger)
+        opening = loops.openings(phi[i])
+        is_done = (opening < ROUNDING) | ((opening < NEARLY_ROUNDING) & gains_little)
+        open_samples = i[~is_done]
+        if not is_better.any() and damping[i].min() > 1e3:
             break
     return q, np.where(lost, np.inf, loops.openings(phi))
+
+
+def _damped_step(loops: Loops, phi: np.ndarray, J: np.ndarray, damping: np.ndarray) -> np.ndarray:
+    """Return damped Gauss-Newton steps (N, n_v) of at most 0.3 rad or characteristic lengths."""
+    U, s, Vt = np.linalg.svd(J, full_matrices=False)
+    s = np.where(s > PROJECTION_CUTOFF * s[:, :1], s, 0.0)
+    inverse = s / (s**2 + (damping * s[:, 0] ** 2)[:, None] + 1e-300)
+    step = -_along_singular_vectors(U, inverse, Vt, loops.row_scale * phi)
+    longest = np.abs(step).max(axis=1)
+    step *= np.minimum(1.0, 0.3 / np.maximum(longest, 1e-300))[:, None]
+    return step * loops.velocity_scale
+
+
+def _along_singular_vectors(
+    U: np.ndarray, weights: np.ndarray, Vt: np.ndarray, rows: np.ndarray
+) -> np.ndarray:
+    """Return V diag(weights) U^T rows, sample by sample (N, n_v)."""
+    components = np.einsum("nkj,nk->nj", U, rows)
+    return np.einsum("nji,nj->ni", Vt, weights * components)
 
 
 def random_walk(
@@ -237,7 +259,7 @@ def random_walk(
             J[:, :, list(locked)] = 0.0
             _, s, Vt = np.linalg.svd(J, full_matrices=False)
             kept = np.where(s > PROJECTION_CUTOFF * s[:, :1], 1.0, 0.0)
-            direction -= np.einsum("nji,nj,njk,nk->ni", Vt, kept, Vt, direction)
+            direction -= _along_singular_vectors(Vt.transpose(0, 2, 1), kept, Vt, direction)
         size = np.abs(direction).max(axis=1, keepdims=True)
         direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
         further = integrate(loops.topology, current, direction)
