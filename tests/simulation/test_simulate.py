@@ -18,7 +18,8 @@ import tauloop as tl
 from tauloop import Model, load
 from tauloop.common.errors import AssemblyError, InputError
 from tauloop.common.result import Status
-from tauloop.compiler.c.calling.evaluator import Compiled, Interpreted
+from tauloop.compiler.c.calling.evaluator import Compiled, Evaluator, Interpreted
+from tauloop.compiler.functions.extended import projection_program
 from tauloop.equations.assembly.closing import close_loops
 from tauloop.integrate.tableau import dormand_prince, runge_kutta_4
 from tauloop.mechanism.expression import Constant
@@ -704,6 +705,35 @@ def test_limits_of_residuals_and_trips_are_shares_of_the_machine(scale: Scale) -
     assert residuals[1].upper == pytest.approx(residuals[0].upper * scale.length)
     assert all(residual.is_good for residual in residuals)
     assert next(item.upper for item in trips[1].evidence if item.unit == "m") == trips[1].limit
+
+
+@pytest.mark.parametrize("length", [1e-6, 1e5])
+def test_loops_are_projected_alike_at_every_scale(length: float) -> None:
+    """Residuals below 1e-13 m were rounding: a ten-millionth of a micrometre's machine, and never reached at 1e5 m."""
+    scale = Scale(length, length**3, 1.0)
+    expected = projected_end(Scale(), Interpreted())
+    for evaluator in (Interpreted(), Compiled()) if compilers() else (Interpreted(),):
+        assert projected_end(scale, evaluator) == pytest.approx(expected, abs=SAME)
+    gaps = [opened_gap(chosen) for chosen in (Scale(), scale)]
+    assert gaps[1] == pytest.approx(gaps[0], rel=1e-6)
+
+
+def projected_end(scale: Scale, evaluator: Evaluator) -> np.ndarray:
+    """Return the last coordinates, in the units of the file, of a short motion whose loops are closed by projection."""
+    model = Model(scaled("five_bar", scale).without_friction(), evaluator=evaluator)
+    simulator = Simulator(model, route=Projected(), integrator=RungeKutta4(step=1e-3))
+    motion = simulator.run(0.01, q=model.assembly.q, v=np.zeros(model.topology.n_v))
+    assert motion.status is Status.OK
+    return motion.q[-1] / scale.coordinates(model.topology)
+
+
+def opened_gap(scale: Scale) -> float:
+    """Return what a projection finds at a pose whose first coordinate is off by a millionth."""
+    assembly = Model(scaled("five_bar", scale), evaluator=Interpreted()).assembly
+    q = assembly.q.copy()
+    q[0] += 1e-6 * scale.coordinates(assembly.topology)[0]
+    inputs = {"q": q[None], "v": np.zeros((1, assembly.topology.n_v)), "theta": np.zeros((1, 0))}
+    return float(projection_program(assembly).run(inputs, 1)[0]["gap"][0, 0])
 
 
 def returned_trip(scale: Scale) -> RoundTrip:

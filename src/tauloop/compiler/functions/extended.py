@@ -276,8 +276,8 @@ def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Progra
     """One Gauss-Newton step back onto phi = 0 and K v = 0, by least squares in unit-free displacements.
 
     dq = -W K^T y with K W K^T y = phi, and likewise for v; W holds the squares of the unit
-    displacements. Repeated until `gap`, the largest residual before the step (m or pure number), is
-    rounding; the loops are then closed to its square.
+    displacements. The step is repeated until `gap`, the largest residual before it (characteristic
+    lengths or pure numbers), is rounding; the loops are then closed to its square.
 
     Args:
         assembly: the machine.
@@ -296,7 +296,8 @@ def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Progra
     q = state.q + coordinate_rate(topology, state.q, state.full(-weighted @ both[:, 0]))
     q = normalised(q, (iq for iq, _ in topology.quaternions))
     corrected = state.full(v[state.moving] - weighted @ both[:, 1])
-    gap = ca.mmax(ca.fabs(residual)) if rows else ca.SX(0)
+    kept_scale = assembly.loops.row_scale[list(assembly.rows)]
+    gap = ca.mmax(ca.fabs(ca.DM(kept_scale) * residual)) if rows else ca.SX(0)
     return state.builder.finish({"projected_q": q, "projected_v": corrected, "gap": gap})
 
 

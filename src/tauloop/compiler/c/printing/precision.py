@@ -12,8 +12,9 @@ from tauloop.compiler.c.printing import single
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 
-#: A way back onto the loops has arrived where it leaves less than this, which is rounding.
-RETURNED = 1e-13
+#: A projection onto the loops ends with the step that began at a residual below this, in
+#: characteristic lengths or pure numbers: that step leaves its square, which is below rounding.
+RETURNED = 1e-12
 
 
 class Precision(Enum):
@@ -44,7 +45,7 @@ class Precision(Enum):
 
     @property
     def returned(self) -> float:
-        """What a way back onto the loops may leave: rounding, m or pure numbers."""
+        """Residual before the last step of a projection onto the loops, characteristic lengths or pure numbers."""
         return RETURNED if self is Precision.DOUBLE else single.RETURNED
 
     def written(self, text: str) -> str:

@@ -26,8 +26,10 @@ SMALLEST_PIVOT = 1e-4
 #: Position residuals above this mean that Newton's method has not arrived: a float's rounding of
 #: ten characteristic lengths, tenfold.
 CONVERGED = 1e-5
-#: A way back onto the loops has arrived where it leaves less than this, m or pure numbers.
-RETURNED = 1e-6
+#: A projection onto the loops ends with the step that began at a residual below this, in
+#: characteristic lengths or pure numbers: a float's rounding of ten characteristic lengths,
+#: tenfold.
+RETURNED = 1e-5
 #: Least relative error of a step that can be asked for: a state's own rounding is a tenth of it.
 LEAST_TOLERANCE = 1e-6
 #: No step of an integrator is shorter, s: instants of some seconds are floats a tenth of this
