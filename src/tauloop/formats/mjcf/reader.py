@@ -96,7 +96,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     reader = MjcfReader(file, root)
     leaves = Leaves(source=Path(path).name)
     geoms = GeomReader(reader, root)
-    tree = TreeReader(reader, leaves, geoms)
+    tree = TreeReader(reader, leaves, geoms, root)
     for node in root.children:
         if node.tag in GENERATORS:
             what = f"<{node.tag}> is not followed"

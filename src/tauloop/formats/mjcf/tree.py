@@ -12,6 +12,7 @@ from tauloop.common.errors import Problems
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.leaves import Leaves
 from tauloop.formats.imported.starts import ball_joint, free_joint
+from tauloop.formats.lengths import largest_length, without_rounding
 from tauloop.formats.mjcf.geoms import GeomReader
 from tauloop.formats.mjcf.inertia import body_inertia
 from tauloop.formats.mjcf.settings import MjcfReader
@@ -44,7 +45,10 @@ _KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free"
 _YAW_PITCH_ROLL: tuple[AxisName, ...] = ("z", "y", "x")
 #: Elements that make bodies of which the file does not show the result.
 GENERATORS = ("replicate", "composite", "flexcomp", "attach", "plugin")
-#: Numbers below this, m or rad, are the rounding of a product of poses.
+#: Elements that have a place on a body, and those that tie two bodies at a point.
+_PLACED, _TIED = ("body", "frame", "joint", "site", "inertial"), ("connect", "weld")
+#: Angles below this, rad, are the rounding of a product of poses; an axis of such a length has no
+#: direction.
 _ROUNDING = 1e-12
 
 
@@ -82,14 +86,18 @@ class Bodies:
 class TreeReader:
     """Walks through the worldbody."""
 
-    def __init__(self, reader: MjcfReader, leaves: Leaves, geoms: GeomReader) -> None:
+    def __init__(
+        self, reader: MjcfReader, leaves: Leaves, geoms: GeomReader, root: XmlNode
+    ) -> None:
         """Start with the world alone.
 
         Args:
             reader: reads attributes and collects problems.
             leaves: takes up the leaf parameters.
             geoms: takes up what is seen.
+            root: the element ``<mujoco>``, with the positions of all frames.
         """
+        self._largest = largest_length(_positions(root))
         self._geoms = geoms
         self._reader = reader
         self._leaves = leaves
@@ -104,7 +112,7 @@ class TreeReader:
 
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
         """A frame on a body with a leaf for every number that is not zero."""
-        position = np.where(np.abs(pose.position) < _ROUNDING, 0.0, pose.position)
+        position = without_rounding(pose.position, self._largest)
         at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
             Turn(
@@ -428,3 +436,12 @@ class TreeReader:
         name = self._reader.word(site, "name")
         if name:
             self.bodies.sites[name] = (body, frame @ self._reader.pose(site, name))
+
+
+def _positions(root: XmlNode) -> Iterator[str]:
+    """Yield the positions of frames and of points of loops; shapes and cameras may be anywhere."""
+    for node in root.walk():
+        if node.tag in _PLACED:
+            yield node.attributes.get("pos", "")
+        elif node.tag in _TIED:
+            yield node.attributes.get("anchor", "")

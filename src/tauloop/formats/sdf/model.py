@@ -9,15 +9,17 @@ http://sdformat.org/spec (1.5 to 1.12).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
+from tauloop.formats.lengths import largest_length
 from tauloop.formats.sdf.include import version_problem
 from tauloop.formats.sdf.nested import MODEL, WORLD, flattened, has_joint
+from tauloop.formats.urdf.constraints import BALL, BALL_BODIES, BALL_POINTS
 from tauloop.formats.urdf.parts import rotation
 from tauloop.formats.xml.foreign_elements import inventory, plugins, refuse
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
@@ -42,7 +44,6 @@ FREE, MASSLESS, CUT = "tauloop:free", "tauloop:massless", "tauloop:cut"
 #: Elements of an axis that act on it, and Drake's rotor of a joint.
 ACTING = ("damping", "friction", "spring_stiffness")
 ROTOR, GEAR_RATIO, DRAKE_MIMIC = "drake:rotor_inertia", "drake:gear_ratio", "drake:mimic"
-BALL = "drake:ball_constraint"
 _AXES = ("axis", "axis2")
 #: Gravity of a world that says none, m/s^2.
 GRAVITY = (0.0, 0.0, -9.8)
@@ -51,7 +52,7 @@ _ACROSS = 1e-9
 #: Figures from which on a limit is none.
 _NO_LIMIT = 1e15
 _NO_POSE = (0.0,) * 6
-#: Frames of a joint lie apart from this distance on, m.
+#: Frames of a joint lie apart from this share of the largest length on.
 _APART = 1e-6
 
 
@@ -143,6 +144,7 @@ class SdfModel:
         mimics: gears.
         weightless: links on which gravity does not act.
         omitted_forces, unknown_elements: as those of `Mechanism`.
+        largest_length: of all positions of frames, m.
     """
 
     name: str
@@ -156,6 +158,7 @@ class SdfModel:
     weightless: tuple[str, ...] = ()
     omitted_forces: tuple[str, ...] = ()
     unknown_elements: tuple[str, ...] = ()
+    largest_length: float = 0.0
 
 
 def is_zero(text: str) -> bool:
@@ -171,6 +174,16 @@ def descend(node: XmlNode | None, *tags: str) -> XmlNode | None:
     for tag in tags:
         node = None if node is None else node.first(tag)
     return node
+
+
+def _positions(model: XmlNode) -> Iterator[str]:
+    """Yield the positions of frames of links and joints, of mass centres and of points of ball constraints."""
+    for node in model.children:
+        if node.tag in ("link", "joint", "frame"):
+            parts = (node, *node.all("inertial"))
+            yield from (pose.content for part in parts for pose in part.all("pose"))
+        elif node.tag == BALL:
+            yield from (point.content for point in node.children if point.tag in BALL_POINTS)
 
 
 class SdfReader(XmlReader):
@@ -193,6 +206,7 @@ class SdfReader(XmlReader):
         self._omitted: list[str] = []
         self._frames: dict[str, _Frame] = {}
         self._poses: dict[str, FramePose] = {}
+        self._largest = 0.0
 
     def model(self, root: XmlNode) -> SdfModel | None:
         """The model of a file; None where something is wrong that leaves none."""
@@ -214,6 +228,7 @@ class SdfReader(XmlReader):
             )
         model = flattened(self, model)
         unknown = self._refuse_ties(root, world, model)
+        self._largest = largest_length(_positions(model))
         if self.flag(model.first("static"), "static"):
             self.problem(
                 model,
@@ -252,6 +267,7 @@ class SdfReader(XmlReader):
             notes=tuple(self.notes),
             omitted_forces=tuple(self._omitted),
             unknown_elements=unknown,
+            largest_length=self._largest,
         )
 
     def frame_in(self, model: XmlNode, name: str) -> FramePose:
@@ -583,7 +599,7 @@ class SdfReader(XmlReader):
         if parent is None or child is None or parent.content in (*links, WORLD, _MODEL):
             return
         distance = float(np.linalg.norm(self.resolved(parent.content, node).position - at.position))
-        if distance > _APART:
+        if distance > _APART * self._largest:
             self.notes.append(
                 f"joint {name}: the frames {parent.content!r} and {child.content!r}, which it joins, lie "
                 f"{distance:.4g} m apart in the file's own pose; SDF takes the child's, so the joint is there"
@@ -631,10 +647,7 @@ class SdfReader(XmlReader):
             name += "_"
         ends: list[str] = []
         frames: list[FramePose] = []
-        for body_tag, point_tag in (
-            (f"{BALL}_body_A", f"{BALL}_p_AP"),
-            (f"{BALL}_body_B", f"{BALL}_p_BQ"),
-        ):
+        for body_tag, point_tag in zip(BALL_BODIES, BALL_POINTS, strict=True):
             body, point = node.first(body_tag), node.first(point_tag)
             if body is None or point is None:
                 tag = body_tag if body is None else point_tag

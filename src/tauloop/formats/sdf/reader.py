@@ -69,9 +69,10 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
         raise AssertionError("a file without a model has a problem that was noted")
     spanned = urdf_elements(reader, model)
     reader.raise_any()
-    tree = tree_of(spanned.robot, source.file, options.package_folders)
+    tree = tree_of(spanned.robot, source.file, model.largest_length, options.package_folders)
+    origins = UrdfReader(source.file, model.largest_length)
     pairs = tuple(zip(tree.joints, spanned.joints, strict=True))
-    joints = tuple(_completed(reader, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
+    joints = tuple(_completed(reader, origins, _of_kind(joint, sdf), sdf) for joint, sdf in pairs)
     scalar = [(joint, sdf) for joint, sdf in pairs if joint.kind in ("revolute", "prismatic")]
     rotors = {
         joint.name: _rotor(reader, sdf)
@@ -99,13 +100,15 @@ def read_sdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) ->
     )
 
 
-def _completed(reader: SdfReader, joint: UrdfJoint, sdf: SdfJoint) -> UrdfJoint:
+def _completed(
+    reader: SdfReader, origins: UrdfReader, joint: UrdfJoint, sdf: SdfJoint
+) -> UrdfJoint:
     """Return a joint with what URDF has no place for: its frame on the child, its spring and its start."""
     frame = child_frame(sdf)
     element = XmlNode(
         tag="joint", attributes={}, line=sdf.node.line, children=[origin_element(frame, sdf.node)]
     )
-    xyz, rpy = UrdfReader(reader.file).origin(element, joint.name)
+    xyz, rpy = origins.origin(element, joint.name)
     joint = replace(joint, child_xyz=xyz, child_rpy=rpy)
     if joint.kind not in ("revolute", "prismatic"):
         return joint

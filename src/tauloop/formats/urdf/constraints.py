@@ -45,6 +45,9 @@ from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.suggestions import suggestion
 
 BALL, LOOP_JOINT = "drake:ball_constraint", "loop_joint"
+#: Elements of a ball constraint that have the bodies, and those that have a point on each.
+BALL_BODIES = (f"{BALL}_body_A", f"{BALL}_body_B")
+BALL_POINTS = (f"{BALL}_p_AP", f"{BALL}_p_BQ")
 ELEMENTS = ("loop", "coupling", CUT, BALL, LOOP_JOINT)
 #: The ends of Isaac Sim's element: its documentation writes the first tag twice, other tools write
 #: both.
@@ -77,8 +80,10 @@ def read_loops(
             )
         elif node.tag == BALL:
             name = f"ball_constraint_{1 + sum(loop.name.startswith('ball_constraint_') for loop in loops)}"
-            a = _point(reader, node, name, f"{BALL}_body_A", f"{BALL}_p_AP", links)
-            b = _point(reader, node, name, f"{BALL}_body_B", f"{BALL}_p_BQ", links)
+            a, b = (
+                _point(reader, node, name, body, point, links)
+                for body, point in zip(BALL_BODIES, BALL_POINTS, strict=True)
+            )
             loop = UrdfLoop(name=name, kind="spherical", predecessor=a, successor=b)
         elif node.tag in (CUT, LOOP_JOINT):
             read = read_cut if node.tag == CUT else _loop_joint

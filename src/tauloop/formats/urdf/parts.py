@@ -11,6 +11,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
+from tauloop.formats.lengths import ROUNDING_SHARE, without_rounding
 from tauloop.formats.xml.nodes import XmlNode, XmlReader
 from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import Constant
@@ -27,10 +28,6 @@ _ROUNDING = 1e-15
 
 #: Quaternions printed with few digits are off length one by this at most.
 _UNIT_QUATERNION = 1e-4
-
-#: Lengths below this, m, are the rounding of an exporter: no part is placed to a hundredth of an
-#: atom.
-_NO_LENGTH = 1e-12
 
 #: A limit from here on is none: formats without infinity have such numbers.
 UNLIMITED = 1e15
@@ -228,13 +225,15 @@ def roll_pitch_yaw(pose: FramePose) -> Triple:
 class UrdfReader(XmlReader):
     """Reads what several elements of a URDF have in common; keeps notes besides problems."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, largest: float) -> None:
         """Start without notes and problems.
 
         Args:
             file: name of the file for messages.
+            largest: its largest length, m, next to which others are rounding.
         """
         super().__init__(file)
+        self._largest = largest
         self._notes: list[tuple[str, str]] = []
         self._right_angles: dict[str, None] = {}
         self._tiny: dict[str, None] = {}
@@ -257,8 +256,9 @@ class UrdfReader(XmlReader):
             names = ", ".join(self._right_angles)
             notes.append(f"angles printed with few digits are taken as exact right angles: {names}")
         if self._tiny:
+            names = ", ".join(self._tiny)
             notes.append(
-                f"lengths below {_NO_LENGTH:g} m are taken as zero: {', '.join(self._tiny)}"
+                f"lengths below {ROUNDING_SHARE:g} of the largest are taken as zero: {names}"
             )
         return notes
 
@@ -276,7 +276,7 @@ class UrdfReader(XmlReader):
 
     def structural(self, xyz: Triple, name: str) -> Triple:
         """A position without the rounding of an exporter."""
-        x, y, z = (0.0 if abs(value) < _NO_LENGTH else value for value in xyz)
+        x, y, z = without_rounding(xyz, self._largest).tolist()
         if (x, y, z) != xyz and not any(map(math.isnan, xyz)):
             self._tiny[name] = None
         return x, y, z

@@ -41,8 +41,8 @@ from tauloop.mechanism.model import (
 #: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file
 #: says one.
 CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
-#: A body lighter than this, kg, stands for a frame: exporters write 1e-9 kg where a link may not be
-#: massless.
+#: A body lighter than this share of the heaviest stands for a frame: exporters write 1e-9 kg where
+#: a link may not be massless.
 FRAME_MASS = 1e-6
 
 
@@ -278,11 +278,9 @@ def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) ->
     taken = {joint.child for joint in tree.joints if joint.name in coupled}
     taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
     free = [name for name in ends if name not in taken | _welded_to(tree, tree.root)]
-    heavy = [
-        link.name
-        for link in tree.links
-        if link.inertial is not None and link.inertial.mass > FRAME_MASS
-    ]
+    masses = {link.name: link.inertial.mass for link in tree.links if link.inertial is not None}
+    least = FRAME_MASS * max(masses.values(), default=0.0)
+    heavy = [name for name, mass in masses.items() if mass > least]
     return (free or [name for name in heavy if name != tree.root] or list(ends))[-1:]
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tauloop.formats.imported.motor_elements import ROS2_CONTROL, TRANSMISSION, read_motor_elements
+from tauloop.formats.lengths import largest_length
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.sdf.nested import WORLD
 from tauloop.formats.urdf import visuals as urdf_visuals
-from tauloop.formats.urdf.constraints import ELEMENTS, read_couplings, read_loops
+from tauloop.formats.urdf.constraints import BALL_POINTS, ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf.gazebo import read_gazebo
 from tauloop.formats.urdf.gazebo_joints import read_gazebo_joints
 from tauloop.formats.urdf.parts import (
@@ -67,22 +68,41 @@ def read_urdf_tree(path: str | Path, options: ImportOptions = ImportOptions()) -
         InputError: wrong arguments of a xacro.
     """
     source = read_source(path, options)
-    tree = tree_of(source.root, source.file, options.package_folders)
+    largest = largest_length(_positions(source.root))
+    tree = tree_of(source.root, source.file, largest, options.package_folders)
     return replace(tree, notes=(*source.notes, *tree.notes))
 
 
-def tree_of(robot: XmlNode, file: str, packages: tuple[str | Path, ...] = ()) -> UrdfTree:
-    """The tree that the root element of a URDF holds.
+def _positions(robot: XmlNode) -> Iterator[str]:
+    """Yield the positions of frames and points; shapes, which may lie anywhere, and axes are none."""
+    for node in robot.children:
+        if node.tag == "link":
+            inertial = node.first("inertial")
+            inside = () if inertial is None else inertial.walk()
+        else:
+            inside = node.walk()
+        for child in inside:
+            if not child.tag.endswith("axis"):
+                yield child.attributes.get("xyz", "")
+            if child.tag in BALL_POINTS:
+                yield child.attributes.get("value", "")
+
+
+def tree_of(
+    robot: XmlNode, file: str, largest: float, packages: tuple[str | Path, ...] = ()
+) -> UrdfTree:
+    """Return the tree that the root element of a URDF holds.
 
     Args:
         robot: the root element.
         file: its name for messages; paths of meshes start from its folder.
+        largest: its largest length, m.
         packages: folders of packages that meshes may be in.
 
     Raises:
         DescriptionError: everything that is wrong, each with its line.
     """
-    reader = _TreeReader(file, packages)
+    reader = _TreeReader(file, largest, packages)
     tree = reader.tree(robot)
     reader.raise_any()
     return tree
@@ -91,8 +111,8 @@ def tree_of(robot: XmlNode, file: str, packages: tuple[str | Path, ...] = ()) ->
 class _TreeReader(UrdfReader):
     """One pass over the elements."""
 
-    def __init__(self, file: str, packages: tuple[str | Path, ...]) -> None:
-        super().__init__(file)
+    def __init__(self, file: str, largest: float, packages: tuple[str | Path, ...]) -> None:
+        super().__init__(file, largest)
         self._packages = packages
         self._unread: Counter[str] = Counter()
         self._unread_attributes: Counter[str] = Counter()
@@ -143,7 +163,7 @@ class _TreeReader(UrdfReader):
             has_shape = any(links[link.name].first(tag) is not None for tag in _SHAPES)
             if has_shape and link.inertial is None and link.name != base:
                 self.note(link.name, "it has a shape and no <inertial>, and counts as massless")
-        visuals = urdf_visuals.VisualReader(self.file, robot, self._packages)
+        visuals = urdf_visuals.VisualReader(self.file, robot, self._largest, self._packages)
         solids = [
             solid
             for name, node in links.items()

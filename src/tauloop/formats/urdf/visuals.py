@@ -34,15 +34,18 @@ _NO_COLOUR = (math.nan,) * 4
 class VisualReader(UrdfReader):
     """Reads ``<visual>``; a link of which no visual can be drawn gets the shapes of its ``<collision>``."""
 
-    def __init__(self, file: str, robot: XmlNode, packages: tuple[str | Path, ...] = ()) -> None:
+    def __init__(
+        self, file: str, robot: XmlNode, largest: float, packages: tuple[str | Path, ...] = ()
+    ) -> None:
         """Read the colours that links share.
 
         Args:
             file: name of the file, from whose folder paths of meshes start.
             robot: its root element.
+            largest: its largest length, m.
             packages: folders of packages that meshes may be in.
         """
-        super().__init__(file)
+        super().__init__(file, largest)
         self._files = MeshFiles(Path(file).parent, packages)
         self._by_collision: list[str] = []
         self._shared = {
