@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scaled_machines import Scale, scaled
 
 import tauloop as tl
 from tauloop.common.errors import DescriptionError
@@ -291,3 +292,21 @@ def test_unstated_motors_of_a_machine_file_are_coordinates_without_actuators(
         tl.loads(text.replace("unstated_motors: [a", "unstated_motors: [zz"))
     with pytest.raises(DescriptionError, match="the file has actuators, so its motors are stated"):
         tl.loads(text.replace("\nplatform:", "\nactuators: {m: {on: a}}\nplatform:"))
+
+
+def test_hinges_that_close_loops_of_small_machines_come_back(tmp_path: Path) -> None:
+    """Two points 0.1 m apart held a hinge, and loop equations of a machine of micrometres nearly repeated others."""
+    # so that MuJoCo leaves its moments as they are
+    heavy = scaled("five_bar", Scale(1e-6, 1e9, 1.0))
+    conversion = tl.convert(heavy, tmp_path / "five_bar.xml")
+    assert conversion.status is Status.OK
+    assert conversion.evidence[0].value < 1e-12
+
+
+def test_inertia_that_a_format_adds_to_a_tiny_machine_is_a_finding(tmp_path: Path) -> None:
+    """MuJoCo raises masses to 1e-13 kg and SDF moments to 1e-12 kg m^2: a multiple of what micrometres weigh."""
+    tiny = scaled("five_bar", Scale(1e-6, 1e-18, 1.0))
+    with pytest.raises(DescriptionError, match="boundmass=1e-13 changes the masses of the file"):
+        tl.convert(tiny, tmp_path / "tiny.xml")
+    assert tl.convert(tiny, tmp_path / "tiny.sdf").status is Status.DOUBTFUL
+    assert tl.convert(tiny, tmp_path / "tiny.urdf").status is Status.OK

@@ -69,6 +69,7 @@ MJCF = """<mujoco model="arm"><option gravity="0 0 L{-9.81}"/><worldbody>
 
 FILES = {
     "arm.urdf": URDF,
+    "outside.urdf": URDF.replace("L{-0.2}", "L{1e-4}"),
     "pinned.urdf": URDF.replace("</robot>", f"{TIP}</robot>"),
     "near.sdf": SDF.replace("FRAME", "near"),
     "far.sdf": SDF.replace("FRAME", "far"),
@@ -103,7 +104,7 @@ def words_of(model: Model) -> list[str]:
     """Return notes of the reader and findings of `check`, without lengths, which have a unit."""
     inspection = tl.check(model)
     texts = [model.mechanism.description, *map(str, (*inspection.problems, *inspection.notes))]
-    return [re.sub(r"\S+ (m|kg|N|kg m\^2)\b", "NUMBER", text) for text in texts]
+    return [re.sub(r"(\S+ to )?\S+ (m|kg|N|kg m\^2)\b", "NUMBER", text) for text in texts]
 
 
 def forces_of(model: Model, size: float) -> np.ndarray:
@@ -114,14 +115,15 @@ def forces_of(model: Model, size: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("file", ["arm.urdf", "near.sdf", "far.sdf", "arm.xml"])
+@pytest.mark.parametrize("file", ["arm.urdf", "outside.urdf", "near.sdf", "far.sdf", "arm.xml"])
 def test_readers_do_not_depend_on_the_size(tmp_path: Path, file: str, size: float) -> None:
-    """Lengths below 1e-12 m were rounding, and frames 1e-6 m apart were apart."""
+    """Lengths below 1e-12 m were rounding, frames 1e-6 m apart were apart, and 1e-9 m outside a range was inside."""
     original, scaled = (model_of(tmp_path, file, factor) for factor in (1.0, size))
     assert words_of(scaled) == words_of(original)
     names = [model.mechanism.parameters.names for model in (original, scaled)]
     assert names[0] == names[1]
     assert forces_of(scaled, size) == pytest.approx(forces_of(original, size=1.0), rel=SAME)
+    assert ("outside its range" in scaled.mechanism.description) == (file == "outside.urdf")
     assert ("apart" in scaled.mechanism.description) == (file == "far.sdf")
 
 

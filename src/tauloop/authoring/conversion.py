@@ -177,7 +177,8 @@ def _placed(mechanism: Mechanism, solids: bool) -> tuple[Mechanism, tuple[str, .
         cuts=tuple(replace(j, freedoms=(Freedom(lower=-np.pi, upper=np.pi),)) for j in cuts),
     )
     shifts = seen_cuts(mechanism, shut).positions(q[None])[0] - [sum(j.reference) for j in cuts]
-    shifts = np.concatenate([q - topology.reference, np.sin(shifts / 2)])
+    moves = (q - topology.reference) / model.assembly.loops.coordinate_scale
+    shifts = np.concatenate([moves, np.sin(shifts / 2)])
     moved = [
         n
         for n, s in zip((*ends, *(j.name for j in cuts)), shifts.tolist(), strict=True)

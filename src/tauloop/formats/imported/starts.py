@@ -10,7 +10,7 @@ from tauloop.mechanism.expression import evaluate, negate
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement, Turn
 from tauloop.mechanism.poses import FramePose, rotation_quaternion
 
-#: A start value is outside a range by more than rounding, m or rad.
+#: A start value is outside a range by more than rounding, characteristic lengths or rad.
 OUTSIDE = 1e-9
 
 
@@ -26,20 +26,23 @@ def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism
         The machine, and a note for each joint that was moved.
     """
     notes: list[str] = []
+    length = mechanism.characteristic_length
     joints = tuple(
-        joint if joint.is_cut else _inside(joint, is_chosen, notes) for joint in mechanism.joints
+        joint if joint.is_cut else _inside(joint, length, is_chosen, notes)
+        for joint in mechanism.joints
     )
     return (replace(mechanism, joints=joints) if notes else mechanism), tuple(notes)
 
 
-def _inside(joint: Joint, is_chosen: bool, notes: list[str]) -> Joint:
+def _inside(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> Joint:
     kind = JOINT_KINDS[joint.kind]
     reference = list(joint.reference)
     for i, (freedom, turns) in enumerate(zip(joint.freedoms, kind.angular, strict=False)):
         if i >= len(reference) or kind.coordinates[i].startswith("q"):
             break
         start, lower, upper = reference[i], freedom.lower, freedom.upper
-        if lower - OUTSIDE <= start <= upper + OUTSIDE:
+        rounding = OUTSIDE * (1.0 if turns else length)
+        if lower - rounding <= start <= upper + rounding:
             continue
         end = min(max(start, lower), upper)
         reference[i] = (

@@ -24,7 +24,7 @@ from tauloop.formats.mjcf.constraints import ConstraintReader
 from tauloop.formats.mjcf.geoms import GeomReader
 from tauloop.formats.mjcf.include import with_includes
 from tauloop.formats.mjcf.keyframes import keyframe_names, started_at
-from tauloop.formats.mjcf.refused import refuse_what_acts
+from tauloop.formats.mjcf.refused import refuse_bounds, refuse_what_acts
 from tauloop.formats.mjcf.settings import ACTUATORS, CUSTOM, MjcfReader
 from tauloop.formats.mjcf.tree import GENERATORS, Bodies, TreeReader
 from tauloop.formats.options import ImportOptions
@@ -112,6 +112,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     for world in root.all("worldbody"):
         bodies = tree.read(world)
     bodies = tree.bodies
+    refuse_bounds(reader, root, bodies.heaviest, tree.largest_length)
     if not bodies.bodies:
         reader.problem(root, "worldbody", "there is no body", "give a model that moves")
     constraints = ConstraintReader(reader, leaves, tree)

@@ -7,11 +7,14 @@ doubtful.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tauloop.formats.mjcf.settings import FOR_MUJOCO, MjcfReader
 from tauloop.formats.xml.nodes import XmlNode
 
-#: Settings by which the compiler changes masses where they are above a figure.
-_MASSES = {"settotalmass": 0.0, "boundmass": FOR_MUJOCO, "boundinertia": FOR_MUJOCO}
+#: Share of the heaviest mass, and of its moment at the machine's largest length, that a bound may
+#: add to zeros.
+_BOUND_SHARE = 1e-4
 #: Forces that an option can switch off.
 _FORCES = ("constraint", "equality", "frictionloss", "spring", "damper")
 _MEDIUM = ("density", "viscosity", "wind")
@@ -19,13 +22,7 @@ _MEDIUM = ("density", "viscosity", "wind")
 
 def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
     """Add problems for settings that change the machine and are not read; list the drag that is left out."""
-    for node in root.all("compiler"):
-        for key, least in _MASSES.items():
-            if reader.number(node, "compiler", key, 0.0) > least:
-                what = f"{key}={node.attributes[key]} changes the masses of the file"
-                reader.problem(
-                    node, f"compiler.{key}", what, "let MuJoCo write the model out: mj_saveLastXML"
-                )
+    _refuse_masses(reader, root, {"settotalmass": 0.0})
     for option in root.all("option"):
         for flag in option.all("flag"):
             for key in _FORCES:
@@ -42,3 +39,31 @@ def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
                 acting.append(f"{key} {text}")
         if any(medium["density"]) or any(medium["viscosity"]):
             reader.omitted.append(f"the drag of a medium ({', '.join(acting)})")
+
+
+def refuse_bounds(reader: MjcfReader, root: XmlNode, heaviest: float, largest: float) -> None:
+    """Add problems for bounds of masses and moments that change the machine, in addition to letting zeros pass.
+
+    Args:
+        reader: collects the problems.
+        root: the element ``<mujoco>``.
+        heaviest: the largest mass of a body, kg.
+        largest: the largest length of the file, m.
+    """
+    sizes = {"boundmass": heaviest, "boundinertia": heaviest * largest**2}
+    allowed = {
+        key: min(FOR_MUJOCO, _BOUND_SHARE * size) if size else FOR_MUJOCO
+        for key, size in sizes.items()
+    }
+    _refuse_masses(reader, root, allowed)
+
+
+def _refuse_masses(reader: MjcfReader, root: XmlNode, allowed: Mapping[str, float]) -> None:
+    """Refuse settings of the compiler that are above what leaves the masses of a file as they are."""
+    for node in root.all("compiler"):
+        for key, most in allowed.items():
+            if reader.number(node, "compiler", key, 0.0) > most:
+                what = f"{key}={node.attributes[key]} changes the masses of the file"
+                reader.problem(
+                    node, f"compiler.{key}", what, "let MuJoCo write the model out: mj_saveLastXML"
+                )

@@ -68,6 +68,7 @@ class Bodies:
         compensated: share of the weight of a body that is compensated (gravcomp), where it is not
             zero.
         last: the last body of the file that has mass and moves.
+        heaviest: the largest mass of a body, kg.
     """
 
     bodies: list[Body] = field(default_factory=list)
@@ -81,6 +82,7 @@ class Bodies:
     rests: dict[str, float] = field(default_factory=dict)
     compensated: dict[str, float] = field(default_factory=dict)
     last: str = ""
+    heaviest: float = 0.0
 
 
 class TreeReader:
@@ -97,7 +99,7 @@ class TreeReader:
             geoms: takes up what is seen.
             root: the element ``<mujoco>``, with the positions of all frames.
         """
-        self._largest = largest_length(_positions(root))
+        self.largest_length = largest_length(_positions(root))
         self._geoms = geoms
         self._reader = reader
         self._leaves = leaves
@@ -112,7 +114,7 @@ class TreeReader:
 
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
         """A frame on a body with a leaf for every number that is not zero."""
-        position = without_rounding(pose.position, self._largest)
+        position = without_rounding(pose.position, self.largest_length)
         at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
             Turn(
@@ -198,6 +200,7 @@ class TreeReader:
         if inertia is None or inertia.mass == 0.0:
             reader.massless.append(name)
         own = None if inertia is None else self._leaves.inertia(name, inertia)
+        self.bodies.heaviest = max(self.bodies.heaviest, 0.0 if inertia is None else inertia.mass)
         self.bodies.bodies.append(Body(name=name, inertia=own))
         if inertia is not None and inertia.mass > 0.0 and name not in self._resting:
             self.bodies.last = name

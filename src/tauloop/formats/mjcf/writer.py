@@ -53,8 +53,9 @@ LEAST = 1e-13
 _ROUNDING = 1e-15
 #: Share of the largest moment that rounding changes when principal moments are put together again.
 _SMALL_CHANGE = 1e-13
-#: Distance along a hinge's axis of the two points that hold it, m.
-_APART = 0.1
+#: Distance along a hinge's axis of the two points that hold it, of the machine's characteristic
+#: length.
+_APART = 0.5
 #: Attributes of a geom that touches nothing and weighs nothing.
 _SEEN = {"contype": "0", "conaffinity": "0", "mass": "0"}
 #: Terms of a motor's friction that go to the joint which it alone drives.
@@ -155,7 +156,8 @@ class _MjcfWriter:
         listed = ", ".join(name for name in self._light if name != BASE)
         if listed:
             self.notes.append(
-                f"MuJoCo refuses zeros and puts {LEAST:g} kg or kg m^2 for a zero mass or moment of {listed}"
+                f"MuJoCo refuses zeros, and raises masses and moments to {LEAST:g} kg or kg m^2 where they are below: "
+                f"{listed}"
             )
         tool = placement_pose(m, m.platform.tool)
         self._site("tool", m.platform.body, tool)
@@ -387,7 +389,8 @@ class _MjcfWriter:
         ElementTree.SubElement(self.bodies[solid.body], "geom", attributes)
 
     def _closure(self, equality: ElementTree.Element, closure: Closure) -> None:
-        points = [0.0] if closure.kind != "revolute" else [-_APART / 2, _APART / 2]
+        half = 0.5 * _APART * self.mechanism.characteristic_length
+        points = [-half, half] if closure.kind == "revolute" else [0.0]
         for k, distance in enumerate(points):
             name = closure.name + (f".{k + 1}" if len(points) > 1 else "")
             shift = FramePose(np.eye(3), distance * closure.axis)
