@@ -310,3 +310,21 @@ def test_inertia_that_a_format_adds_to_a_tiny_machine_is_a_finding(tmp_path: Pat
         tl.convert(tiny, tmp_path / "tiny.xml")
     assert tl.convert(tiny, tmp_path / "tiny.sdf").status is Status.DOUBTFUL
     assert tl.convert(tiny, tmp_path / "tiny.urdf").status is Status.OK
+
+
+@pytest.mark.parametrize("ending", ["urdf", "sdf", "xml", "yaml"])
+def test_forces_that_a_source_states_stay_left_out_in_its_copies(
+    tmp_path: Path, ending: str
+) -> None:
+    """They were lost in URDF, SDF and MJCF, so that results of a copy were ok that were doubtful before."""
+    forces = ("the drag (velocity_decay) of link rod", "the forces of the plugin 'a & <b>'")
+    arm = tl.loads(MACHINES["tool on a link whose joint is elsewhere"])
+    machine = replace(arm, omitted_forces=forces, unknown_elements=("<tune> of <link> (line 3)",))
+    conversion = tl.convert(machine, tmp_path / f"five_bar.{ending}")
+    assert conversion.status is Status.DOUBTFUL
+    back = load(conversion.written.files[0], conversion.written.side)
+    assert back.omitted_forces == machine.omitted_forces
+    assert back.unknown_elements == machine.unknown_elements
+    again = tl.convert(back, tmp_path / f"again.{ending}")
+    assert again.status is Status.DOUBTFUL
+    assert load(again.written.files[0], again.written.side).omitted_forces == machine.omitted_forces

@@ -148,8 +148,8 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         unstated_motors=() if actuators else unstated,
         platform=platform,
         solids=tuple(geoms.solids),
-        omitted_forces=tuple(reader.omitted),
-        unknown_elements=listed.unknown_texts(),
+        omitted_forces=(*reader.omitted, *reader.texts("omitted_forces")),
+        unknown_elements=(*listed.unknown_texts(), *reader.texts("unknown_elements")),
         file=file,
     )
     is_open = (bool(couplings) or bool(loops)) and not (

@@ -94,6 +94,7 @@ class MjcfReader(XmlReader):
             self._read_class(node, self._classes[MAIN], is_top=True)
         self._extras: dict[str, float] = {}
         self._lists: dict[str, tuple[str, ...]] = {}
+        self._texts: dict[str, str] = {}
         for section in root.all("custom"):
             self._read_custom(section)
 
@@ -116,13 +117,20 @@ class MjcfReader(XmlReader):
         """Names that `mjcf_writer` put into ``<custom>``; empty where there are none."""
         return self._lists.get(f"{CUSTOM}{what}", ())
 
+    def texts(self, what: str) -> tuple[str, ...]:
+        """Texts that `mjcf_writer` put into ``<custom>``, with a number each; empty where there are none."""
+        return tuple(
+            text for name, text in self._texts.items() if name.startswith(f"{CUSTOM}{what}.")
+        )
+
     def _read_custom(self, section: XmlNode) -> None:
         for node in section.children:
             name = node.attributes.get("name", "")
             if name.startswith(CUSTOM) and node.tag == "numeric":
                 self._extras[name] = self.number(node, name, "data")
             elif name.startswith(CUSTOM) and node.tag == "text":
-                self._lists[name] = tuple(self.text(node, name, "data").split())
+                self._texts[name] = self.text(node, name, "data")
+                self._lists[name] = tuple(self._texts[name].split())
 
     # Defaults
 

@@ -23,6 +23,7 @@ from tauloop.common.files import write_text
 from tauloop.common.records import dataclass
 from tauloop.formats.mjcf.settings import CUSTOM, KEPT_FRICTION
 from tauloop.formats.xml.meshes import MeshCopies, is_binary_stl
+from tauloop.mechanism.description.grammar import OMISSIONS
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -324,6 +325,9 @@ class _MjcfWriter:
         if self.mechanism.unstated_motors:
             data = " ".join(names.get(name, name) for name in self.mechanism.unstated_motors)
             ElementTree.SubElement(section, "text", name=f"{CUSTOM}unstated_motors", data=data)
+        for key in OMISSIONS:
+            for k, text in enumerate(getattr(self.mechanism, key.name), 1):
+                ElementTree.SubElement(section, "text", name=f"{CUSTOM}{key.name}.{k}", data=text)
         return section
 
     def _inertial(self, name: str, link: LinkInertia | None) -> ElementTree.Element:

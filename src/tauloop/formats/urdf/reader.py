@@ -140,13 +140,20 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
         unstated_motors=chosen.unstated,
         platform=platform,
         solids=tree.solids,
-        omitted_forces=(*tree.omitted_forces, *(_weights(weightless) if has_weight else ())),
-        unknown_elements=tree.unknown_elements,
+        omitted_forces=_listed_once(
+            tree.omitted_forces, _weights(weightless) if has_weight else (), side.omitted_forces
+        ),
+        unknown_elements=_listed_once(tree.unknown_elements, side.unknown_elements),
         file=str(path),
     )
     has_loops = bool(couplings) or any(joint.is_cut for joint in joints)
     is_open = has_loops and not options.platform and side.tool is None
     return finished(mechanism, notes, options, is_platform_open=is_open)
+
+
+def _listed_once(*lists: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of several lists in order, each of them once."""
+    return tuple(dict.fromkeys(text for texts in lists for text in texts))
 
 
 def _notes(tree: UrdfTree, side: Side) -> list[str]:

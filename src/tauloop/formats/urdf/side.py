@@ -9,6 +9,8 @@
       body: tool0
       tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool centre point on that body
       independent: [joint_1, joint_2]                   # default: every joint
+    omitted_forces: [the drag of link rod]              # of the source, and not modelled: forces are doubtful
+    unknown_elements: [<tune> in <link>]                # of the source, with an effect that is not known
     offsets: {joint_2: -90 deg}                         # URDF's coordinate = measured coordinate + offset
     joints:
       joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
@@ -62,7 +64,7 @@ from tauloop.formats.writing.side_grammar import LOOP_SIDE, side_shape, without_
 from tauloop.mechanism.description import yaml_nodes
 from tauloop.mechanism.description.cursor import Collector, Cursor
 from tauloop.mechanism.description.placements import Placements, constant_turns
-from tauloop.mechanism.description.reader import check_actuators
+from tauloop.mechanism.description.reader import check_actuators, texts
 from tauloop.mechanism.description.structure import Names, document
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.description.yaml_nodes import Scalar, parse_nodes, read_text
@@ -93,6 +95,7 @@ class Side:
     `motors` are the joints that have a motor of ratio 1, where that is all the file says about
     motors. `convention` is whose gravity holds where the file says none; empty where it has none of
     its own. `tree` is the URDF, with joints of other kinds where the file puts them.
+    `omitted_forces` and `unknown_elements` are those of `Mechanism`.
     """
 
     tree: UrdfTree
@@ -109,6 +112,8 @@ class Side:
     motors: tuple[str, ...] | None = None
     convention: str = ""
     notes: tuple[str, ...] = ()
+    omitted_forces: tuple[str, ...] = ()
+    unknown_elements: tuple[str, ...] = ()
 
 
 def read_side(path: str | Path, tree: UrdfTree) -> Side:
@@ -192,6 +197,8 @@ class _SideReader:
             else tuple(actuator for actuator in actuators.values() if actuator is not None),
             parameters=values.table().parameters,
             loops=read_closures(self._root, self._tree),
+            omitted_forces=texts(self._root, "omitted_forces"),
+            unknown_elements=texts(self._root, "unknown_elements"),
         )
 
     def _fields(self, section: str) -> list[tuple[str, Cursor]]:

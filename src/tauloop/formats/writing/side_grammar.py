@@ -24,6 +24,7 @@ from tauloop.mechanism.description.grammar import (
     COUPLING,
     FREEDOM,
     LOSS,
+    OMISSIONS,
     PROVENANCE,
     SPRING,
     TOOL,
@@ -141,6 +142,7 @@ def side_shape(tree: UrdfTree) -> Shape:
         doc="What URDF cannot say.",
         fields=(
             need("format", Choice(options=(FORMAT,)), "format and version"),
+            *OMISSIONS,
             field("gravity", gravity, "in the frame of the root link"),
             field("platform", platform, "the link that does the work"),
             field(

@@ -20,6 +20,7 @@ from tauloop.formats.writing.expression_writer import literal, number
 from tauloop.formats.writing.side_grammar import FORMAT
 from tauloop.formats.xml.meshes import MeshCopies
 from tauloop.mechanism.description import units
+from tauloop.mechanism.description.grammar import OMISSIONS
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.primitives import Primitive
@@ -165,6 +166,7 @@ class SideWriter:
         side: dict[str, Any] = {
             "format": FORMAT,
             "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
+            **{key.name: list(texts) for key in OMISSIONS if (texts := getattr(m, key.name))},
             "gravity": write.vector(m.gravity, units.ACCELERATION),
             "platform": self._platform(),
         }

@@ -535,6 +535,20 @@ LEG = Shape(
     ),
 )
 
+#: What an imported machine lacks of its source; side files have these keys too.
+OMISSIONS = (
+    field(
+        "omitted_forces",
+        ListOf(item=Text(is_needed=True)),
+        "forces that the imported description states and this machine lacks: results that need forces are doubtful",
+    ),
+    field(
+        "unknown_elements",
+        ListOf(item=Text(is_needed=True)),
+        "elements of the imported description that are not known: `check` reports them",
+    ),
+)
+
 MACHINE = Shape(
     name="machine",
     doc="A machine file.",
@@ -542,16 +556,7 @@ MACHINE = Shape(
         need("format", Choice(options=(FORMAT,)), "format and version"),
         need("name", Name(), "name of the machine"),
         field("description", Text(), "what the machine is, and what was chosen"),
-        field(
-            "omitted_forces",
-            ListOf(item=Text(is_needed=True)),
-            "forces that the imported description states and this machine lacks: results that need forces are doubtful",
-        ),
-        field(
-            "unknown_elements",
-            ListOf(item=Text(is_needed=True)),
-            "elements of the imported description that are not known: `check` reports them",
-        ),
+        *OMISSIONS,
         field(
             "unstated_motors",
             ListOf(item=Text(is_needed=True)),

@@ -125,14 +125,14 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
         losses=tuple(loss for loss in losses.values() if loss is not None),
         platform=platform,
         solids=tuple(solid for solid in solids.values() if solid is not None),
-        omitted_forces=_texts(root, "omitted_forces"),
-        unknown_elements=_texts(root, "unknown_elements"),
+        omitted_forces=texts(root, "omitted_forces"),
+        unknown_elements=texts(root, "unknown_elements"),
         unstated_motors=unstated,
         file=root.collector.file,
     )
 
 
-def _texts(root: Cursor, key: str) -> tuple[str, ...]:
+def texts(root: Cursor, key: str) -> tuple[str, ...]:
     """Return a list of texts; empty where it is absent."""
     place = root.get(key)
     return () if place is None else tuple(item.text or "" for item in place.items())
@@ -142,7 +142,7 @@ def _unstated_motors(
     root: Cursor, coordinates: Coordinates, *, has_actuators: bool
 ) -> tuple[str, ...]:
     """Return the coordinates that may have motors; those that are unknown, or next to actuators, are problems."""
-    names = _texts(root, "unstated_motors")
+    names = texts(root, "unstated_motors")
     if names and has_actuators:
         root.problem(
             "the file has actuators, so its motors are stated", "remove this key", "unstated_motors"
