@@ -172,7 +172,9 @@ def test_forces_and_tool_come_back(tmp_path: Path, name: str, ending: str) -> No
 
 
 @pytest.mark.parametrize("ends", [("base", "link"), ("link", "base")])
-@pytest.mark.parametrize(("ending", "acting"), [("sdf", OTHER_LOSSES), ("xml", EQUAL_LOSSES)])
+@pytest.mark.parametrize(
+    ("ending", "acting"), [("sdf", OTHER_LOSSES), ("sdf", EQUAL_LOSSES), ("xml", EQUAL_LOSSES)]
+)
 def test_balls_keep_their_coordinates_and_losses(
     tmp_path: Path, ends: tuple[str, str], ending: str, acting: str
 ) -> None:
@@ -183,6 +185,16 @@ def test_balls_keep_their_coordinates_and_losses(
     back = load(tmp_path / f"m.{ending}", side_of(tmp_path / f"m.{ending}")).joint("wrist")
     assert back.bodies.index("link") == ends.index("link")
     assert back.reference == pytest.approx(machine.joint("wrist").reference, abs=1e-12)
+    assert not any("differs" in note for note in conversion.written.notes)
+
+
+def test_losses_of_a_ball_that_mjcf_cannot_hold_are_noted(tmp_path: Path) -> None:
+    """The note was in all formats, and for three equal losses: a side file holds what acts on each axis."""
+    text = BALL.replace("PARENT", "base").replace("CHILD", "link").replace("ACTING", OTHER_LOSSES)
+    conversion = tl.convert(tl.loads(text), tmp_path / "m.xml")
+    assert conversion.status is Status.DOUBTFUL
+    note = "joint wrist: what acts on its rotations differs; in MJCF, that on the first acts on all"
+    assert note in conversion.written.notes
 
 
 def test_files_of_two_formats_do_not_share_a_side_file(tmp_path: Path) -> None:

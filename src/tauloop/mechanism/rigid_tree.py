@@ -21,7 +21,6 @@ from tauloop.mechanism.description.placements import turns_to_axes
 from tauloop.mechanism.expression import evaluate
 from tauloop.mechanism.model import (
     BASE,
-    JOINT_KINDS,
     AxisName,
     Freedom,
     Inertia,
@@ -200,10 +199,6 @@ class _TreeBuilder:
         self.used.append(joint.name)
         near, far = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
         body = self.mechanism.body(far.body)
-        if "qw" in JOINT_KINDS[joint.kind].coordinates and len(set(joint.freedoms[-3:])) > 1:
-            self.notes.append(
-                f"joint {joint.name}: what acts on its rotations differs; that on the first stands for all"
-            )
         self._append(
             Link(
                 name=body.name,

@@ -203,6 +203,11 @@ class _MjcfWriter:
         freedom = primitive.freedom
         if primitive.kind == "ball":
             self._ball(primitive, origin)
+            joint = self.mechanism.joint(primitive.velocities[0].rpartition(".")[0])
+            if not self._acts_alike(joint.freedoms[-3:]):
+                self.notes.append(
+                    f"joint {joint.name}: what acts on its rotations differs; in MJCF, that on the first acts on all"
+                )
             if (
                 freedom.spring is not None
                 or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any()
@@ -262,6 +267,11 @@ class _MjcfWriter:
             for key, (factor, x) in terms.items()
         }
         return {key: (others or {}).get(key, 0.0) + number for key, number in own.items()}
+
+    def _acts_alike(self, freedoms: Sequence[Freedom]) -> bool:
+        """Whether friction and inertia of all freedoms are the same numbers."""
+        acting = [(self._losses(freedom), self._terms(freedom.friction)) for freedom in freedoms]
+        return all(numbers == acting[0] for numbers in acting)
 
     def _terms(self, friction: Friction | None) -> dict[str, float]:
         """The terms of a friction law that MuJoCo does not have, as numbers; those of zero are left out."""

@@ -192,9 +192,12 @@ class _UrdfWriter(SideWriter):
 
     def _note_unwritten(self, link: Link) -> None:
         """What acts on a ball is not written: on its three hinges it would be something else."""
-        if [p.kind for p in link.chain] == ["ball"] and link.chain[0].freedom != Freedom():
+        if [primitive.kind for primitive in link.chain] != ["ball"]:
+            return
+        ball = link.chain[0]
+        if any(freedom != Freedom() for freedom in self._ball_freedoms(ball)):
             self.notes.append(
-                f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF"
+                f"joint {ball.name}: limits, and what acts on it, have no place in URDF"
             )
 
     def _joint(
