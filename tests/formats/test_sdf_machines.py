@@ -145,6 +145,28 @@ def test_the_initial_position_is_the_start(tmp_path: Path) -> None:
     assert machine.joint("elbow").reference == (0.4,)
 
 
+@pytest.mark.parametrize("kind", ["prismatic", "revolute"])
+@pytest.mark.parametrize(
+    ("limit", "ends"),
+    [
+        ("", (-math.inf, math.inf)),
+        ("<limit><effort>5</effort></limit>", (-math.inf, math.inf)),
+        ("<limit><lower>-1e16</lower><upper>1e16</upper></limit>", (-math.inf, math.inf)),
+        ("<limit><lower>-0.4</lower></limit>", (-0.4, math.inf)),
+        ("<limit><upper>0.7</upper></limit>", (-math.inf, 0.7)),
+        ("<limit><lower>-1e16</lower><upper>0.7</upper></limit>", (-math.inf, 0.7)),
+    ],
+)
+def test_an_end_of_a_range_that_is_not_stated_is_open(
+    tmp_path: Path, kind: str, limit: str, ends: tuple[float, float]
+) -> None:
+    """A slide without limits had "equal limits", and a range with one end had none."""
+    machine = read(tmp_path, arm(axis=limit, kind=kind))
+    freedom = machine.joint("elbow").freedoms[0]
+    assert (freedom.lower, freedom.upper) == ends
+    assert "limit" not in machine.description
+
+
 def test_drakes_ball_constraint_closes_a_loop(tmp_path: Path) -> None:
     """A slide under the end of the arm, which a ball joint ties to it: three freedoms less two."""
     ball = """<link name="cart"><pose>0.3 0 0.3 0 0 0</pose><inertial><mass>1</mass></inertial></link>

@@ -16,7 +16,7 @@ from tauloop.formats.imported.motor_elements import driven_names, motor_nodes
 from tauloop.formats.sdf.inertia import collision_inertia, is_automatic
 from tauloop.formats.sdf.model import MASSLESS, SdfJoint, SdfModel, SdfReader, descend, is_zero
 from tauloop.formats.sdf.nested import WORLD
-from tauloop.formats.urdf.parts import roll_pitch_yaw
+from tauloop.formats.urdf.parts import UNLIMITED, roll_pitch_yaw
 from tauloop.formats.writing.expression_writer import number
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.expression import steps_from
@@ -27,6 +27,8 @@ from tauloop.mechanism.rigid_tree import LinkInertia
 _RANKS = {"free": 0, "fixed": 1, "revolute": 2, "prismatic": 2, "universal": 3, "spherical": 4}
 _TYPES = {"free": "floating", "spherical": "fixed", "universal": "fixed"}
 _CUTS = {"fixed": "link"}
+#: A range without ends, as URDF has it.
+_OPEN_ENDS = {"lower": f"{-UNLIMITED:g}", "upper": f"{UNLIMITED:g}"}
 _MOMENTS = {"ixx": "1", "iyy": "1", "izz": "1", "ixy": "0", "ixz": "0", "iyz": "0"}
 #: Elements of shapes by their tags, and what URDF calls the attributes.
 _SHAPES = {
@@ -273,8 +275,8 @@ class _Spanning:
         at = self.frames[joint.parent].inverse() @ joint.frames[0] @ _turn(joint)
         kind = _TYPES.get(joint.kind, joint.kind)
         limits = {tag: joint.limit(tag) for tag in ("lower", "upper", "effort", "velocity")}
-        limited = joint.kind == "prismatic" or (
-            limits["lower"] is not None and limits["upper"] is not None
+        limited = (
+            joint.kind == "prismatic" or limits["lower"] is not None or limits["upper"] is not None
         )
         kind = "continuous" if joint.kind == "revolute" and not limited else kind
         children = [
@@ -285,8 +287,8 @@ class _Spanning:
         if joint.axes and joint.kind != "universal":
             children.append(_element("axis", joint.node, xyz=_text(joint.axes[0])))
             ends = {tag: text for tag, text in limits.items() if text is not None}
-            if limits["lower"] is None or limits["upper"] is None:
-                ends = {tag: text for tag, text in ends.items() if tag not in ("lower", "upper")}
+            if limited:
+                ends = _OPEN_ENDS | ends
             children.append(replace(_element("limit", joint.node), attributes=ends))
             losses = {
                 tag: descend(joint.node, "axis", "dynamics", tag) for tag in ("damping", "friction")

@@ -382,6 +382,8 @@ class _TreeReader(UrdfReader):
                 self.number(limit, name, "lower", 0.0),
                 self.number(limit, name, "upper", 0.0),
             )
+            lower = -np.inf if lower <= -UNLIMITED else lower
+            upper = np.inf if upper >= UNLIMITED else upper
             if lower > upper:
                 self.problem(
                     limit,
