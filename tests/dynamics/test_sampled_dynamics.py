@@ -14,6 +14,7 @@ import pytest
 
 import tauloop as tl
 from tauloop.common.result import Status
+from tauloop.display.dynamics_table import dynamics_tables
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.logs import read_log, samples, write_log
 
@@ -54,6 +55,21 @@ def test_the_error_of_the_last_row_is_stated(count, tmp_path):
     assert "last row" in forces.evidence[-1].name
     assert forces.evidence[-1].value == pytest.approx(errors[-1], rel=0.05)
     assert forces.evidence[-2].value == pytest.approx(errors.max(), rel=0.05)
+
+
+def test_errors_are_printed_whether_they_are_good_or_not(tmp_path):
+    """They were printed only where the result was doubtful because of them."""
+    for count, endings in ((100, ["at most 0.01)"] * 2), (4, ["not defined"] * 2)):
+        forces, _ = swinging(tmp_path, np.linspace(0.0, 0.1 * np.pi, count))
+        printed = [line for line in dynamics_tables(forces) if str(line).startswith("error")]
+        assert [line.endswith(ending) for line, ending in zip(printed, endings, strict=True)] == [
+            True,
+            True,
+        ]
+        assert forces.difference_errors == forces.evidence[-2:]
+    coarse, _ = swinging(tmp_path, np.linspace(0.0, 0.3 * np.pi, 8))
+    lines = [str(line) for line in dynamics_tables(coarse) if "error" in str(line)]
+    assert [line.startswith("doubtful: error") for line in lines] == [True, True]
 
 
 @pytest.fixture(scope="module")

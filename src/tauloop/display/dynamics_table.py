@@ -34,6 +34,7 @@ def dynamics_tables(motion: MotionForces) -> Iterator[RenderableType]:
         rows.add_section()
         rows.add_row("largest", *(f"{value:.5g}" for value in np.abs(force).max(axis=0)))
         yield rows
+    yield from (str(error) for error in motion.difference_errors if error.is_good)
     yield f"worst condition number {motion.condition.max():.3g}"
     if forces.is_shared:
         rule = (

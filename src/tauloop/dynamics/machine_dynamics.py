@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 #: Differences over steps that leave a larger share of the largest force as an error are too coarse
 #: to build on.
 COARSE = 0.01
+#: Names of the errors of forces from momenta.
+ERROR_OF_ALL_ROWS = "error of two-point differences, share of the largest force"
+ERROR_OF_LAST_ROW = (
+    "error on the last row, whose difference is one-sided, share of the largest force"
+)
 #: Least divisor of a share of the largest force, N or N m, where there is no force at all.
 TINY_FORCE = 1e-300
 
@@ -130,6 +135,13 @@ class MotionForces(Result):
     def units(self) -> tuple[str, ...]:
         """Of the actuators' forces."""
         return self.model.output_ports("actuators")[1]
+
+    @property
+    def difference_errors(self) -> tuple[Evidence, ...]:
+        """Errors of the two-point differences of momenta: largest of all rows, and on the last row."""
+        return tuple(
+            item for item in self.evidence if item.name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -296,13 +308,17 @@ def _from_momenta(
 ) -> tuple[Forces, tuple[Evidence, ...]]:
     """Return the forces from momenta, and their errors: largest of all rows, and on the last row.
 
+    The errors are not defined where there are too few rows for coarser differences.
+
     The error is of second order, so it is a third of the difference from the forces of every other
     sample. Both halves of the samples are taken, so that the last row is in one of them. Its
     difference is one-sided, and its error is larger than that of the rows before.
     """
     forces = forces_from_momenta(functions, time, position, velocity, start=start)
     if len(time) < 2 * FEWEST_SAMPLES - 1:
-        return forces, ()
+        return forces, tuple(
+            Evidence(name=name, value=None) for name in (ERROR_OF_ALL_ROWS, ERROR_OF_LAST_ROW)
+        )
     errors = np.zeros(len(time))
     for first in range(2 if len(time) > 2 * FEWEST_SAMPLES - 1 else 1):
         half = slice(first, None, 2)
@@ -319,11 +335,9 @@ def _from_momenta(
         errors[rows[alike]] = np.abs(coarse.force - forces.force[half])[alike].max(axis=1) / 3
     shares = errors / max(np.abs(forces.force).max(), TINY_FORCE)
     advice = "sample the motion more often"
-    all_rows = "error of two-point differences, share of the largest force"
-    last_row = "error on the last row, whose difference is one-sided, share of the largest force"
     return forces, (
-        Evidence(name=all_rows, value=float(shares.max()), upper=COARSE, advice=advice),
-        Evidence(name=last_row, value=float(shares[-1]), upper=COARSE, advice=advice),
+        Evidence(name=ERROR_OF_ALL_ROWS, value=float(shares.max()), upper=COARSE, advice=advice),
+        Evidence(name=ERROR_OF_LAST_ROW, value=float(shares[-1]), upper=COARSE, advice=advice),
     )
 
 
