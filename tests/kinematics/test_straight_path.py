@@ -10,6 +10,7 @@ import pytest
 import tauloop as tl
 from tauloop.common.result import Status
 from tauloop.compiler.c import Compiled, Interpreted
+from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.kinematics import random_states
 from tauloop.kinematics.straight_path import reached_along_line
 from tauloop.model import Model
@@ -18,6 +19,8 @@ FOLD = Path(__file__).parents[1] / "cases" / "fold.yaml"
 #: The curve of poses folds at j0 = 0.581; from there to about 0.33 the loops are open, and below is
 #: another part of it.
 BEYOND, REGULAR = 0.15, (0.5837, 0.6, 0.9, 2.0)
+ROTATION_UNITS = {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s^2"}
+ENTRIES = {"platform": PLATFORM, "actuators": ACTUATORS}
 LINE = "share of the straight line"
 
 
@@ -84,3 +87,20 @@ def test_batches_report_poses_whose_line_opens_the_loops(evaluator: Interpreted 
     assert (row.value, row.is_good) == (1.0, False)
     assert "first at sample 1" in row.advice
     assert model.forward_kinematics([REGULAR[2]]).evidence == ()
+
+
+@pytest.mark.parametrize("entry", ["platform", "actuators"])
+def test_rows_of_a_table_beyond_a_fold_are_doubtful(
+    fold: Model, tmp_path: Path, entry: str
+) -> None:
+    """A table was followed without a word about rows to which no line leads, and gave forces of another pose."""
+    name, table = {"platform": "j0", "actuators": "m1"}[entry], tmp_path / "table.csv"
+    columns = [f"{kind}.{name} [{unit}]" for kind, unit in ROTATION_UNITS.items()]
+    for position, status in ((REGULAR[1], Status.OK), (BEYOND, Status.DOUBTFUL)):
+        rows = np.column_stack([np.linspace(0.0, 0.1, 5), np.full(5, position), np.zeros((5, 2))])
+        np.savetxt(table, rows, delimiter=",", header=",".join(["time [s]", *columns]), comments="")
+        result = tl.inverse_dynamics(fold, tl.DynamicsOptions(motion=table, entry=ENTRIES[entry]))
+        assert result.status is status
+        assert any("stay open" in item.name for item in result.evidence) == (
+            status is Status.DOUBTFUL
+        )

@@ -223,18 +223,22 @@ class State(Shown):
     @property
     def evidence(self) -> tuple[result.Evidence, ...]:
         """What lies beyond a stop, by how much, what looks like degrees, and poses to which no straight line leads."""
-        rows = self.limits.evidence(self.q)
+        return (*self.limits.evidence(self.q), *self.opened)
+
+    @property
+    def opened(self) -> tuple[result.Evidence, ...]:
+        """The number of poses whose loops stayed open on the line that leads to them; nothing without any."""
         if self.has_opened is None or not self.has_opened.any():
-            return rows
+            return ()
         first = int(np.flatnonzero(self.has_opened)[0])
-        opened = result.Evidence(
+        evidence = result.Evidence(
             name="poses whose loops stay open on the line that leads to them",
             value=float(self.has_opened.sum()),
             upper=0.0,
             advice=f"first at sample {first}: the pose may lie beyond a fold or on another assembly mode; approach it "
             "along other positions, or list all modes (`tauloop.kinematics.modes.modes.assembly_modes`)",
         )
-        return (*rows, opened)
+        return (evidence,)
 
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name."""

@@ -252,12 +252,12 @@ def inverse_dynamics(
         time, arrays = motion_table(ports, table)
     stages.done()
     start = None
-    if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
-        reached = (functions.kinematics if entry is PLATFORM else functions.follow)(
-            arrays["position"]
-        )
-        start = reached.q if table is None else functions.counted(reached).q
     path: tuple[Evidence, ...] = ()
+    is_walked = table is not None and (bool(functions.turning) or functions.runner.iterates)
+    if model.assembly.rows and (entry is ACTUATORS or is_walked):
+        reached = functions.follow(arrays["position"])
+        start = reached.q if table is None else functions.counted(reached).q
+        path = reached.opened
     if table is None and functions.runner.iterates:
         position = arrays["position"][0]
         q = np.asarray(functions.kinematics(position).q if start is None else start[0])
