@@ -12,8 +12,10 @@ import pytest
 from maximal import BLOCKED, Maximal, Motion, Pose, cross, maximal, quaternion, rotation
 from random_machines import FAMILIES, Layout, Size, random_size
 
+import tauloop as tl
 from tauloop import Model
-from tauloop.compiler.c import Interpreted
+from tauloop.common.result import Status
+from tauloop.compiler.c import Compiled, Evaluator, Interpreted
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.mechanism.model import Inertia, Mechanism, Rod, SlenderPart
 
@@ -28,6 +30,8 @@ WORST_CONDITION, REACH = 1e3, 0.15
 #: Forward kinematics start this far from the pose that they reach: beyond a fold there is another
 #: one.
 NEARBY = 0.01
+#: Poses are one where no coordinate differs by more, rad or characteristic lengths.
+SAME_POSE = 1e-6
 #: Steps and weights of the central difference of eighth order, and its steps: that which is changed
 #: least by the next smaller one counts, where this is less than a share of the agreement that is
 #: asked for.
@@ -678,3 +682,24 @@ def test_a_millionth_of_an_inertia_is_seen(
     changed = tuple(change(*masses) for masses in comparison.system.inertias)
     other = replace(comparison, system=replace(comparison.system, inertias=changed))
     assert differences(other)[quantity] > AGREEMENT
+
+
+@pytest.mark.parametrize("evaluator", [Interpreted(), Compiled()], ids=["interpreted", "compiled"])
+def test_a_pose_of_another_assembly_mode_is_reported(evaluator: Evaluator) -> None:
+    """The straight line of actuator positions leaves the workspace of this machine of four arms on a plate."""
+    comparison = random_comparison(80, STATES)
+    model = Model(comparison.model.mechanism, evaluator=evaluator)
+    poses = np.array([comparison.q(state.pose) for state in comparison.states])
+    positions = model.actuator_position(poses)
+    state = model.forward_kinematics(positions)
+    is_other = model.assembly.loops.gaps(state.q, poses) > SAME_POSE
+    assert 0 < is_other.sum() < len(poses)
+    assert state.has_opened is not None
+    assert state.has_opened[is_other].all()
+    assert any("stay open" in item.name and not item.is_good for item in state.evidence)
+    for position in positions[is_other]:
+        assert tl.forward_kinematics(model, position).status is Status.DOUBTFUL
+    regular = next(
+        position for position, other in zip(positions, is_other, strict=True) if not other
+    )
+    assert tl.forward_kinematics(model, regular).status is Status.OK
