@@ -341,13 +341,14 @@ class Simulator:
         miss = np.where(
             self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss
         )
-        if miss.max(initial=0.0) > BRANCH:
-            _, worst = np.unravel_index(int(np.argmax(miss)), miss.shape)
+        relative = miss / self.model.assembly.loops.coordinate_scale
+        if relative.max(initial=0.0) > BRANCH:
+            row, worst = np.unravel_index(int(np.argmax(relative)), miss.shape)
             name, unit = (
                 self.model.topology.coordinate_names[worst],
                 coordinate_units(self.model.topology)[worst],
             )
-            what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} {unit}"
+            what = f"the start is not where its independent coordinates lead: off by {miss[row, worst]:.4g} {unit}"
             remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
             raise InputError.of(name, what, remedy)
 
@@ -447,7 +448,8 @@ class Simulator:
         )
 
 
-#: A start that misses what the closed forms find by more than this (m, rad) lies on another branch.
+#: A start that misses what the closed forms find by more than this, characteristic lengths or rad,
+#: lies on another branch.
 BRANCH = 1e-4
 
 

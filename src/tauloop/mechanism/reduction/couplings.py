@@ -23,7 +23,7 @@ from tauloop.mechanism.reduction.inertia import clean, mean, minus, point_mass, 
 from tauloop.mechanism.reduction.planar import axis_on, frame
 from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, require
 
-#: Points nearer than this are one, m.
+#: Points nearer than this share of the characteristic length are one.
 TOGETHER = 1e-12
 #: Axes whose directions differ by less are parallel.
 PARALLEL = 1e-9
@@ -92,7 +92,7 @@ def gather_joints(
     R = clean(motion.orientation[body])
     for beyond, members in groups.items():
         points = np.array([numbers(mechanism, member.point) for member in members])
-        if np.abs(points - points[0]).max() > TOGETHER:
+        if np.abs(points - points[0]).max() > TOGETHER * mechanism.characteristic_length:
             problems.add(
                 f"bodies.{body}",
                 f"{', '.join(sorted(beyond))} hang together and meet it in "

@@ -85,7 +85,8 @@ def group_parallel_links(
     rods = rods_of(mechanism, removed)
     for rod in rods:
         far = far_end(rod, removed).body
-        if not motion.is_steady(far, motion.orientation[far].T @ numbers(mechanism, shift)):
+        offset = motion.orientation[far].T @ numbers(mechanism, shift)
+        if not motion.is_steady(far, offset, mechanism.characteristic_length):
             problems.add(
                 f"rods.{rod.name}",
                 f"connects the link with {far}, which turns",
@@ -142,6 +143,7 @@ def parallel_joints(
     ):
         return []
     pairs = []
+    length = mechanism.characteristic_length
     for mine in joints_of(mechanism, removed):
         far = far_side(mine, removed)
         for theirs in joints_of(mechanism, kept):
@@ -150,7 +152,7 @@ def parallel_joints(
                 other.body == far.body
                 and theirs.kind == mine.kind
                 and motion.is_steady(
-                    far.body, numbers(mechanism, minus(other.position, far.position))
+                    far.body, numbers(mechanism, minus(other.position, far.position)), length
                 )
                 and not mechanism.is_loaded(mine)
             ):

@@ -48,7 +48,7 @@ from tauloop.mechanism.reduction.steps import BodyMotions, Step, limits_of, requ
 
 #: Names of the steps.
 COUPLED, PINNED, CONCENTRATED = "couple parallel links", "lump pinned body", "concentrate mass"
-#: Joints of a bar nearer than this are on one line, m.
+#: Joints of a bar nearer than this share of the characteristic length are on one line.
 TOGETHER = 1e-12
 #: What a bar that became a coupling leaves as it was.
 PRESERVED = ("mass", "mass centre", "inertia", "the angle that it holds, by a coupling")
@@ -201,7 +201,9 @@ def distribute_bar(
         about_A = about(inertia, A)
         m_B = divide(_dot(about_A.first_moment, d), _dot(d, d))
         off_line = minus(about_A.first_moment, triple(multiply(m_B, component) for component in d))
-        if not motion.is_steady(body, numbers(mechanism, off_line)):
+        if not motion.is_steady(
+            body, numbers(mechanism, off_line), _first_moment(mechanism, inertia)
+        ):
             problems.add(
                 f"bodies.{body}", "has its mass centre off the line of its joints", "keep this body"
             )
@@ -228,7 +230,12 @@ def _is_bar(mechanism: Mechanism, body: str) -> bool:
     if any(joint.kind != "revolute" or mechanism.is_loaded(joint) for joint in joints):
         return False
     A, B = (numbers(mechanism, side(joint, body).position) for joint in joints)
-    return bool(np.linalg.norm(B - A) > TOGETHER)
+    return bool(np.linalg.norm(B - A) > TOGETHER * mechanism.characteristic_length)
+
+
+def _first_moment(mechanism: Mechanism, inertia: Inertia) -> float:
+    """Return a typical first moment of a body, kg m."""
+    return abs(mechanism.value(inertia.mass)) * mechanism.characteristic_length
 
 
 def lump_pinned_body(
@@ -263,11 +270,13 @@ def lump_pinned_body(
         what = "is not revolute and held by one coupling alone"
         problems.add(f"joints.{joint.name}", what, "keep the body on it")
     inertia = mechanism.body(body).inertia
-    about_pin = about(inertia, side(joint, body).position) if inertia is not None else None
-    if about_pin is not None and not motion.is_steady(
-        body, numbers(mechanism, about_pin.first_moment)
-    ):
-        problems.add(f"bodies.{body}", "has its mass centre off its joint", "keep this body")
+    about_pin = None
+    if inertia is not None:
+        about_pin = about(inertia, side(joint, body).position)
+        if not motion.is_steady(
+            body, numbers(mechanism, about_pin.first_moment), _first_moment(mechanism, inertia)
+        ):
+            problems.add(f"bodies.{body}", "has its mass centre off its joint", "keep this body")
     require(mechanism, problems)
     rest = without(uncoupled, (body,), (joint.name,))
     removed = (body, holding[0].name)

@@ -12,8 +12,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
 from tauloop.mechanism.model import BASE, Joint, Mechanism
 
-#: A fixed vector with less than this (m, or share of its length) off the steady directions is
-#: steady.
+#: A fixed vector with less than this share of its size off the steady directions is steady.
 STEADY = 1e-9
 
 
@@ -71,13 +70,17 @@ class BodyMotions(Shown):
         """The bodies that turn as this one does."""
         return next((group for group in self.groups if body in group), frozenset((body,)))
 
-    def is_steady(self, body: str, vector: np.ndarray) -> bool:
-        """Whether a vector fixed to a body (3,) is constant in the base frame."""
+    def is_steady(self, body: str, vector: np.ndarray, typical: float) -> bool:
+        """Return whether a vector fixed to a body is constant in the base frame.
+
+        Args:
+            body: name of the body.
+            vector: (3,), a length or a first moment.
+            typical: a typical size of such vectors of the machine, in their unit.
+        """
         B = self.steady[body]
-        return bool(
-            np.linalg.norm(vector - B @ (B.T @ vector))
-            <= STEADY * max(1.0, float(np.linalg.norm(vector)))
-        )
+        size = max(typical, float(np.linalg.norm(vector)))
+        return bool(np.linalg.norm(vector - B @ (B.T @ vector)) <= STEADY * size)
 
 
 def require(mechanism: Mechanism, problems: list[Problem]) -> None:

@@ -23,7 +23,7 @@ from tauloop.model import Model
 from tauloop.simulation.cables.machines import WOUND, CableMachine
 from tauloop.simulation.forces import ForceLaw, Wrench
 
-#: Locked coordinates that differ by more than this (m, rad) stand elsewhere.
+#: Locked coordinates that differ by more than this, characteristic lengths or rad, stand elsewhere.
 ELSEWHERE = 1e-9
 #: Lengths that winches have let out and their rates (k,), (k,) at a time, for the cables that
 #: stretch.
@@ -311,7 +311,10 @@ def _require_alike(original: Model, model: Model, locks: Locks) -> None:
             machine.assembly.q[machine.topology.coordinate_names.index(name)]
             for machine in (original, model)
         )
-        if abs(stood - stands) > ELSEWHERE:
+        scale = original.assembly.loops.coordinate_scale[
+            original.topology.coordinate_names.index(name)
+        ]
+        if abs(stood - stands) > ELSEWHERE * scale:
             what = f"is locked at {stood:.9g}, to which cables pulled it from the file's reference, {stands:.9g}"
             problems.add(name, what, f"write reference: {stood:.9g} in the machine file")
     InputError.raise_if_any(problems)
