@@ -164,15 +164,18 @@ def log_of(
         step: of the encoders, rad; none where zero.
         noise: of the torques, as a share of their root mean square; the truth's own without it.
         late: by how much torques come after the motion, s.
-        bending: frequency, Hz, at which a load would swing on its transmission with the motor held.
-            The encoder is at the motor: the load lags by the torque that it takes over the
-            stiffness.
+        bending: frequency, Hz, at which a load would swing on its transmission with its motor and
+            the other loads held. The motion is that of the loads. Encoders and dry friction are at
+            the motors, which are ahead by the torque that the load takes over the stiffness.
     """
     time = np.arange(round(rate * seconds)) / rate
     position = truth.motion.at(time)[0]
     forces = truth.forces(truth.motion.at(time - late))
     if bending is not None:
-        forces = forces - second_derivative(truth, time - late) / (2.0 * np.pi * bending) ** 2
+        stiffness = stiffness_of(truth, bending)
+        position = position + truth.smooth(truth.motion.at(time)) / stiffness
+        forces = truth.smooth(truth.motion.at(time - late))
+        forces = forces + truth.coulomb * np.sign(motor_velocity(truth, time - late, stiffness))
     share = truth.noise if noise is None else noise
     forces = forces + share * np.sqrt(np.mean(forces**2, axis=0)) * rng.standard_normal(
         forces.shape
@@ -189,10 +192,24 @@ def log_of(
     return Signals(time=time, channels=tuple(channels))
 
 
-def second_derivative(truth: Truth, time: np.ndarray, h: float = 1e-3) -> np.ndarray:
-    """Return that of the smooth torques over time, by differences of the exact motion."""
-    before, now, after = (truth.smooth(truth.motion.at(time + shift)) for shift in (-h, 0.0, h))
-    return np.asarray((before - 2.0 * now + after) / h**2)
+def stiffness_of(truth: Truth, bending: float) -> np.ndarray:
+    """Return the stiffness (n,), N m/rad, on which loads at the center of the motion swing at `bending`, Hz."""
+    multisine = truth.motion if isinstance(truth.motion, Multisine) else truth.motion.smooth
+    count = len(truth.motors)
+    center = np.repeat(multisine.center[None], count, axis=0)
+    still = np.zeros((count, count))
+    inertias = np.diag(
+        truth.smooth((center, still, np.eye(count))) - truth.smooth((center, still, still))
+    )
+    return np.asarray(inertias * (2.0 * np.pi * bending) ** 2)
+
+
+def motor_velocity(
+    truth: Truth, time: np.ndarray, stiffness: np.ndarray, h: float = 1e-3
+) -> np.ndarray:
+    """Return velocities (N, n) of motors whose transmissions bend, by differences of the exact torques."""
+    before, after = (truth.smooth(truth.motion.at(time + shift)) for shift in (-h, h))
+    return np.asarray(truth.motion.at(time)[1] + (after - before) / (2.0 * h * stiffness))
 
 
 # ----------------------------------------------------------------------------------------------------------

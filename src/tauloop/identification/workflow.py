@@ -13,6 +13,7 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.compiler.c import Compiled
 from tauloop.identification.chosen import chosen_estimator
+from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors
 from tauloop.identification.estimation.fitting import fit
@@ -477,23 +478,19 @@ def _fitted(
 ) -> MachineIdentification:
     """Fit regression data, and judge them and the fit."""
     errors, parts = logs.errors, data.parts
+    bending = _bending(model, data, options)
     whole: Identification | None = None
     if options.validation is None:
         with naming((*logs.bad_samples, *data.faults)):
-            whole = fit(
-                merge(parts),
-                None,
-                chosen_estimator(options, data.instruments, data.noise),
-                errors=errors,
-            )
+            estimator = chosen_estimator(options, data.instruments, data.noise)
+            whole = fit(merge(parts), None, estimator, errors=errors, bending=bending)
     stages.done()
     fitted, held_out = _split(parts, options)
     training = merge(fitted)
     instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
     with naming((*logs.bad_samples, *data.faults)):
-        result = fit(
-            training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors
-        )
+        estimator = chosen_estimator(options, instruments, data.noise)
+        result = fit(training, held_out, estimator, errors=errors, bending=bending)
     stages.done()
     of_fit = FitFaults(problems=data.faults)
     if not data.faults:
@@ -573,6 +570,27 @@ def _fitted(
         motion=data.motion,
         friction_laws=of_fit.laws,
     )
+
+
+def _bending(model: Model, data: _Logged, options: IdentificationOptions) -> Bending | None:
+    """Return what bending transmissions change, where outputs are the forces of all actuators and none is scaled.
+
+    A payload, and actuators that move the machine no other than through a coordinate that is not
+    given, have none.
+    """
+    terms, ports = options.terms, model.actuators.ports
+    actuators = tuple(actuator.name for actuator in model.mechanism.actuators)
+    moves_all = not model.assembly.is_redundant and tuple(ports.position.columns) == actuators
+    if (
+        terms.gains
+        or terms.payload
+        or options.output != "actuators"
+        or not moves_all
+        or not data.motions
+    ):
+        return None
+    motions = [(x.position, x.velocity[: len(x.position)], x.acceleration) for x in data.motions]
+    return Bending(model, motions)
 
 
 def _compared(

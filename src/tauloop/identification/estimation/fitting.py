@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, Problems, solving
 from tauloop.common.result import Evidence, plain, provenance
 from tauloop.identification.estimation.base_columns import BaseRegression
+from tauloop.identification.estimation.bending import Bending
 from tauloop.identification.estimation.error_models import (
     AutocorrelatedErrors,
     ErrorModel,
@@ -59,6 +60,7 @@ def fit(
     rank: RankOptions | None = None,
     base: BaseParameters | None = None,
     errors: ErrorModel | None = None,
+    bending: Bending | None = None,
 ) -> Identification:
     """Identify the base parameters.
 
@@ -73,6 +75,8 @@ def fit(
         errors: what standard deviations assume of the errors: `AutocorrelatedErrors()`, or
             `FilteredErrors` where white noise went through a known filter; independent errors when
             not given.
+        bending: what bending transmissions change, where the motion of the training data is at
+            hand.
 
     Raises:
         IdentificationError: the data cannot support the identification; with all problems found.
@@ -97,11 +101,8 @@ def fit(
     terms: tuple[TimingTerm, ...] = ()
     if errors is not None:
         estimate = replace(estimate, covariance=errors.covariance(equations))
-        terms = (
-            timing_terms(regression, estimate, equations)
-            if isinstance(estimator, CondensedEstimator)
-            else ()
-        )
+        if isinstance(estimator, CondensedEstimator):
+            terms = timing_terms(regression, estimate, equations, bending)
     if isinstance(errors, AutocorrelatedErrors):
         estimate = counted(estimate, terms)
     _refuse_undetermined(base, estimate, condition)

@@ -57,9 +57,9 @@ class Identification(Result):
     @property
     def timing_problems(self) -> tuple[Problem, ...]:
         """Delays and bending transmissions that residuals show, as findings."""
-        names = tuple(parameter.short_name() for parameter in self.base.base)
+        shown = [term for term in self.timing if term.is_shown]
         return tuple(
-            term.problem(self.standard_deviations, names) for term in self.timing if term.is_shown
+            term.problem(self.base, self.values, self.standard_deviations) for term in shown
         )
 
     def variables(self) -> Iterator[Variable]:

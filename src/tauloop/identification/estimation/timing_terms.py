@@ -1,10 +1,11 @@
 """What a late force and a bending transmission would change: counted in the deviations, named where residuals show it.
 
-Both add a column to an output: of a delay the first derivative of its force, of a load that swings
-on its transmission the second derivative, and the same of a motion whose accelerations lost a
-share. Left out, such a column shifts the parameters by what the fit with it would move them. Where
-residuals do not show it beyond its own deviation the shift is not known to be there, nor to be
-zero: its expected square is added to the covariance.
+Both add a column to the regression: of a delay the first derivative of its force; of a transmission
+that bends what the forces change with the motion of its load (`bending`), or the second derivative
+of its force where the motion is not at hand. The latter is also that of a motion whose
+accelerations lost a share. Left out, such a column shifts the parameters by what the fit with it
+would move them. Where residuals do not show it beyond its own deviation the shift is not known to
+be there, nor to be zero: its expected square is added to the covariance.
 
 Source: Frisch and Waugh 1933, Partial time regressions as compared with individual trends, for the
 fit with one more column.
@@ -12,6 +13,7 @@ fit with one more column.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,12 +22,12 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.estimation.base_columns import BaseRegression
+from tauloop.identification.estimation.bending import JUMPING, Bending, BendingColumns
 from tauloop.identification.estimation.error_models import EstimatingEquations, score_variances
 from tauloop.identification.estimation.estimators import Estimate
+from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs.rates import FEWEST, in_band
 
-#: Last parts of the names of terms whose forces jump; no transmission is taken to bend by these.
-JUMPING = ("coulomb", "coulomb_asymmetry", "stribeck", "presliding")
 #: A term is shown by residuals from this many of its deviations on, ...
 SHOWN = 3.5
 #: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of
@@ -51,6 +53,9 @@ class TimingTerm:
             accelerations are too small.
         deviation: of the value.
         shift: (r,) what the fit with the term adds to the parameters, SI.
+        inertias: of the load at the motors whose transmissions bend, kg m^2 or kg; none where their
+            motion is unknown.
+        unit: of the outputs.
         is_of_all: whether it is one term of several outputs.
         is_shown: whether residuals show it.
     """
@@ -60,6 +65,8 @@ class TimingTerm:
     value: float
     deviation: float
     shift: np.ndarray
+    inertias: tuple[float, ...] = ()
+    unit: str = ""
     is_of_all: bool = False
     is_shown: bool = False
 
@@ -77,34 +84,55 @@ class TimingTerm:
         excess = 1.0 - (self.deviation / self.value) ** 2
         return np.asarray(excess * np.outer(self.shift, self.shift))
 
-    def problem(self, deviations: np.ndarray, names: tuple[str, ...]) -> Problem:
+    @property
+    def stiffnesses(self) -> tuple[float, ...]:
+        """Stiffnesses of the transmissions, N m/rad or N/m; none where nothing bends or the motion is unknown."""
+        if self.kind != "bending" or self.value <= 0.0:
+            return ()
+        return tuple(inertia / self.value for inertia in self.inertias)
+
+    def problem(self, base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> Problem:
         """Return the term as a finding.
 
         Args:
-            deviations: of the parameters (r,).
-            names: of the parameters.
+            base: the base parameters.
+            values, deviations: of them (r,).
         """
         most = int(np.argmax(np.abs(self.shift) / deviations))
-        moved = f"it moves {names[most]} by {abs(self.shift[most]) / deviations[most]:.3g} of its standard deviations"
+        name, unit = base.base[most].short_name(), base.base[most].unit
+        moved = f"fitted with it {name} is {values[most] + self.shift[most]:.4g} {unit}, not {values[most]:.4g} {unit}"
         if self.kind == "delay":
             what = f"comes {1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} ms "
             what += "behind the motion" if self.value > 0.0 else "before the motion"
             remedy = "align force and motion in time"
         elif self.value > 0.0:
-            frequency = 1.0 / (2.0 * np.pi * np.sqrt(self.value))
-            what = "follows its own second derivative: the transmission bends, its load swings at "
-            what += f"{frequency:.3g} +- {0.5 * frequency * self.deviation / self.value:.2g} Hz with the motor held"
+            what = f"shows a transmission that bends: {self._swinging}"
             remedy = "excite less far up, measure on the load's side, or model the drive line"
         else:
             what = f"follows its own second derivative by {-self.value:.3g} +- {self.deviation:.2g} s^2: accelerations "
             what += "are wrong at high frequencies, by the noise of positions or by a cut-off that takes motion away"
             remedy = "state no cut-off, so that the noise of the positions decides, or record with finer steps"
-        where = ", ".join(f"force.{name}" for name in self.outputs)
+        where = ", ".join(f"force.{output}" for output in self.outputs)
         return Problem(where, f"{what}; {moved}", remedy)
+
+    @property
+    def _swinging(self) -> str:
+        """Stiffness and frequency in words."""
+        share = self.deviation / self.value
+        frequency = 1.0 / (2.0 * np.pi * np.sqrt(self.value))
+        swinging = f"its load swings at {frequency:.3g} +- {0.5 * frequency * share:.2g} Hz with the motor held"
+        if not self.stiffnesses:
+            return swinging
+        unit = {"N m": "N m/rad", "N": "N/m"}.get(self.unit, self.unit)
+        stiffness = float(np.mean(self.stiffnesses))
+        return f"its stiffness is {stiffness:.3g} +- {stiffness * share:.2g} {unit}, {swinging}"
 
 
 def timing_terms(
-    regression: BaseRegression, estimate: Estimate, equations: EstimatingEquations
+    regression: BaseRegression,
+    estimate: Estimate,
+    equations: EstimatingEquations,
+    bending: Bending | None = None,
 ) -> tuple[TimingTerm, ...]:
     """Return a delay and a bending of every measured output, and of all together; none of data without a period.
 
@@ -112,30 +140,30 @@ def timing_terms(
         regression: of the fit.
         estimate: least squares with weights of the outputs.
         equations: at the estimate.
+        bending: what bending transmissions change, where the motion of the samples is at hand.
     """
     data = regression.data
     if data.period is None or len(data) < FEWEST:
         return ()
-    weights = estimate.weights
-    weighted = equations.regressor * weights[:, None]
+    columns = _Columns(regression, estimate, bending)
+    weights = estimate.weights * columns.is_judged
+    weighted = equations.regressor * weights[:, :, None]
     rank = weighted.shape[-1]
     rows = weighted.reshape(-1, rank)
     gram = rows.T @ rows
+    norms = np.sqrt(np.diag(gram))
+    if not norms.all():
+        return ()
+    gram /= np.outer(norms, norms)
     candidates = []
-    for kind, every in _columns(regression, estimate).items():
-        outputs = list(np.eye(len(weights), dtype=bool))
-        if len(weights) > 1:
-            outputs.append(np.ones(len(weights), dtype=bool))
-        for chosen in outputs:
-            own = every * np.where(chosen, weights, 0.0)
-            carried = np.linalg.solve(gram, rows.T @ own.ravel())
-            left = own - weighted @ carried
-            if np.sum(left**2) > LEFT**2 * np.sum(own**2) > 0.0:
-                forces = (weights * regression.forces)[:, chosen]
-                size = float(np.sqrt(np.sum(forces**2) / len(forces)))
-                candidates.append(
-                    _Candidate(kind=kind, outputs=chosen, carried=carried, left=left, force=size)
-                )
+    for column in columns.every():
+        own = column.values * weights
+        carried = np.linalg.solve(gram, rows.T @ own.ravel() / norms) / norms
+        left = own - weighted @ carried
+        if np.sum(left**2) > LEFT**2 * np.sum(own**2) > 0.0:
+            forces = (weights * regression.forces)[:, column.outputs]
+            share = float(np.sqrt(np.sum(own**2) / np.sum(forces**2)))
+            candidates.append(_Candidate(column=column, carried=carried, left=left, share=share))
     residual = equations.residual * weights
     terms: list[TimingTerm] = []
     while candidates:
@@ -167,22 +195,37 @@ def counted(estimate: Estimate, terms: tuple[TimingTerm, ...]) -> Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Candidate:
+class _Column:
     """A column that may be missing.
 
     Attributes:
         kind: of the term.
-        outputs: (n_out,) whose forces have it.
-        carried: (r,) its share in the regressor.
-        left: (N, n_out) the rest of it, weighted.
-        force: weighted root mean square of the outputs' forces together.
+        outputs: (n_out,) those that have it.
+        values: (N, n_out) of the measured outputs.
+        inertias: as of `TimingTerm`.
     """
 
     kind: str
     outputs: np.ndarray
+    values: np.ndarray
+    inertias: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Candidate:
+    """A column next to the regressor.
+
+    Attributes:
+        column: as it is.
+        carried: (r,) its share in the regressor.
+        left: (N, n_out) the rest of it, weighted.
+        share: of the outputs' forces, for a value of one.
+    """
+
+    column: _Column
     carried: np.ndarray
     left: np.ndarray
-    force: float
+    share: float
 
     def without(self, other: _Candidate) -> _Candidate:
         """Return the column less its share in another."""
@@ -206,52 +249,99 @@ def _term(
     scores = np.sum(left * (residual - value * left), axis=1, keepdims=True) / power
     deviation = float(np.sqrt(score_variances(scores, logs)[0]))
     shift = -candidate.carried * value
-    is_of_all = int(np.sum(candidate.outputs)) > 1
     is_shown = (
         abs(value) > SHOWN * deviation
         and bool(np.any(np.abs(shift) > SHIFTED * estimate.standard_deviations))
-        and abs(value) * np.sqrt(power / len(left)) > SIZE * candidate.force
+        and abs(value) * candidate.share > SIZE
     )
-    data = regression.data
+    data, column = regression.data, candidate.column
+    outputs = data.kept[column.outputs]
     return TimingTerm(
-        outputs=tuple(data.outputs[k] for k in data.kept[candidate.outputs]),
-        kind=candidate.kind,
+        outputs=tuple(data.outputs[k] for k in outputs),
+        kind=column.kind,
         value=value,
         deviation=deviation,
         shift=shift,
-        is_of_all=is_of_all,
+        inertias=column.inertias,
+        unit=data.output_units[outputs[0]],
+        is_of_all=len(outputs) > 1,
         is_shown=is_shown,
     )
 
 
-def _columns(regression: BaseRegression, estimate: Estimate) -> dict[str, np.ndarray]:
-    """Return the columns (N, n_out) of all measured outputs, by kind of term."""
-    data = regression.data
-    parameters = data.expand(regression.base.spread(estimate.values))
-    jumps = [name.rpartition(".")[2] in JUMPING for name in data.parameters]
-    both = np.stack([parameters, np.where(jumps, 0.0, parameters)], axis=1)
-    predicted = (data.regressor @ both)[:, data.kept]
-    assert data.period is not None
-    late, bent = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
-    edges = (
-        [0, len(data)]
-        if data.logs is None
-        else [0, *(np.flatnonzero(np.diff(data.logs)) + 1), len(data)]
-    )
-    for first, last in pairwise(edges):
-        start, stop = first + data.reach, last - data.reach
-        if stop - start < FEWEST:
-            continue
-        for k in range(predicted.shape[1]):
-            whole, smooth = predicted[start:stop, k].T
-            _, rate, bend = in_band(smooth, rate=1.0 / data.period)
-            late[start:stop, k] = -rate - np.gradient(whole - smooth, data.period)
-            bent[start:stop, k] = -bend
-    if data.present is not None:  # next to rows that are left out there is no derivative
-        absent = ~data.present[:, data.kept]
-        near = absent.copy()
-        for shift in (1, 2):
-            near[shift:] |= absent[:-shift]
-            near[:-shift] |= absent[shift:]
-        late[near] = bent[near] = 0.0
-    return {"delay": late, "bending": bent}
+class _Columns:
+    """The columns that may be missing, and the samples by which they are judged.
+
+    A filter makes regressor and forces smaller at the ends of a log, and next to rows that are left
+    out there is no derivative: these rows are not judged.
+    """
+
+    def __init__(
+        self, regression: BaseRegression, estimate: Estimate, bending: Bending | None
+    ) -> None:
+        data = regression.data
+        assert data.period is not None
+        self._data = data
+        self._parameters = data.expand(regression.base.spread(estimate.values))
+        edges = (
+            [0, len(data)]
+            if data.logs is None
+            else [0, *(np.flatnonzero(np.diff(data.logs)) + 1), len(data)]
+        )
+        self._pieces = []
+        self.is_judged = np.zeros((len(data), len(data.kept)), dtype=bool)
+        for first, last in pairwise(edges):
+            start, stop = first + data.reach, last - data.reach
+            if stop - start >= FEWEST:
+                self._pieces.append(slice(start, stop))
+                self.is_judged[start:stop] = True
+        if data.present is not None:
+            absent = ~data.present[:, data.kept]
+            near = absent.copy()
+            for shift in (1, 2):
+                near[shift:] |= absent[:-shift]
+                near[:-shift] |= absent[shift:]
+            self.is_judged[near] = False
+        self._bent: BendingColumns | None = None
+        if bending is not None:
+            named = dict(zip(data.parameters, self._parameters, strict=True))
+            self._bent = bending.columns(named, np.diff(edges).tolist(), data.period)
+
+    def every(self) -> Iterator[_Column]:
+        """Yield the columns of all measured outputs, each by itself and then together."""
+        late, bent = self._derivatives()
+        count = late.shape[1]
+        choices = list(np.eye(count, dtype=bool))
+        if count > 1:
+            choices.append(np.ones(count, dtype=bool))
+        for outputs in choices:
+            yield _Column(kind="delay", outputs=outputs, values=late * outputs)
+        for outputs in choices:
+            if self._bent is None:
+                yield _Column(kind="bending", outputs=outputs, values=bent * outputs)
+            else:
+                yield self._bending(outputs, self._bent)
+
+    def _bending(self, outputs: np.ndarray, bent: BendingColumns) -> _Column:
+        """Return what the transmissions of some actuators, or of all, change of all measured forces."""
+        kept = self._data.kept
+        actuators = np.arange(bent.values.shape[2]) if np.sum(outputs) > 1 else kept[outputs]
+        values = bent.values[:, :, actuators].sum(axis=2)[:, kept]
+        inertias = tuple(bent.inertias[kept[outputs]].tolist())
+        return _Column(kind="bending", outputs=outputs, values=values, inertias=inertias)
+
+    def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first and the second derivative (N, n_out) of the predicted forces, both with a minus."""
+        data = self._data
+        assert data.period is not None
+        jumps = [name.rpartition(".")[2] in JUMPING for name in data.parameters]
+        both = np.stack([self._parameters, np.where(jumps, 0.0, self._parameters)], axis=1)
+        predicted = (data.regressor @ both)[:, data.kept]
+        late, bent = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
+        for piece in self._pieces:
+            for k in range(predicted.shape[1]):
+                whole, smooth = predicted[piece, k].T
+                _, rate, bend = in_band(smooth, rate=1.0 / data.period)
+                late[piece, k] = -rate - np.gradient(whole - smooth, data.period)
+                bent[piece, k] = -bend
+        return late, bent

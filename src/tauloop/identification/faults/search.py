@@ -69,7 +69,7 @@ class FoundMotion:
     Attributes:
         name: of the log.
         velocity: (N, n) at the times of its regression data, SI.
-        position: of the first `LONGEST` of them.
+        position, acceleration: of the first `LONGEST` of them.
         period: between two samples of the log, s.
         factor: of the decimation.
         cutoff, order: of the filter of its positions; infinite for none.
@@ -79,6 +79,7 @@ class FoundMotion:
     name: str
     velocity: np.ndarray
     position: np.ndarray
+    acceleration: np.ndarray
     period: float
     factor: int
     cutoff: float
@@ -103,7 +104,7 @@ class FoundMotion:
 def found_motion(
     model: Model, log: MeasuredLog, prepared: Signals, part: RegressionData
 ) -> FoundMotion:
-    """Velocities of a log at the times of its regression data, and positions of the first `LONGEST` of them."""
+    """Motion of a log at the times of its regression data."""
     names = model.actuators.ports.position.columns
     kept = prepared.part(slice(None, None, log.factor))
     cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
@@ -111,6 +112,7 @@ def found_motion(
         name=log.name,
         velocity=samples(kept, "velocity", names)[: len(part)],
         position=samples(kept.part(slice(None, LONGEST)), "position", names)[: len(part)],
+        acceleration=samples(kept.part(slice(None, LONGEST)), "acceleration", names)[: len(part)],
         period=sample_period(log.log),
         factor=log.factor,
         cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
