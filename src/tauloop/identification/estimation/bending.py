@@ -112,11 +112,12 @@ def bending_columns(
     inertias = _inertias(model, motion, parameters, start)
     columns = []
     for actuator, inertia in enumerate(inertias):
-        load = tuple(x.copy() for x in motion)
+        position, velocity, acceleration = (x.copy() for x in motion)
         bends = in_band(forces[:, actuator], rate=1.0 / period)
-        for moved, bend in zip(load, bends, strict=True):
+        for moved, bend in zip((position, velocity, acceleration), bends, strict=True):
             moved[:, actuator] -= STEP / inertia * bend
-        columns.append((_forces(model, load, parameters, start) - forces) / STEP)
+        bent = _forces(model, (position, velocity, acceleration), parameters, start)
+        columns.append((bent - forces) / STEP)
     return BendingColumns(values=np.stack(columns, axis=2), inertias=inertias)
 
 

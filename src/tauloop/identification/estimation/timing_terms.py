@@ -26,7 +26,8 @@ from tauloop.identification.estimation.bending import JUMPING, Bending, BendingC
 from tauloop.identification.estimation.error_models import EstimatingEquations, score_variances
 from tauloop.identification.estimation.estimators import Estimate
 from tauloop.identification.regression.base_parameters import BaseParameters
-from tauloop.logs.rates import FEWEST, in_band
+from tauloop.logs.rates import FEWEST, in_band, smooth_rates
+from tauloop.logs.signals import HIGHEST_CUTOFF
 
 #: A term is shown by residuals from this many of its deviations on, ...
 SHOWN = 3.5
@@ -142,29 +143,26 @@ def timing_terms(
         equations: at the estimate.
         bending: what bending transmissions change, where the motion of the samples is at hand.
     """
-    data = regression.data
-    if data.period is None or len(data) < FEWEST:
+    if regression.data.period is None or len(regression.data) < FEWEST:
         return ()
-    columns = _Columns(regression, estimate, bending)
-    weights = estimate.weights * columns.is_judged
-    weighted = equations.regressor * weights[:, :, None]
-    rank = weighted.shape[-1]
-    rows = weighted.reshape(-1, rank)
-    gram = rows.T @ rows
-    norms = np.sqrt(np.diag(gram))
-    if not norms.all():
-        return ()
-    gram /= np.outer(norms, norms)
-    candidates = []
-    for column in columns.every():
-        own = column.values * weights
-        carried = np.linalg.solve(gram, rows.T @ own.ravel() / norms) / norms
-        left = own - weighted @ carried
-        if np.sum(left**2) > LEFT**2 * np.sum(own**2) > 0.0:
-            forces = (weights * regression.forces)[:, column.outputs]
-            share = float(np.sqrt(np.sum(own**2) / np.sum(forces**2)))
-            candidates.append(_Candidate(column=column, carried=carried, left=left, share=share))
-    residual = equations.residual * weights
+    terms = _judged(regression, estimate, equations, _Columns(regression, estimate.values, bending))
+    shown = [term.shift for term in terms if term.is_shown]
+    if not shown:
+        return terms
+    # the parameters make the columns, and those of the fit with the terms make better ones
+    values = estimate.values + np.sum(shown, axis=0)
+    return _judged(regression, estimate, equations, _Columns(regression, values, bending))
+
+
+def _judged(
+    regression: BaseRegression,
+    estimate: Estimate,
+    equations: EstimatingEquations,
+    columns: _Columns,
+) -> tuple[TimingTerm, ...]:
+    """Return the terms of some columns: those that residuals show first, each next to those before it."""
+    candidates = _candidates(regression, estimate, equations, columns)
+    residual = equations.residual * estimate.weights * columns.is_judged
     terms: list[TimingTerm] = []
     while candidates:
         judged = [
@@ -185,6 +183,33 @@ def timing_terms(
             if np.sum(candidate.left**2) > LEFT**2 * np.sum(before.left**2)
         ]
     return tuple(terms)
+
+
+def _candidates(
+    regression: BaseRegression,
+    estimate: Estimate,
+    equations: EstimatingEquations,
+    columns: _Columns,
+) -> list[_Candidate]:
+    """Return the columns of which something is left next to the regressor."""
+    weights = estimate.weights * columns.is_judged
+    weighted = equations.regressor * weights[:, :, None]
+    rows = weighted.reshape(-1, weighted.shape[-1])
+    gram = rows.T @ rows
+    norms = np.sqrt(np.diag(gram))
+    if not norms.all():
+        return []
+    gram /= np.outer(norms, norms)
+    candidates = []
+    for column in columns.every():
+        own = column.values * weights
+        carried = np.linalg.solve(gram, rows.T @ own.ravel() / norms) / norms
+        left = own - weighted @ carried
+        if np.sum(left**2) > LEFT**2 * np.sum(own**2) > 0.0:
+            forces = (weights * regression.forces)[:, column.outputs]
+            share = float(np.sqrt(np.sum(own**2) / np.sum(forces**2)))
+            candidates.append(_Candidate(column=column, carried=carried, left=left, share=share))
+    return candidates
 
 
 def counted(estimate: Estimate, terms: tuple[TimingTerm, ...]) -> Estimate:
@@ -277,12 +302,13 @@ class _Columns:
     """
 
     def __init__(
-        self, regression: BaseRegression, estimate: Estimate, bending: Bending | None
+        self, regression: BaseRegression, values: np.ndarray, bending: Bending | None
     ) -> None:
+        """Make the columns at values (r,) of the base parameters."""
         data = regression.data
         assert data.period is not None
         self._data = data
-        self._parameters = data.expand(regression.base.spread(estimate.values))
+        self._parameters = data.expand(regression.base.spread(values))
         edges = (
             [0, len(data)]
             if data.logs is None
@@ -338,10 +364,14 @@ class _Columns:
         both = np.stack([self._parameters, np.where(jumps, 0.0, self._parameters)], axis=1)
         predicted = (data.regressor @ both)[:, data.kept]
         late, bent = np.zeros(predicted.shape[:2]), np.zeros(predicted.shape[:2])
+        widest = HIGHEST_CUTOFF / data.period  # friction jumps: it has all frequencies
         for piece in self._pieces:
             for k in range(predicted.shape[1]):
                 whole, smooth = predicted[piece, k].T
                 _, rate, bend = in_band(smooth, rate=1.0 / data.period)
-                late[piece, k] = -rate - np.gradient(whole - smooth, data.period)
+                _, jumping = smooth_rates(
+                    whole - smooth, rate=1.0 / data.period, cutoffs=(widest, widest), order=4
+                )
+                late[piece, k] = -rate - jumping
                 bent[piece, k] = -bend
         return late, bent
