@@ -38,6 +38,8 @@ SHIFTED, SIZE = 1.0, 3e-4
 #: it is noise, and small. Drives are alike, so that a term of all outputs counts in whatever size
 #: it is found.
 COUNTED = 1.5
+#: Parameters that a finding gives values of.
+MOVED = 3
 #: A column of which a smaller share is left next to the regressor cannot be told from it.
 LEFT = 1e-3
 
@@ -99,9 +101,6 @@ class TimingTerm:
             base: the base parameters.
             values, deviations: of them (r,).
         """
-        most = int(np.argmax(np.abs(self.shift) / deviations))
-        name, unit = base.base[most].short_name(), base.base[most].unit
-        moved = f"fitted with it {name} is {values[most] + self.shift[most]:.4g} {unit}, not {values[most]:.4g} {unit}"
         if self.kind == "delay":
             what = f"comes {1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} ms "
             what += "behind the motion" if self.value > 0.0 else "before the motion"
@@ -114,7 +113,17 @@ class TimingTerm:
             what += "are wrong at high frequencies, by the noise of positions or by a cut-off that takes motion away"
             remedy = "state no cut-off, so that the noise of the positions decides, or record with finer steps"
         where = ", ".join(f"force.{output}" for output in self.outputs)
-        return Problem(where, f"{what}; {moved}", remedy)
+        return Problem(
+            where, f"{what}; fitted with it {self._moved(base, values, deviations)}", remedy
+        )
+
+    def _moved(self, base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> str:
+        """Values of the parameters that the term shifts most, in words."""
+        most = np.argsort(-np.abs(self.shift) / deviations)[:MOVED]
+        return ", ".join(
+            f"{base.base[k].short_name()} is {values[k] + self.shift[k]:.4g}, not {values[k]:.4g} {base.base[k].unit}"
+            for k in most
+        )
 
     @property
     def _swinging(self) -> str:
