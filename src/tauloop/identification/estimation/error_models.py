@@ -140,7 +140,9 @@ class AutocorrelatedErrors(ErrorModel):
             return total
         sizes = np.diag(total)
         lags = max(2, int(np.ceil(LOBES * self.lobe)))
-        least = np.diag(_filtered(equations, _residual_correlation(equations, lags)))
+        least = np.diag(
+            _filtered(equations, _residual_correlation(equations.residual, equations.logs, lags))
+        )
         grown = np.sqrt(np.maximum(least / np.maximum(sizes, np.finfo(float).tiny), 1.0))
         return np.asarray(total * np.outer(grown, grown))
 
@@ -170,6 +172,25 @@ def score_variances(directions: np.ndarray, logs: np.ndarray | None) -> np.ndarr
         kernel = _score_sums(d, logs).kernel
         variances.append(max(float((d.T @ _correlated_within(d, kernel, logs))[0, 0]), 0.0))
     return np.array(variances)
+
+
+def sum_variance(
+    column: np.ndarray, errors: np.ndarray, logs: np.ndarray | None, lags: int
+) -> float:
+    """Return the variance of the sum of column times errors, both (N, n_out), for errors of their own correlation.
+
+    Each output has errors of one size: few products show little of a correlation, the errors
+    themselves more.
+
+    Args:
+        column, errors: zero in samples that do not count.
+        logs: number of the log of each sample, where there are several.
+        lags: up to which errors are correlated.
+    """
+    spread = _correlated_within(column, _residual_correlation(errors, logs, lags), logs)
+    counts = np.maximum(np.sum(errors != 0.0, axis=0), 1)
+    sizes = np.sum(errors**2, axis=0) / counts
+    return max(float(np.sum(sizes * np.sum(column * spread, axis=0))), 0.0)
 
 
 def less_followed(total: np.ndarray, sizes: np.ndarray, count: float, outputs: int) -> np.ndarray:
@@ -244,15 +265,11 @@ def _parts(columns: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
     return np.split(columns, np.flatnonzero(np.diff(logs)) + 1)
 
 
-def _residual_correlation(equations: EstimatingEquations, lags: int) -> np.ndarray:
-    """Return the correlation of the residuals at fewer than `lags`, fading as Hann's window, mean of all outputs."""
-    parts = (
-        [equations.residual]
-        if equations.logs is None
-        else _parts(equations.residual, equations.logs)
-    )
+def _residual_correlation(residual: np.ndarray, logs: np.ndarray | None, lags: int) -> np.ndarray:
+    """Return the correlation of residuals (N, n_out) at fewer than `lags`, fading as Hann's window, mean of outputs."""
+    parts = [residual] if logs is None else _parts(residual, logs)
     lags = min(lags, min(map(len, parts)))
-    sums = np.zeros((lags, equations.residual.shape[1]))
+    sums = np.zeros((lags, residual.shape[1]))
     for part in parts:
         for lag in range(lags):
             sums[lag] += np.sum(part[lag:] * part[: len(part) - lag], axis=0)

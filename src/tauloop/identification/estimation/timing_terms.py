@@ -23,14 +23,19 @@ from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.bending import JUMPING, Bending, BendingColumns
-from tauloop.identification.estimation.error_models import EstimatingEquations, score_variances
+from tauloop.identification.estimation.error_models import (
+    MANY_SAMPLES,
+    EstimatingEquations,
+    score_variances,
+    sum_variance,
+)
 from tauloop.identification.estimation.estimators import Estimate
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs.rates import FEWEST, in_band, smooth_rates
 from tauloop.logs.signals import HIGHEST_CUTOFF
 
 #: A term is shown by residuals from this many of its deviations on, ...
-SHOWN = 3.5
+SHOWN = 4.0
 #: ... if it shifts some parameter by as many of the parameter's, and has this share of the force of
 #: its output.
 SHIFTED, SIZE = 1.0, 3e-4
@@ -38,6 +43,8 @@ SHIFTED, SIZE = 1.0, 3e-4
 #: it is noise, and small. Drives are alike, so that a term of all outputs counts in whatever size
 #: it is found.
 COUNTED = 1.5
+#: A filter correlates errors over this part of its reach.
+FILTER_LOBE = 4
 #: Parameters that a finding gives values of.
 MOVED = 3
 #: A column of which a smaller share is left next to the regressor cannot be told from it.
@@ -280,15 +287,21 @@ def _term(
     left = candidate.left
     power = np.sum(left**2)
     value = float(np.sum(left * residual) / power)
-    scores = np.sum(left * (residual - value * left), axis=1, keepdims=True) / power
-    deviation = float(np.sqrt(score_variances(scores, logs)[0]))
+    errors = residual - value * left
+    variance = float(score_variances(np.sum(left * errors, axis=1, keepdims=True), logs)[0])
+    data = regression.data
+    if len(data) <= MANY_SAMPLES:
+        variance = max(
+            variance, sum_variance(left, errors, logs, max(data.reach // FILTER_LOBE, 2))
+        )
+    deviation = float(np.sqrt(variance) / power)
     shift = -candidate.carried * value
     is_shown = (
         abs(value) > SHOWN * deviation
         and bool(np.any(np.abs(shift) > SHIFTED * estimate.standard_deviations))
         and abs(value) * candidate.share > SIZE
     )
-    data, column = regression.data, candidate.column
+    column = candidate.column
     outputs = data.kept[column.outputs]
     return TimingTerm(
         outputs=tuple(data.outputs[k] for k in outputs),
