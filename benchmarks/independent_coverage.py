@@ -1,7 +1,7 @@
 """Do 95 % intervals of `identify` cover the truth of an independent simulator?
 
-    python benchmarks/independent_coverage.py [--seeds 200] [--only Delta] [--json] [--markdown
-    PAGE]
+    python benchmarks/independent_coverage.py [--seeds 200] [--only Delta] [--json] [--markdown PAGE]
+    python benchmarks/independent_coverage.py --rows FILE ... [--markdown PAGE]    # rows that --json printed
 
 A five-bar and a Delta whose torques are closed forms in NumPy (`closed_form.py`), under
 `CONDITIONS`: logs of 20 s at 500 Hz, a multisine for each motor, decimated by 5; no cut-off is
@@ -87,22 +87,35 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {row['machine']} | {row['condition']} | {' | '.join(shares)} |"
 
 
+def read_rows(files: list[Path]) -> list[dict[str, Any]]:
+    """Return the rows of files that `--json` printed, such as of one machine each."""
+    lines = (line for file in files for line in file.read_text(encoding="utf-8").splitlines())
+    return [json.loads(line) for line in lines]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print the table, or write it into a page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--only", help="one machine")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print every row as it is measured")
+    parser.add_argument(
+        "--rows", type=Path, nargs="+", metavar="FILE", help="take rows that --json printed"
+    )
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page"
     )
     chosen = parser.parse_args(arguments)
-    rows = list(rows_of(chosen.seeds, chosen.only))
     if chosen.json:
-        print(json.dumps(rows))
-    else:
-        note = f"{chosen.seeds} logs each; `python benchmarks/independent_coverage.py`."
-        page.write_or_print(chosen.markdown, MARKS, list(table(rows)), note)
+        for row in rows_of(chosen.seeds, chosen.only):
+            print(json.dumps(row), flush=True)
+        return 0
+    rows = (
+        list(rows_of(chosen.seeds, chosen.only)) if chosen.rows is None else read_rows(chosen.rows)
+    )
+    logs = ", ".join(sorted({str(row["seeds"]) for row in rows}, key=int))
+    note = f"{logs} logs each; `python benchmarks/independent_coverage.py`."
+    page.write_or_print(chosen.markdown, MARKS, list(table(rows)), note)
     return 0
 
 
