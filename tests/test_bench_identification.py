@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -64,7 +65,7 @@ def test_what_differs_from_log_to_log_is_covered_by_deviations_clustered_by_log(
     assert row["logs"] > 0.85  # 48 parameters
 
 
-def test_coverage_of_a_closed_form_is_counted(monkeypatch):
+def test_coverage_of_a_closed_form_is_counted(monkeypatch, tmp_path):
     coverage = module("independent_coverage", monkeypatch)
     monkeypatch.setattr(
         coverage, "CONDITIONS", {"forces 2 ms late": coverage.CONDITIONS["forces 2 ms late"]}
@@ -74,3 +75,6 @@ def test_coverage_of_a_closed_form_is_counted(monkeypatch):
     assert 0.0 <= row["worst"] <= row["covered"] <= 1.0
     lines = list(coverage.table([row]))
     assert lines[-1].startswith("| Delta | forces 2 ms late | ")
+    file = tmp_path / "delta.json"
+    file.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    assert coverage.read_rows([file, file]) == [row, row]

@@ -573,20 +573,17 @@ def _fitted(
 
 
 def _bending(model: Model, data: _Logged, options: IdentificationOptions) -> Bending | None:
-    """Return what bending transmissions change, where outputs are the forces of all actuators and none is scaled.
+    """Return what bending transmissions change; None where outputs are not the forces of the actuators in the motions.
 
-    A payload, and actuators that move the machine no other than through a coordinate that is not
-    given, have none.
+    Forces of unknown scale and of payloads, which the model does not have, are none of these.
     """
-    terms, ports = options.terms, model.actuators.ports
     actuators = tuple(actuator.name for actuator in model.mechanism.actuators)
-    moves_all = not model.assembly.is_redundant and tuple(ports.position.columns) == actuators
-    if (
-        terms.gains
-        or terms.payload
-        or options.output != "actuators"
-        or not moves_all
-        or not data.motions
+    are_outputs = options.output == "actuators" and not model.assembly.is_redundant
+    is_known = not (options.terms.gains or options.terms.payload) and len(data.motions) == len(
+        data.parts
+    )
+    if not (
+        are_outputs and is_known and tuple(model.actuators.ports.position.columns) == actuators
     ):
         return None
     motions = [(x.position, x.velocity[: len(x.position)], x.acceleration) for x in data.motions]

@@ -161,20 +161,22 @@ def timing_terms(
     """
     if regression.data.period is None or len(regression.data) < FEWEST:
         return ()
-    terms = _judged(regression, estimate, equations, _Columns(regression, estimate.values, bending))
+    terms = _judged(
+        regression, estimate, equations, _MissingColumns(regression, estimate.values, bending)
+    )
     shown = [term.shift for term in terms if term.is_shown]
     if not shown:
         return terms
     # the parameters make the columns, and those of the fit with the terms make better ones
     values = estimate.values + np.sum(shown, axis=0)
-    return _judged(regression, estimate, equations, _Columns(regression, values, bending))
+    return _judged(regression, estimate, equations, _MissingColumns(regression, values, bending))
 
 
 def _judged(
     regression: BaseRegression,
     estimate: Estimate,
     equations: EstimatingEquations,
-    columns: _Columns,
+    columns: _MissingColumns,
 ) -> tuple[TimingTerm, ...]:
     """Return the terms of some columns: those that residuals show first, each next to those before it."""
     candidates = _candidates(regression, estimate, equations, columns)
@@ -205,7 +207,7 @@ def _candidates(
     regression: BaseRegression,
     estimate: Estimate,
     equations: EstimatingEquations,
-    columns: _Columns,
+    columns: _MissingColumns,
 ) -> list[_Candidate]:
     """Return the columns of which something is left next to the regressor."""
     weights = estimate.weights * columns.is_judged
@@ -236,7 +238,7 @@ def counted(estimate: Estimate, terms: tuple[TimingTerm, ...]) -> Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Column:
+class _MissingColumn:
     """A column that may be missing.
 
     Attributes:
@@ -263,7 +265,7 @@ class _Candidate:
         share: of the outputs' forces, for a value of one.
     """
 
-    column: _Column
+    column: _MissingColumn
     carried: np.ndarray
     left: np.ndarray
     share: float
@@ -316,7 +318,7 @@ def _term(
     )
 
 
-class _Columns:
+class _MissingColumns:
     """The columns that may be missing, and the samples by which they are judged.
 
     A filter makes regressor and forces smaller at the ends of a log, and next to rows that are left
@@ -355,7 +357,7 @@ class _Columns:
             named = dict(zip(data.parameters, self._parameters, strict=True))
             self._bent = bending.columns(named, np.diff(edges).tolist(), data.period)
 
-    def every(self) -> Iterator[_Column]:
+    def every(self) -> Iterator[_MissingColumn]:
         """Yield the columns of all measured outputs, each by itself and then together."""
         late, bent = self._derivatives()
         count = late.shape[1]
@@ -363,20 +365,20 @@ class _Columns:
         if count > 1:
             choices.append(np.ones(count, dtype=bool))
         for outputs in choices:
-            yield _Column(kind="delay", outputs=outputs, values=late * outputs)
+            yield _MissingColumn(kind="delay", outputs=outputs, values=late * outputs)
         for outputs in choices:
             if self._bent is None:
-                yield _Column(kind="bending", outputs=outputs, values=bent * outputs)
+                yield _MissingColumn(kind="bending", outputs=outputs, values=bent * outputs)
             else:
                 yield self._bending(outputs, self._bent)
 
-    def _bending(self, outputs: np.ndarray, bent: BendingColumns) -> _Column:
+    def _bending(self, outputs: np.ndarray, bent: BendingColumns) -> _MissingColumn:
         """Return what the transmissions of some actuators, or of all, change of all measured forces."""
         kept = self._data.kept
         actuators = np.arange(bent.values.shape[2]) if np.sum(outputs) > 1 else kept[outputs]
         values = bent.values[:, :, actuators].sum(axis=2)[:, kept]
         inertias = tuple(bent.inertias[kept[outputs]].tolist())
-        return _Column(kind="bending", outputs=outputs, values=values, inertias=inertias)
+        return _MissingColumn(kind="bending", outputs=outputs, values=values, inertias=inertias)
 
     def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the first and the second derivative (N, n_out) of the predicted forces, both with a minus."""
