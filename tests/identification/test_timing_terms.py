@@ -125,6 +125,19 @@ def test_a_late_force_is_a_finding_with_its_size(
     assert late.value == pytest.approx(2e-3, abs=4.0 * late.deviation)
 
 
+def test_ends_that_a_filter_made_smaller_do_not_count(
+    closed_form: ModuleType, models: dict[str, Model]
+) -> None:
+    """They have the late force, but its derivative is not known there."""
+    truth = replace(closed_form.delta(), coulomb=np.zeros(3))
+    log = closed_form.log_of(
+        truth, np.random.default_rng(2), late=1e-3, noise=1e-5, step=0.0, seconds=10.0
+    )
+    terms = identified(truth, models, log, decimation=5).identification.timing
+    (late,) = [term for term in terms if term.kind == "delay" and term.is_of_all]
+    assert late.value == pytest.approx(1e-3, rel=5e-3)
+
+
 def bending_of_all(result: MachineIdentification) -> Any:
     (bent,) = [
         term for term in result.identification.timing if term.kind == "bending" and term.is_of_all
