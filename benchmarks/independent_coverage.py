@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
         list(rows_of(chosen.seeds, chosen.only)) if chosen.rows is None else read_rows(chosen.rows)
     )
     logs = ", ".join(sorted({str(row["seeds"]) for row in rows}, key=int))
-    note = f"{logs} logs each; `python benchmarks/independent_coverage.py`."
+    note = f"{logs} logs each; `python benchmarks/independent_coverage.py --seeds {logs}`."
     page.write_or_print(chosen.markdown, MARKS, list(table(rows)), note)
     return 0
 
