@@ -14,16 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import closed_form
 import numpy as np
 from peers import figaroh_peer
 from peers.computer import load as busy, processor
@@ -59,6 +59,7 @@ from tauloop.logs import (
     samples,
     write_log,
 )
+from tauloop.logs.log import build_log
 from tauloop.motion import Multisine, SampledMotion, random_multisine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +77,9 @@ PAPER = (
     ),
 )
 FRICTION = ("cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coulomb")
+#: Least squares written by hand, and the preparation of both.
+NUMPY_PEER = Path(__file__).with_name("peers") / "numpy_least_squares.py"
+LONG_LOG = {"cutoff": 20, "trim": 200, "decimation": 10}
 #: Samples of the stream that are in memory at a time.
 CHUNK = 10_000
 RATE = 200.0
@@ -90,7 +94,8 @@ class Row:
         seconds: processor's time of Tauloop.
         asked: limit of the project, s; None without.
         megabytes: peak memory of the process; None where the process did other work too.
-        peer: processor's time of FIGAROH for the same, s; None where there is no such thing.
+        peer: processor's time of FIGAROH, or of least squares in NumPy, for the same, s; None where
+            there is neither.
         note: what else was found.
     """
 
@@ -103,7 +108,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How much faster than FIGAROH."""
+        """Return how much faster than the peer."""
         return None if self.peer is None else self.peer / self.seconds
 
 
@@ -117,25 +122,44 @@ def seconds_of(work: Callable[[], object], runs: int = 3) -> float:
     return min(times[1:])
 
 
-def in_process(*command: str) -> tuple[float, float]:
-    """Processor's time (s) and peak memory (MB) of a process of its own, the second time it runs."""
-    for _ in range(2):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            [sys.executable, *command], capture_output=True, env={**os.environ, **ONE_THREAD}
-        )
-        if done.returncode != DOUBTFUL:
-            done.check_returncode()
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (
-        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-        after.ru_maxrss / 1024,
-    )
-
-
+#: Starts a command and prints its exit code, its processor's time (s) and its peak memory (KB). A
+#: process counts the memory of the one that started it, which must hence be small.
+METER = """
+import os, subprocess, sys
+process = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+"""
 #: Exit code of a command whose result is doubtful.
 DOUBTFUL = 1
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+#: Runs of a process that are measured.
+RUNS = 3
+
+
+def in_process(*command: str, accepted: Sequence[int] = (0,)) -> tuple[float, float]:
+    """Return the least processor's time (s) and the peak memory (MB) of some runs of a process, after a first run.
+
+    The first run fills the cache of machine code and leaves the byte code of the modules, as an
+    installation does.
+
+    Args:
+        command: arguments of the Python interpreter.
+        accepted: exit codes.
+    """
+    environment = {**os.environ, **ONE_THREAD}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    seconds, megabytes = [], []
+    for _ in range(RUNS + 1):
+        meter = [sys.executable, "-c", METER, *command]
+        code, time_used, memory = subprocess.run(
+            meter, check=True, stdout=subprocess.PIPE, text=True, env=environment
+        ).stdout.split()
+        if int(code) not in accepted:
+            raise subprocess.CalledProcessError(int(code), command)
+        seconds.append(float(time_used))
+        megabytes.append(float(memory) / 1024)
+    return min(seconds[1:]), max(megabytes[1:])
 
 
 def arm_rows(data: Path) -> Iterator[Row]:
@@ -151,7 +175,9 @@ def arm_rows(data: Path) -> Iterator[Row]:
         str(data),
     ]
     start = "from tauloop.cli import main; main()"
-    seconds, megabytes = in_process("-c", start, "identify", *arguments, "--output", "joints")
+    seconds, megabytes = in_process(
+        "-c", start, "identify", *arguments, "--output", "joints", accepted=(0, DOUBTFUL)
+    )
     yield Row(
         work="TX40: the whole command",
         seconds=seconds,
@@ -338,28 +364,22 @@ def stream_rows(count: int) -> Iterator[Row]:
 
 
 def long_log_rows(count: int) -> Iterator[Row]:
-    """The whole command on a log of a five-bar, 1 kHz, as Parquet."""
-    model = Model(load("five_bar"), evaluator=Compiled(at_least=0))
-    rng = np.random.default_rng(0)
-    center = model.actuator_position(model.assembly.q)
-    motion = random_multisine(center, np.full(2, 0.3), rng, terms=5, lowest=0.15, highest=1.2)
-    moved = motion.sample(np.arange(count) / 1000.0)
-    start = model.actuators.track(moved.position).q
-    force = model.actuators.inverse_dynamics(
-        moved.position, moved.velocity, moved.acceleration, start=start
-    ).force
-    names, force_units = model.output_ports("actuators")
-    sensors = Sensors(resolution=np.full(2, 1e-6), force_noise=0.01 * np.abs(force).max(axis=0))
-    units = model.actuators.ports.position.units
-    log = measure(moved.time, moved.position, force, names, units, force_units, sensors, rng)
+    """The whole command on a log of a five-bar, 1 kHz, as Parquet, next to least squares written by hand."""
+    signals = closed_form.log_of(
+        closed_form.five_bar(), np.random.default_rng(0), rate=1000.0, seconds=count / 1000.0
+    )
     with tempfile.TemporaryDirectory() as folder:
-        path = str(write_log(Path(folder) / "five_bar.parquet", log))
-        options = ("--cutoff", "20", "--trim", "200", "--decimation", "10")
+        path = str(
+            write_log(Path(folder) / "five_bar.parquet", build_log(signals.time, signals.channels))
+        )
+        peer, peer_megabytes = in_process(str(NUMPY_PEER), path, *map(str, LONG_LOG.values()))
+        options = [text for name, value in LONG_LOG.items() for text in (f"--{name}", str(value))]
         start_command = "from tauloop.cli import main; main()"
-        seconds, megabytes = in_process("-c", start_command, "identify", "five_bar", path, *options)
-    note = "two positions and forces at 1 kHz, 46 columns; reads, fits twice, prints"
-    work = f"five-bar: the whole command, {count:,} samples"
-    yield Row(work=work, seconds=seconds, asked=8.0, megabytes=megabytes, note=note)
+        arguments = ("identify", str(closed_form.FIVE_BAR), path, *options)
+        seconds, megabytes = in_process("-c", start_command, *arguments)
+    note = f"reads, fits twice, prints; by hand {peer_megabytes:.0f} MB"
+    work = f"five-bar: the whole command, {count:,} samples; peer: NumPy least squares"
+    yield Row(work=work, seconds=seconds, asked=peer, megabytes=megabytes, peer=peer, note=note)
 
 
 def seven_rows() -> Iterator[Row]:
@@ -477,7 +497,7 @@ def main(arguments: list[str] | None = None) -> int:
     table = Table(
         title=f"Identification, processor's seconds; {computer['name']}, load {computer['busy_processes']}"
     )
-    for heading in ("work", "s", "asked", "MB", "FIGAROH s", "ratio", "note"):
+    for heading in ("work", "s", "asked", "MB", "peer s", "ratio", "note"):
         table.add_column(
             heading, justify="left" if heading in ("work", "note") else "right", overflow="fold"
         )

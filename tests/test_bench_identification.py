@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from tauloop import IdentificationOptions, identify
 from tauloop.compiler.c.calling.compiler import find_compiler
 from tauloop.formats import loads
+from tauloop.identification import PreparationOptions
+from tauloop.logs import write_log
+from tauloop.logs.log import build_log
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SAMPLES = 12_345
 #: Of some twenty parameters, in standard deviations.
 DEVIATIONS = 5.0
+#: Residuals agree to this share: the peer's derivatives are central differences, and ends are
+#: filtered otherwise.
+RESIDUALS = 0.05
 
 
 def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -44,6 +53,25 @@ def test_without_figaroh_its_row_says_so(monkeypatch):
     monkeypatch.setitem(importlib.import_module("sys").modules, "figaroh.tools.regressor", None)
     with pytest.raises(peer.NotInstalled):
         peer.modules()
+
+
+def test_least_squares_by_hand_leave_the_residuals_of_identify(monkeypatch, tmp_path):
+    closed_form = module("closed_form", monkeypatch)
+    peer = module("peers.numpy_least_squares", monkeypatch)
+    signals = closed_form.log_of(closed_form.five_bar(), np.random.default_rng(0), seconds=20.0)
+    path = write_log(tmp_path / "log.parquet", build_log(signals.time, signals.channels))
+    residuals = peer.identify(path, 20.0, 96, 12)
+    options = IdentificationOptions(
+        preparation=PreparationOptions(cutoff=20.0, trim=96, decimation=12)
+    )
+    whole = identify(closed_form.five_bar().mechanism, path, options).whole_log
+    assert residuals == pytest.approx([fit.rmse for fit in whole.training], rel=RESIDUALS)
+
+
+def test_a_command_that_fails_is_not_measured(monkeypatch):
+    bench = module("bench_identification", monkeypatch)
+    with pytest.raises(subprocess.CalledProcessError):
+        bench.in_process("-c", "raise SystemExit(1)")
 
 
 def test_coverage_is_counted_by_each_model_of_the_errors(monkeypatch):

@@ -17,6 +17,7 @@ from planar_arm import MACHINE, TRUE, arm_log, arm_regressor
 
 from tauloop import Model
 from tauloop.formats import loads
+from tauloop.identification.faults.late_forces import NEGLIGIBLE, _Output
 
 RATE, DURATION = 500.0, 14.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
@@ -131,6 +132,24 @@ def test_a_delay_is_named_with_its_size(model: Model, milliseconds: float, every
             abs(milliseconds), abs=0.2
         )
         assert "--presliding" not in text
+
+
+def test_no_delay_below_a_twentieth_of_a_sample_is_named(model: Model) -> None:
+    """With so little noise it is certain, but next to reversals samples of a sound log look like that as well."""
+    quiet, share = 0.003, 0.8
+    assert findings(model, forces_at(TIME - share * NEGLIGIBLE / RATE), noise=quiet) == {}
+
+
+def test_a_bending_is_sought_on_the_samples_that_it_is_judged_on() -> None:
+    """Every third sample of what passed a spring comes from a shorter transform, and is the same."""
+    rng, count, parameters = np.random.default_rng(0), 12_000, 40
+    columns = rng.normal(size=(count, parameters)).cumsum(axis=0)
+    names = [f"p{number}" for number in range(parameters)]
+    output = _Output(columns, names, rng.normal(size=count), None, 0.01)
+    assert np.all(np.diff(output._sought) == 3)
+    thinned = output.bent(0.1, 0.1)
+    whole = thinned(output._sought.copy())
+    np.testing.assert_allclose(thinned(output._sought), whole, atol=1e-6 * np.abs(whole).max())
 
 
 @pytest.mark.parametrize("decimation", [1, 10])

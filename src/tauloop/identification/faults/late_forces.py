@@ -327,14 +327,15 @@ class _Output:
         self.dry, self.viscous = columns[:, dry], columns[:, [k for _, k in pairs]]
         self.columns = np.hstack([self.smooth, self.dry])
         self.forces, self.highest, self.count = forces, highest, len(forces)
-        self._spectrum: np.ndarray | None = None
+        self._spectra: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self._usable = np.ones(self.count, dtype=bool) if usable is None else usable
         edge = int(FITTED * self.count)
         self.reach = max(min(int(DELAYS[-1]), self.count // 20), 1)
         fitted = np.arange(self.reach, edge)
         self._fitted = fitted[self._usable[fitted]]
         sought = max(int(PRODUCTS / self.columns.shape[1] ** 2), LEAST_SOUGHT)
-        self._sought = self._fitted[:: max(len(self._fitted) // sought, 1)]
+        self._stride = max(len(self._fitted) // sought, 1)
+        self._sought = self._fitted[:: self._stride]
         judging = np.arange(edge, self.count - self.reach)
         self._blocks = [block[self._usable[block]] for block in np.array_split(judging, BLOCKS)]
         self.can_judge = (
@@ -410,17 +411,57 @@ class _Output:
             frequency: per sample.
             damping: ratio d.
         """
-        if self._spectrum is None:
-            self._spectrum = scipy.fft.rfft(
-                self.columns - self.columns[0], n=2 * self.count, axis=0
-            )
-        ratio = scipy.fft.rfftfreq(2 * self.count) / frequency
+        sought, stride = self._sought, self._stride
+        is_even = len(sought) > 1 and bool((np.diff(sought) == stride).all())
+        every: list[np.ndarray] = []
+
+        def columns(at: np.ndarray) -> np.ndarray:
+            if at is sought and is_even:
+                return self._passed_spring(frequency, damping, int(sought[0]), stride)[
+                    : len(sought)
+                ]
+            if not every:
+                every.append(self._passed_spring(frequency, damping, 0, 1))
+            return np.asarray(every[0][at])
+
+        return columns
+
+    def _passed_spring(
+        self, frequency: float, damping: float, first: int, stride: int
+    ) -> np.ndarray:
+        """Return columns that passed a spring (see `bent`), at every `stride`-th sample from the first on.
+
+        Frequencies that look alike at these samples are added up before the inverse transform,
+        which is shorter then.
+        """
+        spectrum, frequencies = self._spectrum_from(first, stride)
+        ratio = frequencies / frequency
         gain = 1.0 / (1.0 - ratio**2 + 2.0j * damping * ratio)
-        passed = scipy.fft.irfft(self._spectrum * gain[:, None], n=2 * self.count, axis=0)[
-            : self.count
-        ]
-        passed += self.columns[0]
-        return lambda at: np.asarray(passed[at])
+        added = np.zeros((spectrum.shape[0], spectrum.shape[2]), dtype=complex)
+        for alias in range(stride):
+            added += spectrum[:, alias] * gain[alias]
+        passed = scipy.fft.irfft(added, n=2 * (added.shape[1] - 1), axis=1) / stride
+        return np.asarray(passed.T + self.columns[0])
+
+    def _spectrum_from(self, first: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the spectrum (n, stride, m) of the columns from a sample on, and its frequencies (stride, m).
+
+        Along the second axis are the frequencies that look alike where only every `stride`-th
+        sample is kept.
+        """
+        if (first, stride) not in self._spectra:
+            half = stride * scipy.fft.next_fast_len(-(-self.count // stride))
+            whole = scipy.fft.rfft((self.columns - self.columns[0]).T, n=2 * half, axis=1)
+            length = 2 * half // stride
+            places = np.arange(length // 2 + 1) + length * np.arange(stride)[:, None]
+            is_negative = places > half
+            places = np.where(is_negative, places - 2 * half, places)
+            spectrum = whole[:, np.abs(places)]
+            np.conjugate(spectrum, out=spectrum, where=is_negative)
+            frequencies = places / (2.0 * half)
+            spectrum *= np.exp(2.0j * np.pi * frequencies * first)
+            self._spectra[first, stride] = spectrum, frequencies
+        return self._spectra[first, stride]
 
 
 def _delayed(columns: np.ndarray, at: np.ndarray, delay: float) -> np.ndarray:
