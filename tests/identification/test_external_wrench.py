@@ -15,6 +15,7 @@ from tauloop.identification.online.alarm_threshold import (
     threshold,
 )
 from tauloop.identification.online.external_wrench import wrench_components
+from tauloop.logs import write_log
 from tauloop.model import Model
 
 PERIOD, DURATION = 0.002, 30.0
@@ -246,6 +247,41 @@ def test_the_probability_of_false_alarms_is_that_of_a_poisson_count():
     assert alarms.per_hour == 3.0
     # Garwood's table for three events
     assert alarms.interval == pytest.approx((0.6187, 8.7673), abs=1e-3)
+
+
+def test_forces_that_the_recording_knows_are_taken_off(model, pushed, tmp_path):
+    """A spring that the machine file lacks looks like a force from outside, unless the recording states it."""
+    sprung = pushed.copy(deep=True)
+    sprung["force.motor_1"].values += 0.5 + 2.0 * sprung["position.motor_1"].values
+    write_log(tmp_path / "log.csv", sprung)
+    plain = "format: tauloop-log/1\nfiles: [{path: log.csv}]\n"
+    known = "known_forces:\n  motor_1: {polynomial: [0.5 N m, 2 N m/rad]}\n"
+    (tmp_path / "plain.yaml").write_text(plain, encoding="utf-8")
+    (tmp_path / "known.yaml").write_text(plain + known, encoding="utf-8")
+    options = tl.ExternalWrenchOptions(free=((0.0, 11.0), (14.0, 30.0)))
+    expected = tl.estimate_external_wrench(model, pushed, options)
+    result = tl.estimate_external_wrench(model, tmp_path / "known.yaml", options)
+    assert result.status.value == "ok", result.advice
+    assert result.wrench == pytest.approx(expected.wrench, abs=1e-6)
+    assert (
+        tl.estimate_external_wrench(model, tmp_path / "plain.yaml", options).status.value
+        == "doubtful"
+    )
+
+
+def test_a_force_at_its_limit_makes_the_wrench_doubtful(model, pushed):
+    held = pushed.copy(deep=True)
+    limit = float(np.abs(held["force.motor_2"]).quantile(0.98))
+    held["force.motor_2"] = held["force.motor_2"].clip(-limit, limit)
+    at_limit = int((np.abs(held["force.motor_2"]) == limit).sum())
+    result = tl.estimate_external_wrench(model, held)
+    counts = {item.name: item.value for item in result.evidence}
+    # runs of five and more
+    assert 0.5 * at_limit < counts["samples of force.motor_2 at its limit"] <= at_limit
+    assert result.status.value == "doubtful"
+    assert any(
+        "the drive gives another force than the log states" in line for line in result.advice
+    )
 
 
 def test_json_holds_no_number_that_is_not_finite(model, pushed):

@@ -14,6 +14,7 @@ from tauloop.common.errors import InputError
 from tauloop.export.microcontroller import export_tracker
 from tauloop.identification import PreparationOptions
 from tauloop.identification.online import CausalFilters, RecursiveFit, TrackOptions
+from tauloop.logs import write_log
 from tauloop.model import Model
 
 PERIOD, PICKED_UP, PAYLOAD = 0.002, 3.0, 0.5
@@ -258,6 +259,39 @@ def test_drop_outs_of_an_encoder_make_the_track_doubtful(model, saved):
     track = tl.track_parameters(model, log, saved, OPTIONS)
     assert track.status.value == "doubtful"
     assert any("position.leg1.motor" in line for line in track.advice)
+
+
+def test_forces_that_the_recording_knows_are_taken_off(model, saved, tmp_path):
+    """A spring that the machine file lacks looks like a payload, unless the recording states it."""
+    log = recorded(0, payload=PAYLOAD)
+    expected = tl.track_parameters(model, log, saved, OPTIONS)
+    for name in NAMES:
+        log[f"force.{name}"].values += 1.5 + 0.8 * log[f"position.{name}"].values
+    write_log(tmp_path / "log.csv", log)
+    plain = "format: tauloop-log/1\nfiles: [{path: log.csv}]\n"
+    known = "known_forces:\n" + "".join(
+        f"  {name}: {{polynomial: [1.5 N m, 0.8 N m/rad]}}\n" for name in NAMES
+    )
+    (tmp_path / "plain.yaml").write_text(plain, encoding="utf-8")
+    (tmp_path / "known.yaml").write_text(plain + known, encoding="utf-8")
+    track = tl.track_parameters(model, tmp_path / "known.yaml", saved, OPTIONS)
+    assert track.status.value == "ok", track.advice
+    assert track.estimates == pytest.approx(expected.estimates, abs=1e-6)
+    unknown = tl.track_parameters(model, tmp_path / "plain.yaml", saved, OPTIONS)
+    assert abs(after_half_a_second(unknown)[0] - PAYLOAD) > 0.1
+
+
+def test_a_force_at_its_limit_makes_the_track_doubtful(model, saved):
+    log = recorded(5, duration=4.0)
+    limit = float(np.abs(log[f"force.{NAMES[0]}"]).quantile(0.97))
+    log[f"force.{NAMES[0]}"] = log[f"force.{NAMES[0]}"].clip(-limit, limit)
+    at_limit = int((np.abs(log[f"force.{NAMES[0]}"]) == limit).sum())
+    track = tl.track_parameters(model, log, saved, OPTIONS)
+    counts = {item.name: item.value for item in track.evidence}
+    # runs of five and more
+    assert 0.5 * at_limit < counts[f"samples of force.{NAMES[0]} at its limit"] <= at_limit
+    assert track.status.value == "doubtful"
+    assert any("the drive gives another force than the log states" in line for line in track.advice)
 
 
 def test_a_fit_that_found_gains_is_refused(model, saved):
