@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tauloop.identification.estimation.log_comparison import LogComparison
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
 from tauloop.identification.friction.presliding import PreslidingChoice
+from tauloop.identification.options import TermOptions
 from tauloop.identification.parameters.consistency import ConsistentIdentification
 from tauloop.identification.parameters.essential import EssentialParameters
 from tauloop.identification.parameters.formula_values import FormulaValue
@@ -55,6 +57,8 @@ class MachineIdentification(Result):
         not_shown: zeros of encoders and factors of forces that these logs do not show, in words:
             check them otherwise.
         friction_laws: that the findings ask for and the options may name.
+        terms: what is known and fitted next to the machine file's terms, as given or as validation
+            chose.
         motion: times (N,), s, and actuator positions (N, n) of the beginning of the first log, SI.
     """
 
@@ -82,6 +86,7 @@ class MachineIdentification(Result):
     not_shown: tuple[str, ...] = ()
     motion: tuple[np.ndarray, np.ndarray] | None = None
     friction_laws: tuple[MissingLaw, ...] = ()
+    terms: TermOptions = field(default_factory=TermOptions)
 
     def variables(self) -> Iterator[Variable]:
         """Those of the fit, values of the machine file, and measured and predicted forces, by `sample`."""

@@ -31,6 +31,7 @@ from tauloop.identification.faults.search import (
     naming,
 )
 from tauloop.identification.faults.unexcited import unexcited
+from tauloop.identification.friction.choice import choose_friction
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
 from tauloop.identification.friction.presliding import PreslidingChoice
 from tauloop.identification.friction.stated import StatedFriction, presliding_notes, stated_friction
@@ -51,9 +52,14 @@ from tauloop.identification.preparation.measured import (
     require_all_outputs,
     require_same_outputs,
 )
-from tauloop.identification.preparation.measured_log import MeasuredLog, naming_log
+from tauloop.identification.preparation.measured_log import naming_log
 from tauloop.identification.preparation.periodic import force_noise
-from tauloop.identification.preparation.prepare import PreparedLogs, prepare_logs
+from tauloop.identification.preparation.prepare import (
+    PreparedLogs,
+    prepare_logs,
+    prepared_again,
+    usable_names,
+)
 from tauloop.identification.preparation.repairs import Repairs, repairs
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
@@ -75,9 +81,6 @@ from tauloop.model import Model
 WORTH_COMPILING = 5_000
 #: Samples of the motion that a result keeps, at most, to be shown.
 SHOWN = 4_000
-#: Rounds of naming laws of friction; a round is kept where the validation error is smaller by this
-#: share.
-FRICTION_ROUNDS, FRICTION_BETTER = 2, 0.01
 #: Samples of each log by which laws of friction are chosen, at most: its first ones.
 SEARCHED = 32_000
 #: Stages of fits and of judging them (`_fitted`).
@@ -183,11 +186,8 @@ def identify(
     del measured
     stages.done()
     if prepared.is_chosen and _may_choose_friction(model, options):
-        terms, notes = _chosen_friction(model, prepared, options, ties, repaired)
+        prepared, terms = _with_chosen_friction(model, prepared, options, ties, repaired)
         options, friction = replace(options, terms=terms), stated_friction(model, terms)
-        prepared = replace(
-            prepared, channels=replace(prepared.channels, notes=(*prepared.channels.notes, *notes))
-        )
     data = _logged(model, prepared, options, ties, friction, repaired, stages)
     prepared = replace(prepared, logs=())  # their samples leave the memory
     return _fitted(model, prepared, data, options, regrouping, stages)
@@ -233,28 +233,14 @@ def _may_choose_friction(model: Model, options: IdentificationOptions) -> bool:
     )
 
 
-def _chosen_friction(
+def _with_chosen_friction(
     model: Model,
     prepared: PreparedLogs,
     options: IdentificationOptions,
     ties: Ties | None,
     repaired: Repairs,
-) -> tuple[TermOptions, tuple[str, ...]]:
-    """Return the terms with the laws of friction that validation chose, and the choices in words.
-
-    Each round fits the part of the fitted logs before their held-out part, and judges by the end of
-    that part. A round names the laws that the findings of the fit before ask for; it is kept where
-    its error is smaller by a share.
-    """
-    logs = [_training_part(entry, options.share) for entry in prepared.logs[: prepared.fitted]]
-    part = replace(
-        prepared,
-        logs=tuple(logs),
-        names=tuple(entry.name for entry in logs),
-        fitted=len(logs),
-        beyond=(),
-        is_chosen=False,
-    )
+) -> tuple[PreparedLogs, TermOptions]:
+    """Return the logs and terms with the laws of friction that validation chose, and what else is better with them."""
     tried = replace(
         options,
         validation=None,
@@ -265,71 +251,50 @@ def _chosen_friction(
         consistent=False,
         disconnected=(),
     )
-    notes: list[str] = []
-    terms, result = options.terms, _tried(model, part, tried, ties, repaired)
-    error = None if result is None else _validation_error(result)
-    for _ in range(FRICTION_ROUNDS):
-        laws = () if result is None else result.friction_laws
-        if not laws or error is None:
-            break
-        named = _with_laws(terms, laws)
-        after = _tried(model, part, replace(tried, terms=named), ties, repaired)
-        less = None if after is None else _validation_error(after)
-        if after is None or less is None or less * (1.0 + FRICTION_BETTER) > error:
-            break
-        listed = ", ".join(f"{law.kind} {law.element}" for law in laws)
-        notes.append(
-            f"friction chosen by validation: {listed}; error {less:.3g} % with, {error:.3g} % without"
-        )
-        terms, result, error = named, after, less
-    return terms, tuple(notes)
 
+    def identified(logs: PreparedLogs, terms: TermOptions) -> MachineIdentification | None:
+        """Return the identification of some logs with some terms; None where the data do not support it."""
+        of_terms = replace(tried, terms=terms)
+        try:
+            data = _logged(
+                model,
+                logs,
+                of_terms,
+                ties,
+                stated_friction(model, terms),
+                repaired,
+                Stages(None, 1),
+            )
+            return _fitted(model, replace(logs, logs=()), data, of_terms, None, Stages(None, FITS))
+        except (IdentificationError, InputError):
+            return None
 
-def _training_part(entry: MeasuredLog, share: float) -> MeasuredLog:
-    """Return the beginning of a log, before its held-out part and not longer than a search needs."""
-    count = min(round(share * len(entry.log.time)), SEARCHED)
-    return replace(entry, log=entry.log.part(slice(None, count)))
+    def fitted_alone(logs: PreparedLogs, terms: TermOptions) -> Identification | None:
+        """Return the fit alone, without a search for faults."""
+        of_terms = replace(tried, terms=terms)
+        try:
+            friction, stages = stated_friction(model, terms), Stages(None, 1)
+            data = _logged(
+                model, logs, of_terms, ties, friction, repaired, stages, searches_faults=False
+            )
+            training, held_out = _split(data.parts, of_terms)
+            return fit(
+                merge(training),
+                held_out,
+                chosen_estimator(of_terms, (), data.noise),
+                errors=logs.errors,
+            )
+        except (IdentificationError, InputError):
+            return None
 
-
-def _tried(
-    model: Model,
-    prepared: PreparedLogs,
-    options: IdentificationOptions,
-    ties: Ties | None,
-    repaired: Repairs,
-) -> MachineIdentification | None:
-    """Return the identification of some logs; None where the data do not support it."""
-    try:
-        friction = stated_friction(model, options.terms)
-        data = _logged(model, prepared, options, ties, friction, repaired, Stages(None, 1))
-        return _fitted(model, replace(prepared, logs=()), data, options, None, Stages(None, FITS))
-    except (IdentificationError, InputError):
-        return None
-
-
-def _validation_error(result: MachineIdentification) -> float:
-    """Return the root mean square of the outputs' errors on the part that judges, % of the largest force."""
-    return float(np.sqrt(np.mean([fit.rmse_percent**2 for fit in result.identification.held_out])))
-
-
-def _with_laws(terms: TermOptions, laws: Sequence[MissingLaw]) -> TermOptions:
-    """Return the terms with laws of friction; a length of presliding is searched again."""
-    asymmetric = [law.element for law in laws if law.kind == "asymmetric"]
-    return replace(
-        terms,
-        asymmetric=(
-            *terms.asymmetric,
-            *(name for name in asymmetric if name not in terms.asymmetric),
-        ),
-        stribeck={
-            **terms.stribeck,
-            **{law.element: law.size for law in laws if law.kind == "stribeck"},
-        },
-        presliding={
-            **terms.presliding,
-            **{law.element: "" for law in laws if law.kind == "presliding"},
-        },
-    )
+    part = prepared.part(options.share, SEARCHED)
+    velocities = usable_names(model, part, options)
+    choice = choose_friction(part, options.terms, identified, fitted_alone, velocities=velocities)
+    if not choice.terms_changed:
+        return prepared, options.terms
+    changed = prepared_again(model, prepared, options, ties, choice.changes)
+    channels = replace(changed.channels, notes=(*changed.channels.notes, *choice.notes))
+    return replace(changed, channels=channels), choice.terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -340,6 +305,7 @@ class _Logged:
         parts: of the logs that are fitted, and then the one to judge by, with all columns.
         machine: the same with the columns of the machine alone.
         faults: of the logs.
+        laws: of friction that explain faults of the logs.
         motions: of the logs; none of averaged periods.
         presliding: what was chosen.
         gains: of the drives, where they are sought.
@@ -352,6 +318,7 @@ class _Logged:
     parts: list[RegressionData]
     machine: list[RegressionData]
     faults: tuple[Problem, ...]
+    laws: tuple[MissingLaw, ...]
     motions: tuple[FoundMotion, ...]
     presliding: PreslidingChoice | None
     gains: DriveGains | None
@@ -382,10 +349,13 @@ def _logged(
     friction: StatedFriction,
     repaired: Repairs,
     stages: Stages,
+    *,
+    searches_faults: bool = True,
 ) -> _Logged:
-    """Regression data of all logs; each log is prepared once, and only one at a time is in memory so."""
+    """Return regression data of all logs; each log is prepared once, and only one at a time is in memory so."""
     logs, output = prepared.logs, options.output
     faults: list[Problem] = []
+    laws: list[MissingLaw] = []
     parts: list[RegressionData] = []
     motions: list[FoundMotion] = []
     elements: list[ElementMotion] = []
@@ -393,7 +363,12 @@ def _logged(
     for log in stages.over(logs):
         with naming_log(log, len(logs)):
             signals = log.prepared()
-        faults += faults_of_log(model, log, signals, len(logs), options, ties)
+        if searches_faults:
+            of_log = faults_of_log(model, log, signals, len(logs), options, ties)
+            faults += of_log.problems
+            laws += (
+                law for law in of_log.laws if law.element not in {other.element for other in laws}
+            )
         with naming_log(log, len(logs)):
             how = replace(log.how, decimation=log.factor)
             part = regression_data(
@@ -405,7 +380,7 @@ def _logged(
                 )
         parts.append(part)
         shown = shown or _shown(model, signals)
-        if log.average is None:
+        if log.average is None and searches_faults:
             motions.append(found_motion(model, log, signals, part))
         del signals
     averages = [log.average for log in logs[: prepared.fitted] if log.average is not None]
@@ -440,6 +415,7 @@ def _logged(
         parts=parts,
         machine=machine,
         faults=tuple(faults),
+        laws=tuple(laws),
         motions=tuple(motions),
         presliding=presliding,
         gains=gains,
@@ -492,7 +468,7 @@ def _fitted(
         estimator = chosen_estimator(options, instruments, data.noise)
         result = fit(training, held_out, estimator, errors=errors, bending=bending)
     stages.done()
-    of_fit = FitFaults(problems=data.faults)
+    of_fit = FitFaults(problems=data.faults, laws=data.laws)
     if not data.faults:
         of_fit = faults_of_fit(
             model,
@@ -569,6 +545,7 @@ def _fitted(
         held_out=held_out,
         motion=data.motion,
         friction_laws=of_fit.laws,
+        terms=options.terms,
     )
 
 

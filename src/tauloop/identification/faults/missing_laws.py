@@ -132,7 +132,8 @@ def missing_laws(
 
     Args:
         parts: the logs.
-        motions: at the same samples.
+        motions: at the same samples, with the filter that forces and regressor have passed: columns
+            of laws pass it.
         elements: whose laws are looked for.
         result: the identification of the logs.
     """
@@ -210,7 +211,7 @@ def _laws(
             row * np.stack([np.sign(speed[:, 0]), speed[:, 0]], axis=1)[:, None]
             for _, speed, row in every
         )
-        yield _Law(element=element, kind="friction", columns=plain)
+        yield _Law(element=element, kind="friction", columns=_filtered(motions, plain))
     for share in SPEEDS:
         size = np.array([share * largest])
         curve = tuple(stribeck_friction(speed, size, row) for _, speed, row in every)
@@ -219,31 +220,42 @@ def _laws(
             kind="stribeck",
             size=share * largest,
             unit=f"{length}/s",
-            columns=curve,
+            columns=_filtered(motions, curve),
         )
     sides = tuple(asymmetric_friction(speed, row) for _, speed, row in every)
-    yield _Law(element=element, kind="asymmetric", columns=sides)
+    yield _Law(element=element, kind="asymmetric", columns=_filtered(motions, sides))
     for share in WAYS:
         size = np.array([share * stroke])
         turning = tuple(
             row * presliding_state(speed, log.period, size)[:, None] for log, speed, row in every
         )
         yield _Law(
-            element=element, kind="presliding", size=share * stroke, unit=length, columns=turning
+            element=element,
+            kind="presliding",
+            size=share * stroke,
+            unit=length,
+            columns=_filtered(motions, turning),
         )
     places = [np.cumsum(speed[:, 0]) * log.period for log, speed, _ in every]
     waves = tuple(
         row * np.cos(np.pi * (x[:, None] - x.min()) / stroke * np.arange(1, HARMONICS + 1))[:, None]
         for x, (_, _, row) in zip(places, every, strict=True)
     )
-    yield _Law(element=element, kind="position", columns=waves)
+    yield _Law(element=element, kind="position", columns=_filtered(motions, waves))
     loads = tuple(
         row[: len(carried)] * (np.sign(speed[: len(carried), 0]) * np.abs(carried))[:, None, None]
         for carried, (_, speed, row) in zip(
             fits.carried([row for *_, row in every]), every, strict=True
         )
     )
-    yield _Law(element=element, kind="load", columns=loads)
+    yield _Law(element=element, kind="load", columns=_filtered(motions, loads))
+
+
+def _filtered(
+    motions: Sequence[ElementMotion], columns: Sequence[np.ndarray]
+) -> tuple[np.ndarray, ...]:
+    """Return columns behind the filter of forces and regressor."""
+    return tuple(motion.decimated(column) for motion, column in zip(motions, columns, strict=True))
 
 
 def _promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:

@@ -34,7 +34,11 @@ from tauloop.identification.faults.signals import clipped
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.faults.zeros_and_scales import wrong_scale_problem, zeros_and_scales
-from tauloop.identification.friction.element_motion import elements, motion_of_elements
+from tauloop.identification.friction.element_motion import (
+    ElementMotion,
+    elements,
+    motion_of_elements,
+)
 from tauloop.identification.friction.presliding import PRESLIDING, PreslidingChoice
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.channels import force_limits
@@ -42,7 +46,7 @@ from tauloop.identification.preparation.measured_log import MeasuredLog, naming_
 from tauloop.identification.preparation.periodic import cut_off, not_repeated
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.ties import Ties
-from tauloop.logs import Signals, butterworth, channels, sample_period, samples
+from tauloop.logs import Signals, butterworth, channels, common_cutoff, sample_period, samples
 from tauloop.logs.rates import wider
 from tauloop.model import Model
 
@@ -74,6 +78,8 @@ class FoundMotion:
         factor: of the decimation.
         cutoff, order: of the filter of its positions; infinite for none.
         beginning: motion and forces of its first samples, at its own rate.
+        common_cutoff: of the filter that forces and regressor pass, as a share of the rate of the
+            regression data; None for none.
     """
 
     name: str
@@ -85,6 +91,7 @@ class FoundMotion:
     cutoff: float
     order: int
     beginning: Measured
+    common_cutoff: float | None
 
     def passed(self, part: RegressionData) -> Callable[[np.ndarray], np.ndarray] | None:
         """Return what the filter of the accelerations makes of a signal at the times of the regression data."""
@@ -108,6 +115,7 @@ def found_motion(
     names = model.actuators.ports.position.columns
     kept = prepared.part(slice(None, None, log.factor))
     cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
+    shared = common_cutoff(prepared, replace(log.how, decimation=log.factor))
     return FoundMotion(
         name=log.name,
         velocity=samples(kept, "velocity", names)[: len(part)],
@@ -118,6 +126,7 @@ def found_motion(
         cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
         order=log.how.order,
         beginning=measured(model, prepared.part(slice(None, LONGEST_LATE))),
+        common_cutoff=None if shared is None else shared * log.factor,
     )
 
 
@@ -128,14 +137,15 @@ def faults_of_log(
     count: int,
     options: IdentificationOptions,
     ties: Ties | None,
-) -> tuple[Problem, ...]:
-    """Faults of the channels of a log, with its name where it is one of several (`count`).
+) -> LogFaults:
+    """Return faults of the channels of a log, with its name where it is one of several (`count`).
 
     Forces of unknown scale, whose gains are sought, tell nothing of single channels. Where a
     channel is clipped, dead or a copy, or the motion does not repeat, no other fault is looked for:
     the misfit is no sign of it.
     """
     names = model.actuators.ports.position.columns
+    laws: tuple[MissingLaw, ...] = ()
     moved = [name for name in names if name not in options.preparation.hold]
     own = (
         *clipped(log.log, limits=force_limits(model)),
@@ -151,11 +161,13 @@ def faults_of_log(
             )
         output, slides = options.output, bool(options.terms.presliding)
         own = wrong_time_unit(model, motion, output=output)
-        own = own or _wrong_channels(
-            model, motion, prepared, output=output, ties=ties, log=log, slides=slides
-        )
+        if not own:
+            own, late = _wrong_channels(
+                model, motion, prepared, output=output, ties=ties, log=log, slides=slides
+            )
+            laws = offered_presliding(model, late)
     own += jitter(log.log, names)
-    return tuple(of_log(log.name, count, problem) for problem in own)
+    return LogFaults(problems=tuple(of_log(log.name, count, problem) for problem in own), laws=laws)
 
 
 def _wrong_channels(
@@ -167,8 +179,8 @@ def _wrong_channels(
     ties: Ties | None,
     log: MeasuredLog,
     slides: bool,
-) -> tuple[Problem, ...]:
-    """Channels that are wrong; causes of late forces compete where nothing else is."""
+) -> tuple[tuple[Problem, ...], tuple[LateForce, ...]]:
+    """Return channels that are wrong, or the causes of late forces, which compete where nothing else is wrong."""
     faults = channel_faults(
         model, motion, output=output, ties=ties, step=log.factor, presliding=slides
     )
@@ -186,8 +198,39 @@ def _wrong_channels(
         }
         faults = tuple(fault for fault in faults if fault.problem.where not in early)
         if named and all(fault.problem.where.startswith("force.") for fault in faults):
-            return tuple(force.problem(rubbing_element(model, force.output)) for force in named)
-    return tuple(fault.problem for fault in faults)
+            return tuple(
+                force.problem(rubbing_element(model, force.output)) for force in named
+            ), tuple(named)
+    return tuple(fault.problem for fault in faults), ()
+
+
+def offered_presliding(model: Model, late: Sequence[LateForce]) -> tuple[MissingLaw, ...]:
+    """Return presliding friction of late forces as laws, where nothing else makes a force late."""
+    if any(force.kind != "presliding" for force in late):
+        return ()
+    laws = []
+    for force in late:
+        element = rubbing_element(model, force.output)
+        length = force.ranked[0].size
+        laws.append(
+            MissingLaw(
+                element=element, kind=PRESLIDING, problem=force.problem(element), size=length
+            )
+        )
+    return tuple(laws)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFaults:
+    """What is wrong with a log by itself.
+
+    Attributes:
+        problems: the findings.
+        laws: of friction that explain all of them.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    laws: tuple[MissingLaw, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,14 +294,8 @@ def faults_of_fit(
     laws: tuple[MissingLaw, ...] = ()
     if turned or not (scales or any(trends)):
         along = [
-            motion_of_elements(
-                model,
-                moved.position,
-                moved.velocity[:LONGEST],
-                period=moved.period * moved.factor,
-                output=output,
-            )
-            for moved in motions
+            _element_motion(model, moved, part, output)
+            for moved, part in zip(motions, parts, strict=True)
         ]
         laws = missing_laws(parts, along, _rubbing(model, parts[0]), result)
     fitted_lengths = {} if presliding is None else dict(presliding.lengths)
@@ -277,6 +314,18 @@ def faults_of_fit(
         return FitFaults(problems=tuple(scales), not_shown=tuple(not_shown))
     judged = _judged(model, late, trends, laws, turned, result, motions, fitted_lengths)
     return replace(judged, not_shown=tuple(not_shown))
+
+
+def _element_motion(
+    model: Model, moved: FoundMotion, part: RegressionData, output: str
+) -> ElementMotion:
+    """Return the motion of all elements at the times of regression data, with the filter that these have passed."""
+    velocity = moved.velocity[:LONGEST]
+    motion = motion_of_elements(
+        model, moved.position, velocity, period=moved.period * moved.factor, output=output
+    )
+    present = None if part.present is None else part.present[: len(velocity)]
+    return replace(motion, cutoff=moved.common_cutoff, present=present)
 
 
 def _judged(

@@ -88,10 +88,17 @@ class ElementMotion(Shown):
         return "N m s/rad" if self.turns[name] else "N s/m"
 
     def decimated(self, columns: np.ndarray) -> np.ndarray:
-        """Columns (N, n_out, n_new) decimated as the regressor is, and zero where it has no row."""
+        """Return columns (N, n_out, n_new) decimated as the regressor is, and zero where it has no row.
+
+        Outputs on which no column acts are zero without any filter.
+        """
+        counted = columns if self.present is None else columns * self.present[:, :, None]
+        acting = np.flatnonzero(columns.any(axis=(0, 2)))
+        filtered = decimate(counted[:, acting], self.factor, self.cutoff)
+        thinned = np.zeros((len(filtered), *columns.shape[1:]))
+        thinned[:, acting] = filtered
         if self.present is None:
-            return decimate(columns, self.factor, self.cutoff)
-        thinned = decimate(columns * self.present[:, :, None], self.factor, self.cutoff)
+            return thinned
         return np.asarray(thinned * self.present[:: self.factor][: len(thinned), :, None])
 
 

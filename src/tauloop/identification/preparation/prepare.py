@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from tauloop.identification.chosen import chosen_errors, chosen_estimator
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.preparation.automatic import PreparationChoice, choose_preparation
+from tauloop.identification.preparation.channel_choice import usable_velocities
 from tauloop.identification.preparation.channels import (
     Channels,
     chosen_channels,
@@ -66,6 +67,24 @@ class PreparedLogs:
     bad_samples: tuple[Problem, ...]
     periods: tuple[dict[str, Any], ...]
     is_chosen: bool = False
+
+    def part(self, share: float, longest: int) -> PreparedLogs:
+        """Return the fitted logs before their held-out part, and not longer than a number of samples."""
+        logs = []
+        for entry in self.logs[: self.fitted]:
+            count = min(round(share * len(entry.log.time)), longest)
+            logs.append(replace(entry, log=entry.log.part(slice(None, count))))
+        names = tuple(entry.name for entry in logs)
+        return replace(
+            self, logs=tuple(logs), names=names, fitted=len(logs), beyond=(), is_chosen=False
+        )
+
+    def changed(self, **changes: Any) -> PreparedLogs:
+        """Return them with other options of every log's preparation."""
+        logs = tuple(
+            replace(entry, preparation=replace(entry.how, **changes)) for entry in self.logs
+        )
+        return replace(self, logs=logs)
 
 
 def prepare_logs(
@@ -172,6 +191,32 @@ def prepare_logs(
             if entry.average is not None
         ),
     )
+
+
+def prepared_again(
+    model: Model,
+    prepared: PreparedLogs,
+    options: IdentificationOptions,
+    ties: Ties | None,
+    changes: Mapping[str, Any],
+) -> PreparedLogs:
+    """Return logs with other options of their preparations, which take the place of what was chosen before."""
+    if not changes:
+        return prepared
+    choices = tuple(choice for choice in prepared.channels.chosen if choice.option not in changes)
+    changed = prepared.changed(**changes)
+    logs, channels = chosen_channels(model, changed.logs, prepared.fitted, options, ties)
+    channels = replace(channels, notes=(*map(str, choices), *channels.notes), chosen=choices)
+    return replace(changed, logs=tuple(logs), channels=channels)
+
+
+def usable_names(
+    model: Model, prepared: PreparedLogs, options: IdentificationOptions
+) -> tuple[str, ...]:
+    """Return the channels whose measured velocity may be used, where no source is stated."""
+    if options.preparation.velocity is not None:
+        return ()
+    return tuple(usable_velocities(model, [entry.log for entry in prepared.logs]))
 
 
 def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Evidence]:
