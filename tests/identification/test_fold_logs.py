@@ -35,6 +35,10 @@ from tauloop.identification import (
     with_autocorrelation,
     write_triangle,
 )
+from tauloop.identification.estimation.base_columns import BaseRegression
+from tauloop.identification.estimation.error_models import fading_correlation, residual_lags
+from tauloop.identification.regression.folded_scores import NoiseFloor, noise_spread, residual_sums
+from tauloop.logs.signals import low_pass
 
 #: Of issue 18: what is folded equals what one machine finds.
 SAME = 1e-10
@@ -113,6 +117,41 @@ def test_unknown_correlation_is_that_of_one_machine_when_logs_are_read_again():
         merge(training[::-1]), None, estimator, base=whole.base, errors=AutocorrelatedErrors()
     )
     np.testing.assert_allclose(turned.standard_deviations, whole.standard_deviations, rtol=SAME)
+
+
+def test_no_variance_is_below_that_of_the_residuals_correlation_in_folded_logs_either():
+    rng, estimator, lobe = np.random.default_rng(7), WeightedLeastSquares(), 4.0
+    logs = [log.part(slice(0, 90)) for log in LOGS]
+    filtered = []
+    for log in logs:
+        noise = low_pass(rng.normal(size=(len(log) + 40, log.forces.shape[1])), 0.5 / lobe)[20:-20]
+        filtered.append(replace(log, forces=log.forces + noise))
+    folded = identify_folded(fold_all(fold_log(log) for log in filtered), estimator)
+    directions = ScoreDirections.of(folded)
+    sums = reduce(add, (score_sums(log, directions) for log in filtered))
+    spreads = [score_spread(log, directions, sums.kernel) for log in filtered]
+    products = sum(residual_sums(log, directions, residual_lags(lobe)) for log in filtered)
+    correlation = fading_correlation(products)
+    noise_spreads = sum(noise_spread(log, directions, correlation) for log in filtered)
+    floor = NoiseFloor(squares=products[0], spread=noise_spreads)
+    deviations = with_autocorrelation(folded, sums, spreads, floor).estimate.standard_deviations
+    whole = fit(merge(filtered), None, estimator, errors=AutocorrelatedErrors(lobe=lobe))
+    expected = np.sqrt(
+        np.diag(AutocorrelatedErrors(lobe=lobe).covariance(equations_of(whole, merge(filtered))))
+    )
+    np.testing.assert_allclose(deviations, expected, rtol=SAME)
+    without = with_autocorrelation(folded, sums, spreads).estimate.standard_deviations
+    assert (deviations >= without * (1.0 - SAME)).all()
+    assert (deviations > 1.01 * without).any()
+
+
+def equations_of(whole, data):
+    """Return the equations of a fit, whose own covariance counts more than the errors' correlation."""
+    size = len(data.unknowns)
+    regression = BaseRegression(
+        data=data, base=whole.base, triangles=data.triangles[:, :, [*whole.base.independent, size]]
+    )
+    return whole.estimator.equations(regression, whole.estimate)
 
 
 def test_one_log_may_be_cut_anywhere():

@@ -15,12 +15,18 @@ from tauloop.common.records import dataclass
 from tauloop.common.result import Evidence, Result, provenance
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, FilteredErrors
+from tauloop.identification.estimation.error_models import (
+    AutocorrelatedErrors,
+    ErrorModel,
+    FilteredErrors,
+)
 from tauloop.identification.estimation.estimators import CondensedEstimator
 from tauloop.identification.options import IdentificationOptions, LogSource, refuse_beside, texts_of
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.folded_scores import (
     ScoreDirections,
+    noise_spread,
+    residual_sums,
     score_spread,
     score_sums,
 )
@@ -127,10 +133,17 @@ def fold_file(
         801
     """
     options = options or IdentificationOptions()
-    data, findings, correlation, blocks = _read(machine, log, options)
+    data, findings, errors = _read(machine, log, options)
+    correlation = errors.correlation if isinstance(errors, FilteredErrors) else None
+    blocks = 0
+    if isinstance(errors, ClusteredErrors):
+        blocks = 1 if errors.by == "log" else errors.blocks
     triangle = fold_log(data, share=options.share, correlation=correlation, blocks=blocks)
     origin = _origin(machine.mechanism if isinstance(machine, Model) else machine, options)
-    return _result(data, findings, triangle_arrays(replace(triangle, origin=origin)))
+    arrays = triangle_arrays(replace(triangle, origin=origin))
+    if isinstance(errors, AutocorrelatedErrors) and errors.lobe is not None:
+        arrays["lobe"] = np.array(errors.lobe)
+    return _result(data, findings, arrays)
 
 
 def _origin(machine: Mechanism, options: IdentificationOptions) -> dict[str, str]:
@@ -163,11 +176,16 @@ class ScoreOptions(Options):
         identification: as when it was folded.
         directions: arrays of `ScoreDirections`, by name; flat.
         kernel: of the errors; without it the sums that it is chosen by.
+        lags: of the residuals' products, which are summed next to these.
+        correlation: of the residuals, next to the kernel; none where no filter of known length was
+            passed.
     """
 
     identification: IdentificationOptions = field(default_factory=IdentificationOptions)
     directions: Mapping[str, Any] = option(factory=dict, read=dict)
     kernel: tuple[float, ...] = option((), read=tuple)
+    lags: int = option(0, least=0)
+    correlation: tuple[float, ...] = option((), read=tuple)
 
 
 def read_scores(machine: Mechanism | Model, log: LogSource, options: ScoreOptions) -> FoldedLog:
@@ -185,20 +203,24 @@ def read_scores(machine: Mechanism | Model, log: LogSource, options: ScoreOption
     directions = ScoreDirections(
         **whole | {"sensitivity": whole["sensitivity"].reshape(size, size)}
     )
-    data, findings, *_ = _read(machine, log, options.identification)
+    data, findings, _ = _read(machine, log, options.identification)
     share = options.identification.share
     if options.kernel:
         arrays = {"spread": score_spread(data, directions, np.array(options.kernel), share)}
+        if options.correlation:
+            arrays["noise"] = noise_spread(data, directions, np.array(options.correlation), share)
     else:
         sums = score_sums(data, directions, share)
         arrays = {item.name: np.asarray(getattr(sums, item.name)) for item in fields(sums)}
+        if options.lags:
+            arrays["residuals"] = residual_sums(data, directions, options.lags, share)
     return _result(data, findings, arrays)
 
 
 def _read(
     machine: Mechanism | Model, log: LogSource, options: IdentificationOptions
-) -> tuple[RegressionData, tuple[Problem, ...], np.ndarray | None, int]:
-    """Data of a log, what is wrong with it, the correlation of its errors if it is known, and blocks to keep apart."""
+) -> tuple[RegressionData, tuple[Problem, ...], ErrorModel]:
+    """Return the data of a log, what is wrong with it, and what is assumed of its errors."""
     require_foldable(options)
     data, prepared, findings = log_data(identification_model(machine, options), log, options)
     if prepared.channels.choice is not None:
@@ -206,16 +228,11 @@ def _read(
         raise InputError.of(
             prepared.names[0], what, "say it for all: velocity positions, measured or fused"
         )
-    errors = prepared.errors
-    correlation = errors.correlation if isinstance(errors, FilteredErrors) else None
-    blocks = 0
-    if isinstance(errors, ClusteredErrors):
-        blocks = 1 if errors.by == "log" else errors.blocks
-    elif isinstance(errors, AutocorrelatedErrors) and errors.lags is not None:
+    if isinstance(prepared.errors, AutocorrelatedErrors) and prepared.errors.lags is not None:
         raise InputError.of(
             "errors", "lags are not stated for logs that are folded", "leave them to be chosen"
         )
-    return data, findings, correlation, blocks
+    return data, findings, prepared.errors
 
 
 def _result(

@@ -35,6 +35,8 @@ from tauloop.identification import (
     with_autocorrelation,
     write_triangle,
 )
+from tauloop.identification.estimation.error_models import fading_correlation, residual_lags
+from tauloop.identification.regression.folded_scores import NoiseFloor
 from tauloop.mechanism.model import Mechanism
 from tauloop.study.calculations import LOG
 from tauloop.study.file import Study
@@ -219,7 +221,8 @@ def fold_logs(
     known = {
         mark: f"a log of {options.add}" for triangle in before for mark in triangle.marks.tolist()
     }
-    triangle = fold_all([*before, *folding.once(made, known)])
+    lobes: list[float] = []
+    triangle = fold_all([*before, *folding.once(_with_lobes(made, lobes), known)])
     estimator = OrdinaryLeastSquares() if how.estimator == "ols" else WeightedLeastSquares()
     clustered = (
         ClusteredErrors(by=str(how.errors).removesuffix("s"))
@@ -228,7 +231,7 @@ def fold_logs(
     )
     folded = identify_folded(triangle, estimator, errors=clustered)
     if readings == 3:
-        folded = _with_scores(folding, folded)
+        folded = _with_scores(folding, folded, residual_lags(max(lobes)) if lobes else 0)
     return FoldedLogs(
         machine=machine.name,
         logs=triangle.logs,
@@ -357,13 +360,42 @@ class _Folding:
         return (arrays_of(kept.whole(i)) for i in places)
 
 
-def _with_scores(folding: _Folding, folded: FoldedIdentification) -> FoldedIdentification:
-    """The second and the third reading."""
+def _with_lobes(
+    made: Iterator[dict[str, np.ndarray]], lobes: list[float]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the arrays of logs, and note the lengths of their filters."""
+    for arrays in made:
+        if "lobe" in arrays:
+            lobes.append(float(arrays["lobe"]))
+        yield arrays
+
+
+def _with_scores(
+    folding: _Folding, folded: FoldedIdentification, lags: int
+) -> FoldedIdentification:
+    """Return the identification after the second and the third reading.
+
+    Args:
+        folding: of the logs.
+        folded: of all logs.
+        lags: of the correlation of the residuals; 0 where forces passed no filter of known length.
+    """
     directions = ScoreDirections.of(folded)
     names = ("independent", "values", "weights", "sensitivity")
     flat = {name: np.ravel(getattr(directions, name)).tolist() for name in names}
-    read = folding.read("fold-scores", 1, {"directions": flat})
-    each = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in read)
+    second = list(folding.read("fold-scores", 1, {"directions": flat, "lags": lags}))
+    products = [arrays.pop("residuals") for arrays in second if "residuals" in arrays]
+    each = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in second)
     sums = reduce(ScoreSums.__add__, each)
-    read = folding.read("fold-scores", 2, {"directions": flat, "kernel": sums.kernel.tolist()})
-    return with_autocorrelation(folded, sums, (arrays["spread"] for arrays in read))
+    asked: dict[str, Any] = {"directions": flat, "kernel": sums.kernel.tolist()}
+    if products:
+        shortest = min(map(len, products))
+        total = np.sum([part[:shortest] for part in products], axis=0)
+        asked["correlation"] = fading_correlation(total).tolist()
+    third = list(folding.read("fold-scores", 2, asked))
+    floor = None
+    if products:
+        floor = NoiseFloor(
+            squares=total[0], spread=np.sum([arrays["noise"] for arrays in third], axis=0)
+        )
+    return with_autocorrelation(folded, sums, (arrays["spread"] for arrays in third), floor)

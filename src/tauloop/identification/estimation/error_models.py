@@ -138,13 +138,9 @@ class AutocorrelatedErrors(ErrorModel):
         total = self._correlated(equations)
         if self.lobe is None or len(equations.residual) > MANY_SAMPLES:
             return total
-        sizes = np.diag(total)
-        lags = max(2, int(np.ceil(LOBES * self.lobe)))
-        least = np.diag(
-            _filtered(equations, _residual_correlation(equations.residual, equations.logs, lags))
-        )
-        grown = np.sqrt(np.maximum(least / np.maximum(sizes, np.finfo(float).tiny), 1.0))
-        return np.asarray(total * np.outer(grown, grown))
+        lags = residual_lags(self.lobe)
+        correlation = _residual_correlation(equations.residual, equations.logs, lags)
+        return not_below(total, np.diag(_filtered(equations, correlation)))
 
     def _correlated(self, equations: EstimatingEquations) -> np.ndarray:
         """Return the covariance (r, r) by the residuals' own correlation."""
@@ -265,14 +261,38 @@ def _parts(columns: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
     return np.split(columns, np.flatnonzero(np.diff(logs)) + 1)
 
 
+def residual_lags(lobe: float) -> int:
+    """Return the number of lags of the residuals' correlation where a filter correlates errors over some samples."""
+    return max(2, int(np.ceil(LOBES * lobe)))
+
+
+def not_below(covariance: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Return a covariance (r, r) whose variances are at least some (r,), with the same correlations."""
+    grown = np.sqrt(np.maximum(least / np.maximum(np.diag(covariance), np.finfo(float).tiny), 1.0))
+    return np.asarray(covariance * np.outer(grown, grown))
+
+
 def _residual_correlation(residual: np.ndarray, logs: np.ndarray | None, lags: int) -> np.ndarray:
-    """Return the correlation of residuals (N, n_out) at fewer than `lags`, fading as Hann's window, mean of outputs."""
+    """Return the correlation of residuals at fewer than `lags`; see `fading_correlation`."""
     parts = [residual] if logs is None else _parts(residual, logs)
     lags = min(lags, min(map(len, parts)))
-    sums = np.zeros((lags, residual.shape[1]))
-    for part in parts:
-        for lag in range(lags):
-            sums[lag] += np.sum(part[lag:] * part[: len(part) - lag], axis=0)
+    return fading_correlation(sum((residual_products(part, lags) for part in parts), np.zeros(1)))
+
+
+def residual_products(residual: np.ndarray, lags: int) -> np.ndarray:
+    """Return sums (lags, n_out) of products of residuals (N, n_out) at 0, 1, ... lags; they add up over logs."""
+    count = len(residual)
+    return np.array(
+        [
+            np.sum(residual[lag:] * residual[: count - lag], axis=0)
+            for lag in range(min(lags, count))
+        ]
+    )
+
+
+def fading_correlation(sums: np.ndarray) -> np.ndarray:
+    """Return the correlation (lags,) of residuals from their products, fading as Hann's window, mean of all outputs."""
+    lags = len(sums)
     is_exact = sums[0] <= 0.0
     correlations = (sums / np.where(is_exact, 1.0, sums[0]))[:, ~is_exact]
     mean = correlations.mean(axis=1) if correlations.size else np.eye(1, lags)[0]

@@ -26,7 +26,7 @@ PRESLIDING = "presliding"
 SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
 #: Lengths that are tried about the best of these, as multiples of it, and again about the best of
 #: those.
-FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
+FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15), (0.94, 1.06))
 #: A length is taken where it lessens the error of an output over all blocks by this share and in
 #: every block.
 BETTER = 0.02

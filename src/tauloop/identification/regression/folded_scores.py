@@ -19,7 +19,14 @@ import numpy as np
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.records import dataclass
 from tauloop.common.shown import Shown
-from tauloop.identification.estimation.error_models import ScoreSums, correlated, less_followed
+from tauloop.identification.estimation.error_models import (
+    MANY_SAMPLES,
+    ScoreSums,
+    correlated,
+    less_followed,
+    not_below,
+    residual_products,
+)
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.folding import FoldedIdentification
 
@@ -51,11 +58,15 @@ class ScoreDirections(Shown):
             sensitivity=folded.sensitivity,
         )
 
-    def at(self, data: RegressionData) -> np.ndarray:
-        """Steps (N, r) of all samples."""
+    def rows_of(self, data: RegressionData) -> tuple[np.ndarray, np.ndarray]:
+        """Return the regressor (n_out, r, N) of the base parameters, and the residual (n_out, N)."""
         rows = data.unknown_rows(slice(None))  # (k, n + 1, N)
         regressor, forces = rows[:, self.independent], rows[:, -1]
-        residual = forces - np.einsum("krn,r->kn", regressor, self.values)
+        return regressor, forces - np.einsum("krn,r->kn", regressor, self.values)
+
+    def at(self, data: RegressionData) -> np.ndarray:
+        """Return the steps (N, r) of all samples."""
+        regressor, residual = self.rows_of(data)
         scores = np.einsum("k,krn,kn->nr", self.weights**2, regressor, residual)
         return np.asarray(scores @ self.sensitivity.T)
 
@@ -79,18 +90,63 @@ def score_spread(
     return np.asarray(d.T @ correlated(d, kernel))
 
 
+@solving(IdentificationError)
+def residual_sums(
+    data: RegressionData, directions: ScoreDirections, lags: int, share: float = 1.0
+) -> np.ndarray:
+    """Return products (lags, n_out) of the residuals of a log, for its second reading (see `residual_products`)."""
+    return residual_products(directions.rows_of(_fitted(data, share))[1].T, lags)
+
+
+@solving(IdentificationError)
+def noise_spread(
+    data: RegressionData, directions: ScoreDirections, correlation: np.ndarray, share: float = 1.0
+) -> np.ndarray:
+    """Return Y_k^T C Y_k (n_out, r, r) of a log, C of the residuals' correlation, for its third reading."""
+    regressor, _ = directions.rows_of(_fitted(data, share))
+    return np.stack([columns @ correlated(columns.T, correlation) for columns in regressor])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoiseFloor(Shown):
+    """Errors of one size with the residuals' own correlation: no variance is smaller (see `AutocorrelatedErrors`).
+
+    Attributes:
+        squares: sum of squares of the residuals of each output (n_out,).
+        spread: Y_k^T C Y_k (n_out, r, r) of all logs.
+    """
+
+    squares: np.ndarray
+    spread: np.ndarray
+
+    def variances(self, folded: FoldedIdentification) -> np.ndarray:
+        """Return the variances (r,) of the parameters."""
+        weights, sensitivity = folded.estimate.weights**2, folded.sensitivity
+        total = np.zeros_like(sensitivity)
+        for weight, squares, spread in zip(weights, self.squares, self.spread, strict=True):
+            freedom = max(folded.samples - weight * float(np.trace(sensitivity @ spread)), 1.0)
+            total += weight**2 * squares / freedom * spread
+        return np.diag(sensitivity @ total @ sensitivity.T)
+
+
 def with_autocorrelation(
-    folded: FoldedIdentification, sums: ScoreSums, spreads: Iterable[np.ndarray]
+    folded: FoldedIdentification,
+    sums: ScoreSums,
+    spreads: Iterable[np.ndarray],
+    floor: NoiseFloor | None = None,
 ) -> FoldedIdentification:
-    """The identification with the deviations of `AutocorrelatedErrors`.
+    """Return the identification with the deviations of `AutocorrelatedErrors`.
 
     Args:
         folded: of all logs.
         sums: of all logs.
         spreads: of the logs, in their order.
+        floor: below which no variance is; None where forces passed no filter of known length.
     """
     outputs = len(folded.estimate.weights)
     covariance = less_followed(
         reduce(np.add, spreads), sums.squares, float(folded.samples), outputs
     )
+    if floor is not None and folded.samples <= MANY_SAMPLES:
+        covariance = not_below(covariance, floor.variances(folded))
     return replace(folded, estimate=replace(folded.estimate, covariance=covariance))
