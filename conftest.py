@@ -18,21 +18,23 @@ from older_processors import PROCESSORS, environment
 
 ROOT = Path(__file__).resolve().parent
 
-# A working tree tests its own papers, whichever one is installed; so do the commands that a test starts.
+# A working tree tests its own papers, whichever one is installed; so do the commands that a test
+# starts.
 sys.path.insert(0, str(ROOT / "papers" / "src"))
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "papers" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
-# Test files and the library are compiled once, not anew in each of the hundreds of processes that tests start.
+# Test files and the library are compiled once, not anew in each of the hundreds of processes that
+# tests start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # Figures are drawn to files, never to a screen; commands started by a test inherit this.
 os.environ["MPLBACKEND"] = "Agg"
 
-# The same examples on every machine and in every run, so that a red test is red for everyone. A deadline, or a test
-# called too slow, would time the machine and not the code.
+# The same examples on every machine and in every run, so that a red test is red for everyone. A
+# deadline, or a test called too slow, would time the machine and not the code.
 settings.register_profile(
     "tauloop",
     derandomize=True,
@@ -104,6 +106,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden files again; review them like code",
     )
+    parser.addoption(
+        "--update-tables",
+        action="store_true",
+        help="write measured tables into the pages; review them",
+    )
     parser.addoption("--nightly", action="store_true", help="run the tests of `make nightly` too")
     parser.addoption(
         "--processor",
@@ -134,7 +141,8 @@ def pytest_report_header() -> str:
     return "absent, hence not run: " + ("; ".join(absent()) or "nothing")
 
 
-#: Beginnings of the reasons to skip that `--strict-skips` accepts: no GPU, no PyTorch, no ordinary user.
+#: Beginnings of the reasons to skip that `--strict-skips` accepts: no GPU, no PyTorch, no ordinary
+#: user.
 EXPECTED_SKIPS = (
     "needs the extra `gpu`",
     "needs the extra `torch`",

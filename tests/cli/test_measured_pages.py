@@ -1,13 +1,15 @@
 """Tables of figures on the pages are what commands, examples and benchmarks find: whole runs of them, so by night.
 
-Which table is compared where stands in `tables_of_figures.txt`; a table that is not in it fails a
-test of every day.
+With `--update-tables` they write what they find into the pages, in the digits that are there. Which
+table is compared where stands in `tables_of_figures.txt`; a table that is not in it fails a test of
+every day.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import run, run_json
-from page_tables import PageTable, alike, numbers, page_table, same, unit
+from page_tables import DOCS, PageTable, alike, numbers, page_table, same, unit, write_cells
 
 import tauloop as tl
 from tauloop.identification import WeightedLeastSquares, fit, regression_data, split
@@ -36,6 +38,8 @@ STEPS = 2.0
 OPTIMUM = 0.05
 #: Figures of chance, over sets of the same seeds: what rounding may turn, in per cent of them.
 COUNTED = 2.0
+#: Errors of choices that follow one another: what rounding may move, as a share.
+CHOSEN = 0.02
 
 
 def assert_cells(table: PageTable, row: tuple[str, ...], ours: list[float], first: int = 1) -> None:
@@ -49,6 +53,12 @@ def assert_cells(table: PageTable, row: tuple[str, ...], ours: list[float], firs
     assert len(printed) == len(ours), (table.head, row)
     for number, minus, value in zip(printed, signs, ours, strict=True):
         assert same(number, -value if minus else value), (row, number, value)
+
+
+@pytest.fixture(autouse=True)
+def _writes_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.config.getoption("--update-tables"):
+        monkeypatch.setattr(f"{__name__}.assert_cells", write_cells)
 
 
 # Machines
@@ -315,6 +325,44 @@ def test_the_measured_arm(arm: Path) -> None:
     assert " ".join(f"{value:.2f}" for value in percent(few)) in page
     huber = " ".join(f"{value:.2f}" for value in percent(tx40(arm, *JOINTS, "--estimator", "irls")))
     assert huber in (ROOT / "docs" / "identification" / "estimators.md").read_text(encoding="utf-8")
+
+
+def test_the_choices_for_the_measured_arm(
+    arm: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The recording without its preparation: what validation chooses is on the page, line by line."""
+    text = (ROOT / "examples" / "tx40" / "recording.yaml").read_text(encoding="utf-8")
+    recording = tmp_path / "recording.yaml"
+    recording.write_text(
+        "".join(line for line in text.splitlines(True) if not line.startswith("preparation"))
+    )
+    side = ("--side", ROOT / "examples" / "tx40" / "side.yaml", "--data", arm)
+    result = run_json("identify", arm / "tx40_nomesh.urdf", recording, *side, *JOINTS, code=None)
+    ours = [note for note in result["channels"]["notes"] if "chosen by validation" in note]
+    held_out = " ".join(f"{value:.1f}" for value in percent(result))
+    path = DOCS / "identification" / "preparation.md"
+    page = path.read_text(encoding="utf-8")
+    begin = page.index("```text\n", page.index("prints each choice")) + len("```text\n")
+    end = page.index("\n```", begin)
+    sentence = re.search(r"gives held-out errors of ([\d. ]+\d) %", page)
+    if request.config.getoption("--update-tables"):
+        page = page[:begin] + "\n".join(ours) + page[end:]
+        path.write_text(
+            page.replace(sentence[0], f"gives held-out errors of {held_out} %"), encoding="utf-8"
+        )
+        return
+    printed = page[begin:end].splitlines()
+    assert [re.sub(r"[\d.e-]+", "#", line) for line in printed] == [
+        re.sub(r"[\d.e-]+", "#", line) for line in ours
+    ]
+    for theirs, mine in zip(printed, ours, strict=True):
+        assert all(
+            same(a, float(b), CHOSEN) for a, b in zip(numbers(theirs), numbers(mine), strict=True)
+        ), mine
+    assert all(
+        same(a, float(b), CHOSEN)
+        for a, b in zip(numbers(sentence[1]), numbers(held_out), strict=True)
+    ), held_out
 
 
 def test_the_scan_of_the_measured_arm(arm: Path) -> None:

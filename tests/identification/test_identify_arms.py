@@ -1,6 +1,7 @@
-"""`identify` without options on arms that MuJoCo moves, next to the best of options by hand, by the forces of another run.
+"""`identify` without options on arms that MuJoCo moves, next to the best options by hand.
 
-Truth is `mujoco_arms`: coarse encoders, tachometers, and Dahl's friction integrated by NumPy.
+Truth is `mujoco_arms`: coarse encoders, tachometers, and Dahl's friction integrated by NumPy. The
+forces of a further run judge.
 """
 
 from __future__ import annotations

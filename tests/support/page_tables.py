@@ -78,6 +78,37 @@ def unit(number: str) -> float:
     return float(10.0 ** (int(power or 0) - len(digits.partition(".")[2]) + zeros))
 
 
+def in_digits_of(printed: str, value: float) -> str:
+    """Return a value without its sign in as many digits as a printed number has."""
+    digits, _, power = printed.partition("e")
+    places = len(digits.partition(".")[2])
+    return f"{abs(value):.{places}e}" if power else f"{abs(value):.{places}f}"
+
+
+def write_cells(table: PageTable, row: tuple[str, ...], ours: list[float], first: int = 1) -> None:
+    """Write values into the cells of a row of a page, from the first that is meant, in the digits that are there."""
+    path = DOCS / table.page
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    values = iter(ours)
+
+    def written(match: re.Match[str]) -> str:
+        """Return the next value in the digits of a number that is there."""
+        value = next(values)
+        return ("-" if value < 0.0 else "") + in_digits_of(match["number"], value)
+
+    signed = re.compile(rf"(?P<sign>[-−]?)(?P<number>{_NUMBER.pattern})")
+    for place, line in enumerate(lines):
+        if (
+            line.startswith("|")
+            and tuple(cell.strip() for cell in _BAR.split(line.strip()[1:-1])) == row
+        ):
+            cells = _BAR.split(line.strip()[1:-1])
+            changed = [*cells[:first], *(signed.sub(written, cell) for cell in cells[first:])]
+            lines[place] = f"|{'|'.join(changed)}|\n"
+    assert next(values, None) is None, (table.head, row)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
 def same(printed: str, ours: float, drift: float = 0.0) -> bool:
     """Whether a printed number is ours, in its own digits, but for a share of it."""
     return abs(float(printed) - ours) <= 0.501 * unit(printed) + drift * abs(float(printed))
