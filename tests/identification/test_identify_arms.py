@@ -104,7 +104,7 @@ def test_a_plain_command_is_as_good_as_the_best_options_by_hand(name, tmp_path):
 
 def test_dahls_friction_is_applied_next_to_what_the_motors_give():
     """What the log records is the motion's own inverse dynamics, with viscous and Dahl's friction."""
-    mujoco = pytest.importorskip("mujoco", reason="needs MuJoCo, and it is not here")
+    mujoco = extra("mujoco")
     run = arms.moved(arms.TWO_JOINTS, SLOW, seed=1, seconds=0.6)
     model = mujoco.MjModel.from_xml_string(arms.TWO_JOINTS.format(friction=""))
     data = mujoco.MjData(model)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from extras import extra
 
 from tauloop.logs.log import Channel, Signals
 
@@ -118,8 +119,7 @@ def moved(
     highest: float = 1.2,
 ) -> Moved:
     """Return an arm that follows a multisine."""
-    import mujoco
-
+    mujoco = extra("mujoco")
     model = mujoco.MjModel.from_xml_string(arm.format(friction=""))
     data = mujoco.MjData(model)
     count = model.nv

@@ -388,6 +388,7 @@ def _with_scores(
     each = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in second)
     sums = reduce(ScoreSums.__add__, each)
     asked: dict[str, Any] = {"directions": flat, "kernel": sums.kernel.tolist()}
+    total = np.zeros(0)
     if products:
         shortest = min(map(len, products))
         total = np.sum([part[:shortest] for part in products], axis=0)
