@@ -478,14 +478,17 @@ def test_random_machines_read_back_to_the_same_dynamics(
 
 
 def test_a_start_that_is_turned_goes_through_both(tmp_path: Path) -> None:
-    """The pose of the files is the start, and coordinates of the ball count from there."""
+    """The pose of the files is the start; the ball keeps its coordinates, which MuJoCo counts from there."""
     level = "    at: [0 m, 0 m, 0.35 m]"
     text = dumps(load("hexapod")).replace(level, level + "\n    turn: [{x: 8 deg}, {z: 5 deg}]")
     machine = loads(text)
     assert machine.joint("platform").reference[3] < 1.0
     _, notes = write_mjcf(machine, tmp_path / "machine.xml")
-    assert any("counted from the start" in note for note in notes)
+    assert any("MuJoCo counts its quaternion from the start" in note for note in notes)
     back = load_mjcf(tmp_path / "machine.xml", options=ImportOptions(platform="tool"))
+    assert back.joint("platform.turn").reference == pytest.approx(
+        machine.joint("platform").reference[3:], abs=1e-12
+    )
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
     (side, *_), notes = write_urdf(machine, tmp_path / "machine.urdf")
     assert notes == ("parameters are written as numbers",)
