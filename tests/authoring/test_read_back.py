@@ -197,6 +197,21 @@ def test_losses_of_a_ball_that_mjcf_cannot_hold_are_noted(tmp_path: Path) -> Non
     assert note in conversion.written.notes
 
 
+@pytest.mark.parametrize("ends", [("base", "link"), ("link", "base")])
+@pytest.mark.parametrize("acting", ["", OTHER_LOSSES])
+def test_forces_of_balls_are_compared_with_those_of_three_hinges(
+    tmp_path: Path, ends: tuple[str, str], acting: str
+) -> None:
+    """URDF has no balls: the copy has other coordinates, and what acts on the ball is lost, which is doubtful."""
+    text = BALL.replace("PARENT", ends[0]).replace("CHILD", ends[1]).replace("ACTING", acting)
+    conversion = tl.convert(tl.loads(text), tmp_path / "m.urdf")
+    forces, tool = conversion.evidence
+    assert forces.value is not None
+    assert tool.is_good
+    assert conversion.status is (Status.DOUBTFUL if acting else Status.OK)
+    assert forces.value < 1e-12 or acting
+
+
 def test_files_of_two_formats_do_not_share_a_side_file(tmp_path: Path) -> None:
     for ending in ("urdf", "sdf"):
         tl.convert("four_bar", tmp_path / f"m.{ending}")
@@ -269,6 +284,7 @@ def test_a_machine_that_does_not_assemble_is_written_and_not_compared(tmp_path: 
     conversion = tl.convert(tl.loads(text), tmp_path / "m.yaml")
     assert [item.value for item in conversion.evidence] == [None]
     assert "not compared" in conversion.evidence[0].name
+    assert conversion.evidence[0].name in conversion.written.notes
 
 
 def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> None:

@@ -122,7 +122,8 @@ def convert(
     shown, notes = (mechanism, ()) if format_.name == "yaml" else _placed(mechanism, options.solids)
     checks = _read_back(shown, format_, target) if format_.reads else ()
     written = format_.write(shown, target)
-    written = replace(written, notes=(*written.notes, *notes))
+    unknown = [item.name for item in checks if item.value is None]
+    written = replace(written, notes=(*written.notes, *notes, *unknown))
     return Conversion(
         evidence=(*checks, *omission_evidence(mechanism)),
         provenance=made,

@@ -9,6 +9,12 @@ import numpy as np
 from tauloop.common.errors import TauloopError
 from tauloop.common.records import dataclass
 from tauloop.common.result import Evidence
+from tauloop.conversion.same_motion import (
+    SameColumns,
+    SameCoordinates,
+    same_columns,
+    same_coordinates,
+)
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -47,50 +53,54 @@ def read_back_evidence(
             first, second = (
                 model.platform if entry == PLATFORM else model.actuators for model in models
             )
-            position = _order(first.ports.position.columns, second.ports.position.columns, names)
-            velocity = _order(first.ports.velocity.columns, second.ports.velocity.columns, names)
-            if position and velocity:
-                return _compared(_Pair(models, (first, second), position, velocity, names))
+            conversion = same_columns((first, second), names)
+            if conversion is not None:
+                return _compared(_Pair(models, (first, second), conversion, names))
         except TauloopError as error:
             reason = f"{error.problems[0].where}: {error.problems[0].what}"
-    return (_not_compared(reason),)
+    motions = models[0].platform, models[1].platform
+    by_all = same_coordinates(models, motions, names)
+    if by_all is None:
+        return (_not_compared(reason),)
+    try:
+        return _compared(_Pair(models, motions, by_all, names))
+    except TauloopError as error:
+        return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
 
 
 def _not_compared(reason: str) -> Evidence:
     return Evidence(name=f"forces after reading back (not compared: {reason})", value=None)
 
 
-def _order(
-    names: tuple[str, ...], others: tuple[str, ...], renamed: Mapping[str, str]
-) -> list[int]:
-    """Return where each of the names is among others; nothing where one is not there, or there are more."""
-    wanted = [renamed.get(name, name) for name in names]
-    return [others.index(name) for name in wanted] if sorted(wanted) == sorted(others) else []
-
-
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two machines, the motions by which they are compared, and where the columns of the first are in the second."""
+    """A machine and its copy, the motions by which they are compared, and how that of the copy gives the other."""
 
     models: tuple[Model, Model]
     motions: tuple[Motion, Motion]
-    position: list[int]
-    velocity: list[int]
+    conversion: SameColumns | SameCoordinates
     renamed: Mapping[str, str]
 
     def answers(
         self, x: np.ndarray, v: np.ndarray, a: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return pairs of numbers (N, n): forces on rotations and on lengths, speeds of motors, places of the tool."""
+        """Return pairs of numbers (N, n): forces on rotations and on lengths, speeds of motors, places of the tool.
+
+        Args:
+            x, v, a: the motion of the copy (N, n); forces are those on its velocities.
+        """
         length = self.models[0].mechanism.characteristic_length
-        first = _answers(self.motions[0], self.models[0], length, x, v, a)
-        others = (
-            _reordered(x, self.position),
-            _reordered(v, self.velocity),
-            _reordered(a, self.velocity),
+        given = self.conversion.motion(x, v, a)
+        first = _answers(
+            self.motions[0],
+            self.models[0],
+            length,
+            given.position,
+            given.velocity,
+            given.acceleration,
         )
-        forces, speeds, place = _answers(self.motions[1], self.models[1], length, *others)
-        forces = forces[:, self.velocity]
+        expected = np.einsum("kij,ki->kj", given.rates, first[0])
+        forces, speeds, place = _answers(self.motions[1], self.models[1], length, x, v, a)
         motors = [actuator.name for actuator in self.models[1].mechanism.actuators]
         speeds = speeds[
             :,
@@ -99,24 +109,24 @@ class _Pair:
                 for a in self.models[0].mechanism.actuators
             ],
         ]
-        turns = np.array([unit.startswith("rad") for unit in self.motions[0].ports.velocity.units])
-        kinds = [(first[0][:, turns == kind], forces[:, turns == kind]) for kind in (True, False)]
+        turns = np.array([unit.startswith("rad") for unit in self.motions[1].ports.velocity.units])
+        kinds = [(expected[:, turns == kind], forces[:, turns == kind]) for kind in (True, False)]
         return [*kinds, (first[1], speeds), (first[2], place)]
 
 
 def _compared(pair: _Pair) -> tuple[Evidence, ...]:
-    first, model = pair.motions[0], pair.models[0]
+    ports, model = pair.motions[1].ports, pair.models[1]
     rng = np.random.default_rng(0)
-    length = model.mechanism.characteristic_length
-    reference = first.ports.at(model.assembly.q)
-    columns = zip(first.ports.position.columns, first.ports.position.units, strict=True)
+    length = pair.models[0].mechanism.characteristic_length
+    reference = ports.at(model.assembly.q)
+    columns = zip(ports.position.columns, ports.position.units, strict=True)
     # quaternions stay as they are
     scales = [
-        (length if unit == "m" else 1.0) * (name in first.ports.velocity.columns)
+        (length if unit == "m" else 1.0) * (name in ports.velocity.columns)
         for name, unit in columns
     ]
     steps = rng.uniform(-1.0, 1.0, size=(STATES, len(reference))) * scales
-    units = first.ports.velocity.units
+    units = ports.velocity.units
     rates = np.array([1.0 if unit.startswith("rad") else length for unit in units])
     v, a = rng.uniform(-1.0, 1.0, size=(2, STATES, len(units))) * rates
     v *= SPEEDS[:, None]
@@ -160,13 +170,6 @@ def _answers(
         speeds,
         np.concatenate([tool.place / length, tool.rotation.reshape(len(x), 9)], axis=1),
     )
-
-
-def _reordered(values: np.ndarray, order: list[int]) -> np.ndarray:
-    """Return columns where they are in the machine that was read back."""
-    columns = np.empty_like(values)
-    columns[:, order] = values
-    return columns
 
 
 def _relative(expected: np.ndarray, actual: np.ndarray) -> float:

@@ -1,0 +1,223 @@
+"""The motion of a machine that a motion of its copy is, by columns of the same names or by all coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tauloop.common.records import dataclass
+from tauloop.equations.topology import TreeJoint
+from tauloop.mechanism.poses import quaternion_rotation, rotation_about, rotation_quaternion
+from tauloop.model import Model
+from tauloop.model.motion import Motion
+
+#: Axes of the three hinges that stand for a ball, in this order; each has the ball's name, a point
+#: and its word.
+HINGES = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenMotion:
+    """Positions, velocities and accelerations (N, n), and the rates of this motion by those of the other (N, n, m)."""
+
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    rates: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class SameColumns:
+    """Both are given the same columns, in another order.
+
+    Attributes:
+        position, velocity: where the columns of the machine are among those of its copy.
+    """
+
+    position: list[int]
+    velocity: list[int]
+
+    def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
+        """Return the motion of the machine that a motion of its copy is."""
+        rates = np.broadcast_to(
+            np.eye(len(self.velocity))[self.velocity], (len(x), *[len(self.velocity)] * 2)
+        )
+        return GivenMotion(x[:, self.position], v[:, self.velocity], a[:, self.velocity], rates)
+
+
+@dataclass(frozen=True, slots=True)
+class HingedBall:
+    """A ball of the machine, for which three hinges stand in its copy: R = R_start R_x R_y R_z.
+
+    Attributes:
+        q, v: where its quaternion and its rates begin in the machine.
+        hinge_q, hinge_v: columns of the hinges in the copy.
+        start: quaternion of the start, from which the hinges count.
+        is_reversed: whether the hinges move the parent of the ball in its child.
+    """
+
+    q: int
+    v: int
+    hinge_q: list[int]
+    hinge_v: list[int]
+    start: np.ndarray
+    is_reversed: bool
+
+    def quaternion(self, q: np.ndarray) -> np.ndarray:
+        """Return the ball's quaternion (N, 4) at coordinates of the copy, in the half space of the start."""
+        start = quaternion_rotation(self.start)
+        if self.is_reversed:
+            rotation = np.swapaxes(start.T @ self._turns(q)[-1], -1, -2)
+        else:
+            rotation = start @ self._turns(q)[-1]
+        values = rotation_quaternion(rotation)
+        return np.asarray(values * np.where(values @ self.start < 0.0, -1.0, 1.0)[:, None])
+
+    def rates(self, q: np.ndarray) -> np.ndarray:
+        """Return the ball's rates (N, 3, 3), in the axes of its parent, by those of the hinges."""
+        return self._to_parent(q) @ self._axes(q)
+
+    def acceleration(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """Return the change of the ball's rates (N, 3): the axes of the later hinges turn with the earlier."""
+        axes, hinge_v, hinge_a = self._axes(q), v[:, self.hinge_v], a[:, self.hinge_v]
+        total, turning = np.zeros((len(q), 3)), np.zeros((len(q), 3))
+        for k in range(3):
+            rate = axes[..., k] * hinge_v[:, k, None]
+            total += axes[..., k] * hinge_a[:, k, None] + np.cross(turning, rate)
+            turning += rate
+        return np.einsum("kij,kj->ki", self._to_parent(q), total)
+
+    def _turns(self, q: np.ndarray) -> list[np.ndarray]:
+        """Return the rotations (N, 3, 3) before each hinge and after the last."""
+        turns = [np.broadcast_to(np.eye(3), (len(q), 3, 3))]
+        for axis, column in zip(np.eye(3), self.hinge_q, strict=True):
+            turns.append(turns[-1] @ rotation_about(axis, q[:, column]))
+        return turns
+
+    def _axes(self, q: np.ndarray) -> np.ndarray:
+        """Return the axes of the hinges (N, 3, 3), as columns, in the frame before the first."""
+        return np.stack([turn[..., k] for k, turn in enumerate(self._turns(q)[:3])], axis=-1)
+
+    def _to_parent(self, q: np.ndarray) -> np.ndarray:
+        """Return what takes rates of the hinges (N, 3, 3) to those of the child in the axes of the parent."""
+        if self.is_reversed:
+            return -np.swapaxes(self._turns(q)[-1], -1, -2)
+        return np.broadcast_to(quaternion_rotation(self.start), (len(q), 3, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class SameCoordinates:
+    """Both have the same coordinates, whichever of them are given.
+
+    Attributes:
+        motions: of the machine and of its copy.
+        q, v: where coordinates and velocities of the machine are among those of its copy; -1 where
+            they are not.
+        balls: balls for which hinges stand.
+    """
+
+    motions: tuple[Motion, Motion]
+    q: list[int]
+    v: list[int]
+    balls: tuple[HingedBall, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is given to the machine is known, and as many velocities are given to its copy."""
+        first, second = (motion.ports for motion in self.motions)
+        known_q = {i for i, column in enumerate(self.q) if column >= 0}
+        known_v = {i for i, column in enumerate(self.v) if column >= 0}
+        for ball in self.balls:
+            known_q |= {*range(ball.q, ball.q + 4)}
+            known_v |= {*range(ball.v, ball.v + 3)}
+        return (
+            {*first.q} <= known_q
+            and {*first.v} <= known_v
+            and first.velocity.size == second.velocity.size
+        )
+
+    def motion(self, x: np.ndarray, v: np.ndarray, a: np.ndarray) -> GivenMotion:
+        """Return the motion of the machine that a motion of its copy is."""
+        first, second = self.motions
+        state = second.kinematics(x, v, a)
+        assert state.v is not None, "velocities are given"
+        assert state.a is not None, "accelerations are given"
+        G = np.swapaxes(second.embedding(x), -1, -2)
+        q, rates, accelerations = state.q[:, self.q], G[..., self.v], state.a[:, self.v]
+        for ball in self.balls:
+            q[:, ball.q : ball.q + 4] = ball.quaternion(state.q)
+            turning = ball.rates(state.q) @ np.swapaxes(G[..., ball.hinge_v], -1, -2)
+            rates[..., ball.v : ball.v + 3] = np.swapaxes(turning, -1, -2)
+            accelerations[:, ball.v : ball.v + 3] = ball.acceleration(state.q, state.v, state.a)
+        by_given = np.swapaxes(first.ports.rates(rates), -1, -2)
+        velocity = np.einsum("kij,kj->ki", by_given, v)
+        return GivenMotion(first.ports.at(q), velocity, first.ports.rates(accelerations), by_given)
+
+
+def same_columns(motions: tuple[Motion, Motion], renamed: Mapping[str, str]) -> SameColumns | None:
+    """Return how the motion of a machine follows from that of its copy; None where other columns are given.
+
+    Args:
+        motions: of the machine and of its copy.
+        renamed: names in the copy by those in the machine, where they differ.
+    """
+    first, second = (motion.ports for motion in motions)
+    position = _order(first.position.columns, second.position.columns, renamed)
+    velocity = _order(first.velocity.columns, second.velocity.columns, renamed)
+    if -1 in (*position, *velocity) or first.position.size != second.position.size:
+        return None
+    return SameColumns(position, velocity) if first.velocity.size == second.velocity.size else None
+
+
+def same_coordinates(
+    models: tuple[Model, Model], motions: tuple[Motion, Motion], renamed: Mapping[str, str]
+) -> SameCoordinates | None:
+    """Return how the motion of a machine follows from all coordinates of its copy; None where some are not there.
+
+    Args:
+        models: the machine and its copy.
+        motions: theirs.
+        renamed: names in the copy by those in the machine, where they differ.
+    """
+    machine, copy = (model.topology for model in models)
+    balls = [
+        _hinged_ball(edge, models[1], renamed)
+        for edge in machine.tree
+        if edge.joint.kind == "spherical"
+    ]
+    conversion = SameCoordinates(
+        motions,
+        _order(machine.coordinate_names, copy.coordinate_names, renamed),
+        _order(machine.velocity_names, copy.velocity_names, renamed),
+        tuple(ball for ball in balls if ball is not None),
+    )
+    return conversion if conversion.is_whole else None
+
+
+def _order(names: Sequence[str], others: Sequence[str], renamed: Mapping[str, str]) -> list[int]:
+    """Return where each of the names is among others; -1 where it is not there."""
+    places = {name: k for k, name in enumerate(others)}
+    return [places.get(renamed.get(name, name), -1) for name in names]
+
+
+def _hinged_ball(edge: TreeJoint, copy: Model, renamed: Mapping[str, str]) -> HingedBall | None:
+    """Return a ball for which hinges stand in the copy; None where none do."""
+    joint, topology = edge.joint, copy.topology
+    names = [f"{joint.name}.{word}" for word in HINGES]
+    hinge_q = _order(names, topology.coordinate_names, renamed)
+    hinge_v = _order(names, topology.velocity_names, renamed)
+    if -1 in (*hinge_q, *hinge_v):
+        return None
+    ends = [renamed.get(end.body, end.body) for end in (joint.parent, joint.child)]
+    before_first = copy.mechanism.joint(renamed.get(names[0], names[0])).parent.body
+    if before_first not in ends:
+        return None
+    return HingedBall(
+        q=edge.q.start,
+        v=edge.v.start,
+        hinge_q=hinge_q,
+        hinge_v=hinge_v,
+        start=np.array(joint.reference or (1.0, 0.0, 0.0, 0.0)),
+        is_reversed=before_first != ends[0],
+    )
