@@ -90,16 +90,16 @@ class _Pair:
             x, v, a: the motion of the copy (N, n); forces are those on its velocities.
         """
         length = self.models[0].mechanism.characteristic_length
-        given = self.conversion.motion(x, v, a)
+        original = self.conversion.motion(x, v, a)
         first = _answers(
             self.motions[0],
             self.models[0],
             length,
-            given.position,
-            given.velocity,
-            given.acceleration,
+            original.position,
+            original.velocity,
+            original.acceleration,
         )
-        expected = np.einsum("kij,ki->kj", given.rates, first[0])
+        expected = np.einsum("kij,ki->kj", original.rates, first[0])
         forces, speeds, place = _answers(self.motions[1], self.models[1], length, x, v, a)
         motors = [actuator.name for actuator in self.models[1].mechanism.actuators]
         speeds = speeds[
