@@ -287,6 +287,18 @@ def test_a_machine_that_does_not_assemble_is_written_and_not_compared(tmp_path: 
     assert conversion.evidence[0].name in conversion.written.notes
 
 
+def test_a_machine_that_is_locked_is_written_and_not_compared(tmp_path: Path) -> None:
+    rail = "rail: {type: prismatic, axis: x, parent: base, child: cart}"
+    text = MACHINES["free joint that closes a loop, with a loss"]
+    locked = text.replace(
+        rail, f"{rail}\n  lift: {{type: prismatic, axis: z, parent: base, child: cart}}"
+    )
+    conversion = tl.convert(tl.loads(locked), tmp_path / "m.urdf")
+    (unknown,) = conversion.evidence
+    assert "not compared" in unknown.name
+    assert "mobility 0" in unknown.name
+
+
 def test_solids_of_massless_rods_are_left_out_with_a_note(tmp_path: Path) -> None:
     written = tl.convert("cable_robot", tmp_path / "m.xml").written
     assert any("it is not written, since that has no mass" in note for note in written.notes)

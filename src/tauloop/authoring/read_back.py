@@ -58,14 +58,14 @@ def read_back_evidence(
                 return _compared(_Pair(models, (first, second), conversion, names))
         except TauloopError as error:
             reason = f"{error.problems[0].where}: {error.problems[0].what}"
-    motions = models[0].platform, models[1].platform
-    by_all = same_coordinates(models, motions, names)
-    if by_all is None:
-        return (_not_compared(reason),)
     try:
-        return _compared(_Pair(models, motions, by_all, names))
+        motions = models[0].platform, models[1].platform
+        by_all = same_coordinates(models, motions, names)
+        if by_all is not None:
+            return _compared(_Pair(models, motions, by_all, names))
     except TauloopError as error:
-        return (_not_compared(f"{error.problems[0].where}: {error.problems[0].what}"),)
+        reason = f"{error.problems[0].where}: {error.problems[0].what}"
+    return (_not_compared(reason),)
 
 
 def _not_compared(reason: str) -> Evidence:
