@@ -96,17 +96,22 @@ def test_every_value_of_a_shipped_machine_has_a_source() -> None:
         assert all(parameter.source for parameter in load(name).parameters)
 
 
+def test_the_schema_next_to_the_shipped_machines_is_the_published_one() -> None:
+    text = (machine_path("delta").parent / "machine.schema.json").read_text(encoding="utf-8")
+    assert json.loads(text) == json_schema(), (
+        "write it again: tauloop schema > src/tauloop/mechanism/machines/machine.schema.json"
+    )
+
+
 def test_editors_find_the_schema_of_shipped_and_written_files() -> None:
-    """By the first line, which is a comment to everything else; the schema lies beside the shipped machines."""
+    """By the first line, which is a comment to everything else; the schema is next to the shipped machines."""
     for name in shipped_machines():
         path = machine_path(name)
         written = (machine_path("delta").parent, dumps(load(path)))
         for folder, text in ((path.parent, path.read_text(encoding="utf-8")), written):
             (schema,) = re.findall(r"\A# yaml-language-server: \$schema=(\S+)\n", text)
             beside = json.loads((folder / schema).read_text(encoding="utf-8"))
-            assert beside == json_schema(), (
-                "write it anew: tauloop schema > src/tauloop/mechanism/machines/machine.schema.json"
-            )
+            assert beside == json_schema(), name
 
 
 def test_schema_is_one() -> None:
