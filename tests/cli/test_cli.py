@@ -93,7 +93,9 @@ def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
     )
     answer = run_json("check", path, code=1)
     assert answer["status"] == "doubtful"
-    (finding,) = answer["assembly"]["findings"]
+    nearly, finding = answer["assembly"]["findings"]
+    assert nearly["where"] == "loops"
+    assert "repeat others nearly, but not exactly: 1" in nearly["what"]
     assert finding["where"] == "platform.independent"
     assert "the mobility is 1" in finding["what"]
     text = run("check", path, code=1).stdout
@@ -101,7 +103,10 @@ def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
     assert text.rstrip().endswith("not usable as described")
     assert run_json("show", path)["blocks"] == []
     # what cannot be computed is an error, not a finding
-    assert problems("dynamics", path)[0]["what"] == finding["what"]
+    assert [problem["what"] for problem in problems("dynamics", path)] == [
+        nearly["what"],
+        finding["what"],
+    ]
 
 
 def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
