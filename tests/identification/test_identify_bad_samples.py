@@ -18,7 +18,7 @@ from tauloop.formats import loads
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.faults.forces import worse_than_twins
 from tauloop.logs import Signals, samples
-from tauloop.logs.checks.bad_samples import bad_samples, without_bad_samples
+from tauloop.logs.checks.bad_samples import bad_samples, spike_samples, without_bad_samples
 
 RATE, DURATION = 500.0, 12.0  # Hz, s
 TIME = np.arange(round(RATE * DURATION)) / RATE
@@ -166,6 +166,16 @@ def resting() -> Signals:
 )
 def test_nothing_is_said_of_sound_channels(log: Signals) -> None:
     assert bad_samples(log) == ()
+
+
+def test_a_step_of_dry_friction_on_a_slope_is_not_a_spike() -> None:
+    """At 250 Hz a force falls by 0.04 N m from sample to sample, and by 0.11 N m less where the friction turns."""
+    time = np.arange(1500) / 250.0
+    force = -1.2 * np.sin(2.0 * np.pi * 1.3 * time)
+    stepped = force + 0.11 * (time > time[np.argmin(np.diff(force))])
+    assert not spike_samples(stepped, "force").any()
+    stepped[700] += 0.11
+    assert np.flatnonzero(spike_samples(stepped, "force")).tolist() == [700]
 
 
 def test_forces_that_rest_with_the_machine_are_not_frozen() -> None:

@@ -170,8 +170,13 @@ def spike_samples(values: np.ndarray, quantity: str) -> np.ndarray:
         least = max(least, SHARE * float(high - low))
         wide = WIDE_SHARE * float(high - low)
     off_both = np.where(steps[:-1] * steps[1:] < 0.0, np.minimum(sizes[:-1], sizes[1:]), 0.0)[1:-1]
+    # a step, such as that of dry friction, leaves the line on one side alone
+    off_lines = (inner - 2.0 * values[1:-3] + values[:-4], inner - 2.0 * values[3:-1] + values[4:])
+    is_off_both = off_lines[0] * off_lines[1] > 0.0
+    off_nearer_line = np.where(is_off_both, np.minimum(*np.abs(off_lines)), 0.0)
     # neighbours of a spike are off course as well, and off both sides only by their own step
-    at[2:-2] = (off_course > least) & (off_both > 0.5 * np.maximum(least, off_course))
+    least_off = 0.5 * np.maximum(least, off_course)
+    at[2:-2] = (off_course > least) & (off_both > least_off) & (off_nearer_line > least_off)
     for width in range(2, LONGEST_SPIKE + 1):
         leaves, returns = steps[:-width], steps[width:]
         net = np.abs(values[width + 1 :] - values[: -width - 1])
