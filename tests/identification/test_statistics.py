@@ -149,6 +149,23 @@ def test_lags_are_those_of_newey_and_west(logs):
     np.testing.assert_allclose(AutocorrelatedErrors(lags=3).covariance(case), expected, rtol=SAME)
 
 
+def test_variances_of_few_slow_samples_are_positive():
+    """A kernel that ended at half of the samples, where it was 0.3, made one of them negative in each fifth log."""
+    time = np.arange(99) / 99.0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        waves = 2.0 * np.pi * rng.uniform(0.2, 4.0, size=4) * time[:, None] + rng.uniform(
+            0.0, 6.0, size=4
+        )
+        regressor, error = np.sin(waves[:, :3]), np.sin(waves[:, 3]) + 0.1 * rng.normal(size=99)
+        residual = error - regressor @ np.linalg.lstsq(regressor, error)[0]
+        columns = regressor[:, None, :]
+        equations = EstimatingEquations(
+            instruments=columns, regressor=columns, residual=residual[:, None]
+        )
+        assert (np.diag(AutocorrelatedErrors().covariance(equations)) > 0.0).all()
+
+
 def test_independent_errors_are_those_of_least_squares():
     data = arm_data(500, noise=(0.5, 0.05))
     for estimator in (OrdinaryLeastSquares(), WeightedLeastSquares()):

@@ -198,6 +198,9 @@ def less_followed(total: np.ndarray, sizes: np.ndarray, count: float, outputs: i
         count: samples of an output.
         outputs: how many there are.
     """
+    # a kernel that ends makes variances negative that are nearly zero, such as those of periodic
+    # scores
+    total = total + np.diag(np.maximum(_KERNEL_END * sizes - np.diag(total), 0.0))
     followed = np.sum(np.diag(total)[sizes > 0.0] / sizes[sizes > 0.0]) / outputs
     return np.asarray(total * count / max(count - followed, 1.0))
 
@@ -327,8 +330,9 @@ def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.nda
 LOBES = 8.0
 #: From this many samples on the residuals' own correlation is known well enough.
 MANY_SAMPLES = 50_000
-#: The quadratic spectral kernel is left out beyond this many bandwidths, where it is below 0.002.
-_BANDWIDTHS = 10.0
+#: The quadratic spectral kernel is left out beyond this many bandwidths, where it is below this
+#: share.
+_BANDWIDTHS, _KERNEL_END = 10.0, 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -385,7 +389,7 @@ class ScoreSums(Shown):
         x = (
             1.2
             * np.pi
-            * np.arange(1, int(min(_BANDWIDTHS * bandwidth, self.samples / 2.0)) + 1)
+            * np.arange(1, int(min(_BANDWIDTHS * bandwidth, self.samples - 1.0)) + 1)
             / bandwidth
         )
         return np.append(1.0, 3.0 / x**2 * (np.sin(x) / x - np.cos(x)))
