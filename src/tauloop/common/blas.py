@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from threading import Lock, get_ident
 from typing import Any
 
@@ -19,7 +18,6 @@ from typing import Any
 LOADERS = ("numpy", "scipy.linalg")
 
 
-@dataclass(slots=True)
 class _Limit:
     """The limit of the process. One Python thread holds it: the number of BLAS threads belongs to the whole process.
 
@@ -33,13 +31,17 @@ class _Limit:
         searched: loaders that were imported when it was made.
     """
 
-    lock: Lock = field(default_factory=Lock)
-    holder: int | None = None
-    contexts: int = 0
-    limited: tuple[str, ...] = ()
-    restore: ExitStack = field(default_factory=ExitStack)
-    controller: Any = None
-    searched: tuple[str, ...] = ()
+    __slots__ = ("contexts", "controller", "holder", "limited", "lock", "restore", "searched")
+
+    def __init__(self) -> None:
+        """Begin without a limit."""
+        self.lock = Lock()
+        self.holder: int | None = None
+        self.contexts = 0
+        self.limited: tuple[str, ...] = ()
+        self.restore = ExitStack()
+        self.controller: Any = None
+        self.searched: tuple[str, ...] = ()
 
     def enter(self) -> bool:
         """Limit the libraries that are loaded and not limited yet; False where another Python thread does so."""
