@@ -16,10 +16,7 @@ STAMP = re.compile(
 #: Commits by which a table may be older than the last change of what it measures.
 MOST_COMMITS = 100
 #: What every benchmark measures: the code that makes machine code and calls it.
-CORE = tuple(
-    f"src/tauloop/{package}"
-    for package in ("equations", "assembly", "programs", "codegen", "model")
-)
+CORE = tuple(f"src/tauloop/{package}" for package in ("equations", "compiler", "model"))
 #: What a benchmark measures besides, by program.
 FURTHER = {
     "bench_calibration.py": ("src/tauloop/calibration",),

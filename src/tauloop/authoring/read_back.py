@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tauloop.common.errors import TauloopError
-from tauloop.common.records import dataclass
-from tauloop.common.result import Evidence
-from tauloop.conversion.same_motion import (
+from tauloop.authoring.same_motion import (
     SameColumns,
     SameCoordinates,
     same_columns,
     same_coordinates,
 )
+from tauloop.common.errors import TauloopError
+from tauloop.common.records import dataclass
+from tauloop.common.result import Evidence
 from tauloop.equations.ports import ACTUATORS, PLATFORM
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model

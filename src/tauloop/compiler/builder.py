@@ -85,7 +85,7 @@ class ProgramBuilder:
         return [
             name
             for name, symbol in self._symbols.items()
-            if any(element.element_hash() in used for element in symbol.elements())
+            if any(symbol[i].element_hash() in used for i in range(symbol.numel()))
         ]
 
     def evaluate(self, outputs: dict[str, ca.SX]) -> None:
