@@ -29,7 +29,7 @@ from tauloop.study import (
     read_results,
     workers,
 )
-from tauloop.study.calculations import calculation, scalar
+from tauloop.study.calculations import CALCULATIONS, calculation, scalar
 from tauloop.study.folder import DISTINCT
 from tauloop.study.variations import BLOCK, inputs_of
 from tauloop.study.workers import compute, own_version
@@ -538,3 +538,9 @@ design: random
     problems = "\n".join(str(problem) for problem in error.value.problems)
     for what in ("give about", "rad", "varies as a whole"):
         assert what in problems
+
+
+def test_every_calculation_is_found_without_an_old_name():
+    for name, command in CALCULATIONS.items():
+        assert isinstance(command.options, type), name
+        assert name == "accuracy" or callable(command.function), name

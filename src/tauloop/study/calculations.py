@@ -141,7 +141,7 @@ CALCULATIONS: Mapping[str, Command] = {
             "check": ("kinematics", "check", "CheckOptions"),
             "show": ("kinematics", "describe", "DescribeOptions"),
             "workspace": ("kinematics", "workspace", "WorkspaceOptions"),
-            "dynamics": ("kinematics", "inverse_dynamics", "DynamicsOptions"),
+            "dynamics": ("dynamics", "inverse_dynamics", "DynamicsOptions"),
             "reduce": ("kinematics", "reduce", "ReductionOptions"),
             "cost": ("model", "count_operations", "CountOptions"),
             "motion": ("motion", "plan_motion", "StrokeOptions"),
@@ -156,11 +156,15 @@ CALCULATIONS: Mapping[str, Command] = {
             "link-parameters": ("identification", "link_parameters", "LinkOptions"),
             "calibrate": ("calibration", "calibrate", "CalibrationOptions"),
             "poses": ("calibration", "plan_poses", "PosePlanOptions"),
-            "forces": ("estimation", "estimate_external_wrench", "ExternalWrenchOptions"),
-            "detect-hit": ("estimation", "detect_hit", "HitOptions"),
+            "forces": (
+                "identification.online",
+                "estimate_external_wrench",
+                "ExternalWrenchOptions",
+            ),
+            "detect-hit": ("simulation.observers", "detect_hit", "HitOptions"),
             "ballbar": ("drives", "ballbar", "BallbarOptions"),
             "play": ("drives", "play", "PlayOptions"),
-            "verify": ("engines.verification", "verify", "VerifyOptions"),
+            "verify": ("verification.engines.verification", "verify", "VerifyOptions"),
         }.items()
     },
 }
