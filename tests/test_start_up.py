@@ -123,7 +123,7 @@ def homes(package: str) -> dict[str, str]:
     path = Path(str(importlib.import_module(package).__file__))
     table = {}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tauloop."):
+        if isinstance(node, ast.ImportFrom) and str(node.module) != package:
             table |= {alias.name: str(node.module) for alias in node.names if alias.asname}
     return table
 

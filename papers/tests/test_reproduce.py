@@ -68,12 +68,13 @@ def hidden_names(tree: ast.Module) -> Iterator[str]:
             module = importlib.import_module(str(node.module))
             public = getattr(module, "__all__", None)
             for alias in node.names:
-                # errors and result are modules at the top of the package, all of whose names are
-                # public
-                is_public = (
-                    alias.name in public if public is not None else not alias.name.startswith("_")
-                )
-                if str(node.module).count(".") > 1 or not is_public:
+                # All names of the modules in `common` are public.
+                if public is not None:
+                    is_public = alias.name in public
+                else:
+                    is_common = str(node.module).startswith("tauloop.common.")
+                    is_public = is_common and not alias.name.startswith("_")
+                if not is_public:
                     yield f"line {node.lineno}: {node.module}.{alias.name}"
         elif (
             isinstance(node, ast.Attribute)

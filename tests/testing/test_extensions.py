@@ -361,10 +361,10 @@ def test_parts_of_tauloop_take_results_that_there_are_by_functions_that_there_ar
     for part in PARTS.values():
         assert classes.count(part.takes) == 1
         for place in filter(None, (vars(part)["_tables"], vars(part)["_figure"])):
-            module, _, function = place.partition(".")
-            assert f"\ndef {function or module}(" in (
-                package / "report" / f"{module}.py"
-            ).read_text("utf-8")
+            folder, _, rest = place.rpartition(":")
+            module, _, function = rest.partition(".")
+            path = package.joinpath(*(folder or "display").split("."), f"{module}.py")
+            assert f"\ndef {function or module}(" in path.read_text("utf-8")
 
 
 def test_the_groups_of_entry_points_are_documented():

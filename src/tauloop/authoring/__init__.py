@@ -1,4 +1,10 @@
-"""Machine files of the user's own: from templates, other machines, or another tool's file."""
+"""Machine files of the user's own: from templates, other machines, or files of other tools.
+
+Examples:
+    >>> import tauloop as tl
+    >>> "delta" in tl.authoring.TEMPLATES
+    True
+"""
 
 from __future__ import annotations
 

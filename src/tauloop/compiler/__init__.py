@@ -1,4 +1,10 @@
-"""Equations in the order in which they are solved: straight-line code with Newton loops in between."""
+"""Equations in the order in which they are solved: straight-line code with Newton loops in between.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.Model(tl.load("delta"), evaluator=tl.compiler.c.Interpreted()).assembly.mobility
+    3
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.compiler import c as c
     from tauloop.compiler.state import Forces as Forces, Health as Health, State as State
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,4 +1,13 @@
-"""Forces of a machine from one call; imports no application."""
+"""Inverse and forward dynamics of a machine from one call.
+
+No application is imported here: simulation, identification and calibration use this package.
+
+Examples:
+    >>> import tauloop as tl
+    >>> forces = tl.dynamics.inverse_dynamics(tl.load("delta"))
+    >>> forces.forces.force.shape
+    (1, 3)
+"""
 
 from __future__ import annotations
 

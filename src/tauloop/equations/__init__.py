@@ -1,1 +1,21 @@
-"""The machine as expressions: pure functions of (mechanism, q, v, ..., parameters), on symbols and numbers alike."""
+"""The machine as expressions: pure functions of (mechanism, q, v, ..., parameters), on symbols and numbers alike.
+
+Examples:
+    >>> import tauloop as tl
+    >>> tl.equations.formulations.FORMULATIONS[0].name
+    'newton-euler'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.equations import (
+        assembly as assembly,
+        formulations as formulations,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

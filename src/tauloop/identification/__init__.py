@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.identification import (
+        excitation as excitation,
+        online as online,
+    )
     from tauloop.identification.estimation.base_columns import (
         BaseRegression as BaseRegression,
         base_columns as base_columns,

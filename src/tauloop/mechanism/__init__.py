@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.mechanism import reduction as reduction
     from tauloop.mechanism.description.schema import (
         drive_schema as drive_schema,
         json_schema as json_schema,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Radau as Radau,
         RungeKutta4 as RungeKutta4,
     )
+    from tauloop.simulation import observers as observers
     from tauloop.simulation.cables.result import (
         CableEvent as CableEvent,
         CableSimulation as CableSimulation,

@@ -5,6 +5,13 @@ when all is well:
 
     def test_my_loss():
         check_loss(Tukey())
+
+Examples:
+    >>> import tauloop as tl
+    >>> import numpy as np
+    >>> mechanism = tl.testing.planar_loop(np.random.default_rng(0))
+    >>> tl.Model(mechanism).assembly.mobility >= 1
+    True
 """
 
 from __future__ import annotations

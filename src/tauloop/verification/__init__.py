@@ -1,4 +1,10 @@
-"""Checks of a machine against other engines, and of this computer's installation."""
+"""Checks of a machine against other engines, and of this computer's installation.
+
+Examples:
+    >>> import tauloop as tl
+    >>> [part.name for part in tl.verification.doctor().parts][:2]
+    ['tauloop', 'Python']
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.verification import engines as engines
     from tauloop.verification.look import (
         CheckedPart as CheckedPart,
         Checkup as Checkup,

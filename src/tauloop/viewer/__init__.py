@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.viewer import pages as pages
     from tauloop.viewer.film import save_film as save_film
     from tauloop.viewer.layers import Layers as Layers
     from tauloop.viewer.playback import Playback as Playback, read_playback as read_playback

@@ -22,7 +22,6 @@ from tauloop.common.result import Evidence, Result, provenance
 from tauloop.common.shown import Shown
 from tauloop.equations.assembly.limits import require_within_limits
 from tauloop.equations.named_values import TOOL
-from tauloop.identification import PreparationOptions
 from tauloop.identification.online.alarm_threshold import (
     HOUR,
     Blocks,
@@ -32,7 +31,7 @@ from tauloop.identification.online.alarm_threshold import (
     blocks_without_contact,
     threshold,
 )
-from tauloop.identification.options import LogSource
+from tauloop.identification.options import LogSource, PreparationOptions
 from tauloop.identification.preparation.channels import less_known_forces, without_saturation
 from tauloop.identification.preparation.measured import recorded
 from tauloop.identification.preparation.measured_log import MeasuredLog, left_out_counts

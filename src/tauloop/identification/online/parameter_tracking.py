@@ -21,11 +21,12 @@ from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
 from tauloop.common.result import Evidence, Result, provenance
 from tauloop.equations.values import BODY_SUFFIXES
-from tauloop.identification import BaseEstimates, MachineIdentification, PreparationOptions
+from tauloop.identification.machine_result import MachineIdentification
 from tauloop.identification.online.causal_rows import CausalFilters, CausalRows
 from tauloop.identification.online.external_wrench import forces_at_limits, of_bad_samples
 from tauloop.identification.online.recursive_fit import RecursiveFit, Wander
-from tauloop.identification.options import LogSource
+from tauloop.identification.options import LogSource, PreparationOptions
+from tauloop.identification.parameters.base_estimates import BaseEstimates
 from tauloop.identification.preparation.channels import less_known_forces, without_saturation
 from tauloop.identification.preparation.measured import recorded
 from tauloop.identification.preparation.repairs import repairs
